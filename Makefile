@@ -1,0 +1,38 @@
+# Two commands for a fresh machine: `make results/table2.csv` and `make test`. Python 3.11 or newer with venv is all
+# that has to be there.
+PYTHON ?= python3
+SCALE ?= mini
+SEEDS ?= [0]
+CORES ?= all
+
+.PHONY: test lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make results/table2.csv [SCALE=mini|smoke|gpu|paper] [SEEDS=[0,1]] [CORES=all]"
+	@echo "make test    every test that needs no GPU"
+	@echo "make lock    write requirements.lock and environment.yml anew from pyproject.toml"
+	@echo "make clean   remove the virtual environment"
+
+# The stamp is written last: an installation that was cut short is done again.
+.venv/installed: requirements.lock constraints-cuda.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "error: Python 3.11 or newer is needed, $(PYTHON) is older: call make with PYTHON=<a newer one>")'
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "error: $(PYTHON) has no venv: install it (Debian: python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --requirement requirements.lock --constraint constraints-cuda.txt
+	@touch $@
+
+# Snakemake knows what is up to date; make only hands the target on.
+results/%: .venv/installed FORCE
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $@ --config scale=$(SCALE) 'seeds=$(SEEDS)'
+
+test: .venv/installed
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadgroup -q
+
+lock: .venv/installed
+	.venv/bin/python tools/lock.py
+
+clean:
+	rm -rf .venv
+
+FORCE:

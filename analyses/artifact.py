@@ -1,0 +1,81 @@
+"""What a table or figure has to say of itself, and what it is given to build from."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import analyses
+from analyses.scale import Scale
+from poet.training.records import read_history, read_record
+from poet.training.spec import RunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an artifact builds from.
+
+    Attributes:
+        scale: the scale with its seeds.
+        results: the results folder.
+    """
+
+    scale: Scale
+    results: Path
+
+    def record(self, spec: RunSpec) -> dict[str, Any]:
+        """The record of a run; see :func:`poet.training.records.read_record` for the errors."""
+        return read_record(self.results, spec)
+
+    def history(self, spec: RunSpec) -> list[dict[str, float | None]]:
+        """The history of a run."""
+        return read_history(self.results / "runs" / spec.name / "history.csv")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """One table or figure.
+
+    Attributes:
+        label: its name in the paper.
+        caption: one sentence; the scale is added to it where it is shown.
+        outputs: files below ``results/``, the first one being its target's name.
+        runs: the runs it needs at a scale.
+        build: writes every file of ``outputs``.
+        in_all: whether ``snakemake all`` makes it (sweeps are asked for by name).
+    """
+
+    label: str
+    caption: str
+    outputs: tuple[str, ...]
+    runs: Callable[[Scale], list[RunSpec]]
+    build: Callable[[Context], None]
+    in_all: bool = True
+
+
+def discover() -> dict[str, Artifact]:
+    """Every artifact by the name of its file."""
+    found = {}
+    for info in sorted(pkgutil.iter_modules(analyses.__path__), key=lambda i: i.name):
+        artifact = getattr(importlib.import_module(f"analyses.{info.name}"), "ARTIFACT", None)
+        if artifact is not None:
+            found[info.name] = artifact
+    return found
+
+
+def collect_runs(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, RunSpec]:
+    """Every distinct run that the artifacts ask for, by name: each is trained once.
+
+    Raises:
+        ValueError: two artifacts use one name for different specs.
+    """
+    grid: dict[str, RunSpec] = {}
+    for name, artifact in artifacts.items():
+        for spec in artifact.runs(scale):
+            if grid.setdefault(spec.name, spec) != spec:
+                raise ValueError(f"analyses/{name}.py: run {spec.name} stands for two different specs; rename one")
+    return grid

@@ -1,0 +1,83 @@
+"""The learning-rate sweep behind the fairness of every comparison at mini scale.
+
+Every row of a comparison table is trained with every combination of its grid (``sweep.grids`` of the scale) on the
+scale's sweep models, with a seed that no table uses. The rule: the lowest validation perplexity is chosen; a diverged
+run is never chosen; a choice at the end of its grid is marked, because a wider grid might have done better. The result
+is copied to ``analyses/recorded/`` by hand, where the scale reads it: a table never depends on a sweep being run first.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pandas as pd
+
+from analyses.artifact import Artifact, Context
+from analyses.scale import Scale
+from analyses.tables import write_csv
+from poet.methods import table_rows
+from poet.training.spec import RunSpec
+
+
+def axes(scale: Scale, row: str) -> dict[str, list[float]]:
+    """The grid of a table row, or that of its method; empty if the scale has neither."""
+    grids, (method, _) = scale.settings["sweep"]["grids"], table_rows()[row]
+    return grids.get(row, grids.get(method.name, {}))
+
+
+def grid(scale: Scale, row: str) -> list[dict[str, float]]:
+    """The combinations of learning rates for a table row; none if the scale has no grid for it."""
+    names = axes(scale, row)
+    return [dict(zip(names, values, strict=True)) for values in itertools.product(*names.values())] if names else []
+
+
+def candidates(scale: Scale) -> list[tuple[RunSpec, dict[str, float]]]:
+    """(run, its learning rates), in the order of the table."""
+    sweep = scale.settings["sweep"]
+    return [
+        (scale.run(model, key, sweep["seed"], overrides=rates), rates)
+        for model in sweep["models"]
+        for key in table_rows()
+        for rates in grid(scale, key)
+    ]
+
+
+def runs(scale: Scale) -> list[RunSpec]:
+    return [spec for spec, _ in candidates(scale)]
+
+
+def table(context: Context) -> pd.DataFrame:
+    """One line per run: model, variant, learning rates, perplexity, chosen, at_grid_end."""
+    rows = table_rows()
+    lines = []
+    for spec, rates in candidates(context.scale):
+        record = context.record(spec)
+        variant = next(key for key in rows if spec.variant == key or spec.variant.startswith(key + "-lr="))
+        lines.append({"model": spec.model, "variant": variant, **rates, "perplexity": record["validation_perplexity"]})
+    frame = pd.DataFrame(lines)
+    frame["chosen"], frame["at_grid_end"] = "", ""
+    for (_, variant), part in frame.groupby(["model", "variant"]):
+        if part.perplexity.isna().all():
+            continue
+        best = part.perplexity.idxmin()
+        frame.loc[best, "chosen"] = "yes"
+        names = axes(context.scale, variant)
+        ends = [name for name, values in names.items() if frame.loc[best, name] in (min(values), max(values))]
+        frame.loc[best, "at_grid_end"] = " ".join(ends)
+    frame["scale"] = context.scale.name
+    frame["seed"] = context.scale.settings["sweep"]["seed"]
+    return frame
+
+
+def build(context: Context) -> None:
+    write_csv(table(context), context.results / "lr_sweep.csv")
+
+
+ARTIFACT = Artifact(
+    label="Learning-rate sweep",
+    caption="Validation perplexity of every method over its grid of learning rates.",
+    outputs=("lr_sweep.csv",),
+    runs=runs,
+    build=build,
+    in_all=False,
+)

@@ -1,0 +1,153 @@
+"""A scale: what a model name, a token budget and a method's row mean on a given machine.
+
+``config/scales/<name>.yaml`` says it, ``workflow/schemas/scale.schema.json`` checks it, and :meth:`Scale.run` turns a
+(model, row, seed) into a :class:`RunSpec`. Nothing else in the suite depends on the scale.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from poet.errors import UserError
+from poet.methods import table_rows
+from poet.methods.contract import scale_parameters
+from poet.training.spec import Architecture, RunSpec
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class ConfigError(UserError):
+    """A key or a value of the configuration is wrong."""
+
+
+def _validate(values: Any, schema: str, where: str) -> None:
+    """Check against a JSON schema; the first error as one sentence."""
+    rules = json.loads((ROOT / "workflow" / "schemas" / schema).read_text())
+    errors = sorted(jsonschema.Draft202012Validator(rules).iter_errors(values), key=lambda e: list(map(str, e.path)))
+    if errors:
+        place = ".".join(str(part) for part in errors[0].path)
+        raise ConfigError(f"{where}{': ' + place if place else ''}: {errors[0].message}; see workflow/schemas/{schema}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A scale with the seeds asked for.
+
+    Attributes:
+        name: smoke, mini, gpu, paper, or another file in ``config/scales``.
+        seeds: seeds of every run.
+        settings: the validated YAML file.
+        learning_rates: {(model, row key): {learning rate's name: value}}, swept or published.
+    """
+
+    name: str
+    seeds: tuple[int, ...]
+    settings: dict[str, Any]
+    learning_rates: dict[tuple[str, str], dict[str, float]]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Model names, smallest first."""
+        return tuple(self.settings["models"])
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What ``poet.data.prepare`` is given."""
+        return self.settings["data"]
+
+    def run(self, model: str, row: str, seed: int, *, overrides: dict[str, Any] | None = None) -> RunSpec:
+        """The run of a table row on a model.
+
+        Args:
+            model: a key of the scale's models.
+            row: a key of ``poet.methods.table_rows()``.
+            seed: the run's seed.
+            overrides: method parameters in the scale's own units that differ from the row's; they are spelled out
+                in the run's name.
+
+        Raises:
+            ConfigError: the scale has no such model.
+            ValueError: no such row, or parameters that the method refuses.
+        """
+        if model not in self.settings["models"]:
+            raise ConfigError(f"scale {self.name} has no model {model!r}; it has {', '.join(self.models)}")
+        rows = table_rows()
+        if row not in rows:
+            raise ValueError(f"no table row {row!r}; there are {', '.join(rows)}")
+        method, definition = rows[row]
+        m, training = self.settings["models"][model], self.settings["training"]
+        published = {**m.get("methods", {}).get(method.name, {}), **definition.parameters}
+        parameters = scale_parameters(method, published, self.settings["width_divisor"])
+        parameters |= self.settings.get("methods", {}).get(method.name, {})
+        source = self.settings["learning_rates"].get("borrow", {}).get(model, model)
+        parameters |= self.learning_rates.get((source, row), {})
+        parameters |= overrides or {}
+        variant = "-".join([row, *(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in (overrides or {}).items())])
+        return RunSpec(
+            scale=self.name,
+            model=model,
+            variant=variant,
+            architecture=Architecture(
+                hidden_size=m["hidden_size"],
+                intermediate_size=m["intermediate_size"][definition.ffn],
+                layers=m["layers"],
+                heads=m["heads"],
+                vocabulary=self.settings["vocabulary"],
+                sequence_length=self.data["sequence_length"],
+            ),
+            method=method.name,
+            parameters=parameters,
+            data=self.data,
+            batch_rows=m["batch_rows"],
+            accumulation=m["accumulation"],
+            steps=m["steps"],
+            seed=seed,
+            **training,
+        )
+
+
+def dataset_name(data: dict[str, Any]) -> str:
+    """Folder of a prepared data set: readable, and distinct for distinct settings."""
+    digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]
+    return f"{data['corpus']}-{data['sequence_length']}-{digest}"
+
+
+def _read_learning_rates(path: Path) -> dict[tuple[str, str], dict[str, float]]:
+    """The chosen rows of a learning-rate table (``results/lr_sweep.csv``'s format)."""
+    names = ("lr", "poet_lr", "adapter_lr", "muon_lr")
+    with open(path, newline="") as file:
+        return {
+            (row["model"], row["variant"]): {n: float(row[n]) for n in names if row.get(n)}
+            for row in csv.DictReader(file)
+            if row["chosen"] == "yes"
+        }
+
+
+def load_scale(config: dict[str, Any]) -> Scale:
+    """The scale that a configuration names.
+
+    Args:
+        config: ``config/config.yaml`` with what the command line changed in it.
+
+    Raises:
+        ConfigError: an unknown key, scale or seed list, in one sentence.
+    """
+    _validate(config, "config.schema.json", "config")
+    path = ROOT / "config" / "scales" / f"{config['scale']}.yaml"
+    if not path.exists():
+        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.yaml")))
+        raise ConfigError(f"config: scale: there is no scale {config['scale']!r}; choose one of {known}")
+    settings = yaml.safe_load(path.read_text())
+    _validate(settings, "scale.schema.json", str(path.relative_to(ROOT)))
+    table = ROOT / settings["learning_rates"]["table"]
+    if not table.exists():
+        raise ConfigError(f"{path.relative_to(ROOT)}: learning_rates.table: there is no file {table.relative_to(ROOT)}")
+    return Scale(config["scale"], tuple(config["seeds"]), settings, _read_learning_rates(table))

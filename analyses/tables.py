@@ -1,0 +1,58 @@
+"""What the tables share: tidy CSV, and Markdown as the paper lays it out."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pandas as pd
+
+from analyses.artifact import Artifact
+from poet.training.records import write_atomically
+
+#: What a verdict looks like in a Markdown cell.
+_MARKS = {"reproduced": "✓", "contradicted": "✗", "as published": "+", "opposite": "-"}
+
+
+def write_csv(frame: pd.DataFrame, path: Path) -> None:
+    """A tidy table; floats in full precision, missing values as empty cells."""
+    write_atomically(path, frame.to_csv(index=False, lineterminator="\n"))
+
+
+def _cell(line) -> str:
+    published = "–" if math.isnan(line.published) else f"{line.published:.2f}"
+    if line.diverged:
+        return f"{published} / diverged"
+    spread = "" if math.isnan(line.std) else f" ±{line.std:.2f}"
+    mark = _MARKS.get(line.verdict) or _MARKS.get(line.direction, "")
+    return f"{published} / **{line.measured:.2f}**{spread} {mark}".rstrip()
+
+
+def paper_layout(frame: pd.DataFrame, artifact: Artifact, summary: list[str], path: Path) -> None:
+    """Methods down, models across, "published / measured" in each cell, then a summary.
+
+    Args:
+        frame: tidy, with the columns of ``results/table2.csv``.
+        artifact: for its label and caption.
+        summary: sentences below the table.
+        path: Markdown file.
+    """
+    scale = frame.scale.iloc[0]
+    models = list(dict.fromkeys(frame.model))
+    lines = [
+        f"# {artifact.label}, {scale} scale",
+        "",
+        artifact.caption,
+        "",
+        f"Each cell: published / **measured at {scale} scale**, mean over seeds, ± standard deviation where there are "
+        "several. ✓ reproduced and ✗ contradicted (95% interval), + as published and - opposite (direction alone), "
+        "each against AdamW on the same model. Below it, trainable parameters counted at paper scale.",
+        "",
+        "| method | " + " | ".join(models) + " |",
+        "| --- |" + " ---: |" * len(models),
+    ]
+    for method, part in frame.groupby("method", sort=False):
+        by_model = {line.model: line for line in part.itertuples()}
+        cells = [f"{_cell(by_model[m])}<br>({by_model[m].counted_trainable})" for m in models]
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    write_atomically(path, "\n".join([*lines, "", *(f"- {sentence}" for sentence in summary), ""]))

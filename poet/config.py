@@ -1,0 +1,85 @@
+"""What a user of POET chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poet.initialization import INITIALIZATIONS
+from poet.primitives import Primitive, block_stochastic, fully_stochastic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class POETConfig:
+    """Hyperparameters of POET; the defaults are the paper's.
+
+    Attributes:
+        variant: "bs" (block-stochastic SPO, Equation (6)) or "fs" (fully stochastic SPO, Equation (5)).
+        block_size: b of the block-stochastic variant; must divide both dimensions of every wrapped layer.
+        budget: b/m and b/n of the fully stochastic variant, in [0, 1].
+        block_size_r, block_size_p: override ``block_size`` for R (inputs) or P (outputs); 0 makes that side the
+            identity. R alone is orthogonal training.
+        budget_r, budget_p: the same for ``budget`` (Figure 5).
+        neumann_terms: k of the Cayley-Neumann map (Equation (7), Table 7); None is the exact Cayley map.
+        merge_every: T_m, optimizer steps between two merges (Table 6).
+        merge: "neumann" merges the factors that were trained with; "exact" merges the exact Cayley map of the same
+            parameters, so that the singular values are kept to rounding.
+        init: a name from ``poet.initialization`` (Table 5), or "keep" to leave the weights as they are, which keeps
+            the function of a pretrained model.
+        reset_state: zero the optimizer state of R and P at each merge. A state that is kept describes coordinates
+            which no longer exist.
+        clip_ramp_steps: after a merge the gradient-clipping threshold starts at ``clip_ramp_start`` of its value and
+            rises linearly back over this many steps (Appendix "Training details"); 0 switches it off.
+        clip_ramp_start: see above.
+
+    Raises:
+        ValueError: on construction, for a value outside its range; the sentence names the field.
+    """
+
+    variant: str = "bs"
+    block_size: int = 256
+    budget: float = 0.5
+    block_size_r: int | None = None
+    block_size_p: int | None = None
+    budget_r: float | None = None
+    budget_p: float | None = None
+    neumann_terms: int | None = 3
+    merge_every: int = 400
+    merge: str = "neumann"
+    init: str = "normalized"
+    reset_state: bool = True
+    clip_ramp_steps: int = 10
+    clip_ramp_start: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.variant not in ("bs", "fs"):
+            raise ValueError(f"POETConfig.variant is 'bs' or 'fs', got {self.variant!r}")
+        if self.merge not in ("neumann", "exact"):
+            raise ValueError(f"POETConfig.merge is 'neumann' or 'exact', got {self.merge!r}")
+        if self.init not in (*INITIALIZATIONS, "keep"):
+            raise ValueError(f"POETConfig.init is one of {', '.join(INITIALIZATIONS)}, keep; got {self.init!r}")
+        if self.neumann_terms is not None and self.neumann_terms < 0:
+            raise ValueError(f"POETConfig.neumann_terms is 0 or more, or None for exact; got {self.neumann_terms}")
+        if self.merge_every < 1:
+            raise ValueError(f"POETConfig.merge_every is a number of steps, 1 or more; got {self.merge_every}")
+        if self.clip_ramp_steps < 0 or not 0 < self.clip_ramp_start <= 1:
+            raise ValueError("POETConfig.clip_ramp_steps is 0 or more and clip_ramp_start in (0, 1]")
+        for name in ("budget", "budget_r", "budget_p"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise ValueError(f"POETConfig.{name} is a share of the dimension, between 0 and 1; got {value}")
+
+    def primitives(self, in_features: int, out_features: int) -> tuple[Primitive, Primitive]:
+        """The primitives (R on the inputs, P on the outputs) of a layer.
+
+        Raises:
+            ValueError: a block size does not divide its dimension.
+        """
+        if self.variant == "fs":
+            r, p = _override(self.budget, self.budget_r), _override(self.budget, self.budget_p)
+            return fully_stochastic(in_features, r), fully_stochastic(out_features, p)
+        r, p = _override(self.block_size, self.block_size_r), _override(self.block_size, self.block_size_p)
+        return block_stochastic(in_features, r), block_stochastic(out_features, p)
+
+
+def _override(common, own):
+    return common if own is None else own

@@ -1,0 +1,7 @@
+"""What can go wrong with the data."""
+
+from poet.errors import UserError
+
+
+class DataError(UserError):
+    """The data cannot be prepared or read; one sentence says what is wrong, where, and what to do."""

@@ -1,0 +1,68 @@
+"""From documents of tokens to rows of one length."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from poet.data.tokenizer import EncodedText, Tokenizer
+
+# One row or block of rows: (tokens (rows, T), how many of them are not padding, bytes of text that they
+# cover).
+Block = tuple[np.ndarray, int, int]
+
+
+def row_dtype(vocab_size: int) -> np.dtype:
+    """The smallest of uint16 and uint32 that holds every token."""
+    return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.uint32)
+
+
+def pack(
+    documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, cap: int | None = None
+) -> Iterator[Block]:
+    """Yields blocks of rows cut from one stream of tokens, an end-of-sequence token after each document.
+
+    What fills no row at the end is dropped. cap: at most this many tokens, in full rows.
+    """
+    dtype = row_dtype(tokenizer.vocab_size)
+    rows_left = cap // length if cap is not None else None
+    rest, rest_bytes = np.empty(0, dtype), 0
+    for document in documents:
+        if rows_left == 0:
+            return
+        stream = np.concatenate([rest, document.ids.astype(dtype), np.array([tokenizer.eos_id], dtype)])
+        n_rows = len(stream) // length
+        if rows_left is not None:
+            n_rows = min(n_rows, rows_left)
+            rows_left -= n_rows
+        if n_rows == 0:
+            rest, rest_bytes = stream, rest_bytes + document.bytes_of_first(len(document.ids))
+            continue
+        of_document = n_rows * length - len(rest)
+        n_bytes = document.bytes_of_first(of_document)
+        yield stream[: n_rows * length].reshape(n_rows, length), n_rows * length, rest_bytes + n_bytes
+        rest = stream[n_rows * length :]
+        rest_bytes = document.bytes_of_first(len(document.ids)) - n_bytes
+
+
+def pad(
+    documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, cap: int | None = None
+) -> Iterator[Block]:
+    """Yields one row (1, T) a document: cut to T - 1 tokens, an end-of-sequence token, then padding.
+
+    A long document ends in that token as well: so the T5 tokenizer cuts, and so the paper's rows were made.
+    cap: rows as long as their tokens that are no padding are at most this many.
+    """
+    dtype = row_dtype(tokenizer.vocab_size)
+    total = 0
+    for document in documents:
+        kept = min(len(document.ids), length - 1)
+        total += kept + 1
+        if cap is not None and total > cap:
+            return
+        row = np.full((1, length), tokenizer.pad_id, dtype)
+        row[0, :kept] = document.ids[:kept]
+        row[0, kept] = tokenizer.eos_id
+        yield row, kept + 1, document.bytes_of_first(kept)
+
+
+PACKINGS = {"pack": pack, "pad": pad}

@@ -1,0 +1,157 @@
+"""Tokenizers: a byte-level BPE trained on the corpus, or a Hugging Face tokenizer by name or folder."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+
+from poet.data.errors import DataError
+from poet.data.files import atomic_path
+
+PAD, EOS, UNK = "<pad>", "</s>", "<unk>"
+SPECIAL_TOKENS = (PAD, EOS, UNK)  # ids 0, 1, 2, as in T5
+SMALLEST_BPE = len(SPECIAL_TOKENS) + 256  # the special tokens and every byte
+# BPE merges settle long before the corpus ends; 10 MB of a fair sample train in seconds.
+BPE_TRAINING_BYTES = 10_000_000
+# T5's place holders for its denoising task come after the 32,000 pieces of its text and no text should
+# contain them.
+_SENTINEL = re.compile(r"<extra_id_\d+>")
+
+
+class EncodedText:
+    """The tokens of one text, and how much of the text they cover.
+
+    ids: int64 (tokens,), without special tokens at the ends.
+    """
+
+    __slots__ = ("ids", "_encoding", "_text")
+
+    def __init__(self, ids: np.ndarray, encoding: tokenizers.Encoding, text: str):
+        self.ids, self._encoding, self._text = ids, encoding, text
+
+    def bytes_of_first(self, n_tokens: int) -> int:
+        """Bytes (UTF-8) of the text that the first `n_tokens` tokens cover; more tokens than there are mean
+        all."""
+        if n_tokens >= len(self.ids):
+            return len(self._text.encode("utf-8"))
+        if n_tokens <= 0:
+            return 0
+        _, end = self._encoding.token_to_chars(n_tokens - 1)
+        return len(self._text[:end].encode("utf-8"))
+
+
+class Tokenizer:
+    """What the rest of the package needs of a tokenizer.
+
+    vocab_size: every id that `encode_batch` gives is below it. pad_id, eos_id: ids of the special tokens.
+    """
+
+    def __init__(self, backend: tokenizers.Tokenizer, vocab_size: int, pad_id: int, eos_id: int, unk_id: int):
+        self.backend = backend
+        self.vocab_size, self.pad_id, self.eos_id, self.unk_id = vocab_size, pad_id, eos_id, unk_id
+        backend.no_truncation()
+        backend.no_padding()
+
+    def encode_batch(self, texts: list[str]) -> list[EncodedText]:
+        """Encodes in parallel; no special tokens are added."""
+        encodings = self.backend.encode_batch(texts, add_special_tokens=False)
+        return [
+            EncodedText(self._within_vocabulary(np.array(encoding.ids, np.int64)), encoding, text)
+            for encoding, text in zip(encodings, texts, strict=True)
+        ]
+
+    def encode_documents(self, texts: Iterable[str], batch_documents: int = 256) -> Iterator[EncodedText]:
+        """Encodes a stream of texts, keeping one batch in memory."""
+        batch: list[str] = []
+        for text in texts:
+            batch.append(text)
+            if len(batch) == batch_documents:
+                yield from self.encode_batch(batch)
+                batch = []
+        yield from self.encode_batch(batch)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of `ids`, special tokens included."""
+        return self.backend.decode(list(map(int, ids)), skip_special_tokens=False)
+
+    def _within_vocabulary(self, ids: np.ndarray) -> np.ndarray:
+        return np.where(ids < self.vocab_size, ids, self.unk_id)
+
+
+def train_bpe(texts: Iterable[str], vocab_size: int, path: Path) -> Tokenizer:
+    """Trains a byte-level BPE on the first 10 MB of `texts` and saves it to `path` (tokenizer.json).
+
+    The result depends on the texts and the vocabulary size alone. Raises DataError where `vocab_size` cannot
+    hold the 256 bytes and the special tokens, or the texts are too few for it.
+    """
+    if vocab_size < SMALLEST_BPE:
+        raise DataError(f"a byte-level BPE needs vocab_size of at least {SMALLEST_BPE}, not {vocab_size}")
+    backend = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token=UNK))
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(_first_bytes(texts, BPE_TRAINING_BYTES), trainer)
+    if backend.get_vocab_size() != vocab_size:
+        raise DataError(
+            f"the training text gives {backend.get_vocab_size()} tokens, not the {vocab_size} asked for"
+        )
+    with atomic_path(path) as temporary:
+        temporary.write_text(backend.to_str(pretty=False), encoding="utf-8")
+    return load_bpe(path)
+
+
+def load_bpe(path: Path) -> Tokenizer:
+    """The tokenizer that `train_bpe` saved. Raises DataError where the file is missing or no tokenizer."""
+    try:
+        content = path.read_text(encoding="utf-8")
+        json.loads(content)
+        backend = tokenizers.Tokenizer.from_str(content)
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read the tokenizer {path}: {error}") from error
+    # An article that speaks of "</s>" gets the letters, not the end of a document.
+    backend.encode_special_tokens = True
+    ids = [backend.token_to_id(token) for token in SPECIAL_TOKENS]
+    return Tokenizer(backend, backend.get_vocab_size(), *ids)
+
+
+def load_hf(name: str) -> Tokenizer:
+    """A Hugging Face tokenizer by name (from the hub or its cache) or local folder.
+
+    Raises DataError where it cannot be had, is not a fast tokenizer, or lacks a pad, end or unknown token.
+    """
+    import transformers  # here, because importing it takes seconds and training never needs it
+
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError, ImportError) as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        raise DataError(
+            f"cannot load the tokenizer {name!r} ({reason}): connect to the network or give a local folder"
+        ) from error
+    if not isinstance(getattr(tokenizer, "backend_tokenizer", None), tokenizers.Tokenizer):
+        raise DataError(f"the tokenizer {name!r} has no fast version: choose one that has")
+    special = {"pad": tokenizer.pad_token_id, "eos": tokenizer.eos_token_id, "unk": tokenizer.unk_token_id}
+    if None in special.values():
+        missing = ", ".join(key for key, value in special.items() if value is None)
+        raise DataError(f"the tokenizer {name!r} lacks special tokens that padding needs: {missing}")
+    text_ids = [i for token, i in tokenizer.get_vocab().items() if not _SENTINEL.fullmatch(token)]
+    # A copy: padding and cutting that the user's object is set to stay as they are.
+    backend = tokenizers.Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    return Tokenizer(backend, max(text_ids) + 1, special["pad"], special["eos"], special["unk"])
+
+
+def _first_bytes(texts: Iterable[str], limit: int) -> Iterator[str]:
+    total = 0
+    for text in texts:
+        yield text
+        total += len(text.encode("utf-8"))
+        if total >= limit:
+            return

@@ -1,0 +1,45 @@
+"""The four initializations of a base weight (Section 3.1, "Neuron initialization"; Table 5, Figure 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+#: Standard deviation of LLaMA's default initialization (``initializer_range`` of the Hugging Face config).
+STANDARD_DEVIATION = 0.02
+
+
+def _gaussian(out_features: int, in_features: int, generator: torch.Generator | None) -> Tensor:
+    # Always drawn in fp32 on the CPU: the same seed then gives the same weight on every device and in every dtype.
+    return torch.randn(out_features, in_features, generator=generator)
+
+
+def standard(out_features: int, in_features: int, generator: torch.Generator | None = None) -> Tensor:
+    """Zero-mean Gaussian of fixed variance (0.02^2), (out, in) fp32: LLaMA's default."""
+    return STANDARD_DEVIATION * _gaussian(out_features, in_features, generator)
+
+
+def xavier(out_features: int, in_features: int, generator: torch.Generator | None = None) -> Tensor:
+    """Zero-mean Gaussian of variance 2/(in + out), (out, in) fp32 (Glorot and Bengio)."""
+    return (2.0 / (in_features + out_features)) ** 0.5 * _gaussian(out_features, in_features, generator)
+
+
+def uniform_spectrum(out_features: int, in_features: int, generator: torch.Generator | None = None) -> Tensor:
+    """A standard Gaussian with every singular value set to 1, (out, in) fp32."""
+    u, _, vh = torch.linalg.svd(_gaussian(out_features, in_features, generator).double(), full_matrices=False)
+    return (u @ vh).float()
+
+
+def normalized(out_features: int, in_features: int, generator: torch.Generator | None = None) -> Tensor:
+    """Gaussian neurons scaled to unit norm, (out, in) fp32. A neuron is a row of ``nn.Linear.weight``."""
+    return torch.nn.functional.normalize(_gaussian(out_features, in_features, generator), dim=1)
+
+
+INITIALIZATIONS: dict[str, Callable[[int, int, torch.Generator | None], Tensor]] = {
+    "standard": standard,
+    "xavier": xavier,
+    "uniform_spectrum": uniform_spectrum,
+    "normalized": normalized,
+}

@@ -1,0 +1,48 @@
+"""Training methods. Each file that defines ``METHOD`` is one; :data:`METHODS` holds them by name."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from poet.methods.contract import Method, Row
+
+
+def _discover() -> dict[str, type[Method]]:
+    found: dict[str, type[Method]] = {}
+    for info in sorted(pkgutil.iter_modules(__path__), key=lambda i: i.name):
+        method = getattr(importlib.import_module(f"{__name__}.{info.name}"), "METHOD", None)
+        if method is not None:
+            if method.name in found:
+                raise ImportError(f"two files in poet/methods define a method named {method.name!r}")
+            found[method.name] = method
+    return found
+
+
+METHODS: dict[str, type[Method]] = _discover()
+
+
+def get_method(name: str) -> type[Method]:
+    """The method of that name.
+
+    Raises:
+        ValueError: there is none; the sentence lists those that there are.
+    """
+    try:
+        return METHODS[name]
+    except KeyError:
+        raise ValueError(f"unknown method {name!r}; known are {', '.join(METHODS)}") from None
+
+
+def table_rows() -> dict[str, tuple[type[Method], Row]]:
+    """Every row of a comparison table by its key: the paper's own rows, and those of any method added since."""
+    rows: dict[str, tuple[type[Method], Row]] = {}
+    for method in METHODS.values():
+        for row in method.rows:
+            if row.key in rows:
+                raise ImportError(f"two methods define the table row {row.key!r}")
+            rows[row.key] = (method, row)
+    return rows
+
+
+__all__ = ["METHODS", "Method", "Row", "get_method", "table_rows"]

@@ -1,0 +1,139 @@
+"""What a training method has to say of itself.
+
+A method is one file in this folder that defines ``METHOD``, a subclass of :class:`Method`. The registry finds it, the
+conformance tests run over it, and each of its :class:`Row` gets a row in every comparison table.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+
+def scales_with_width(default: int) -> Any:
+    """A dataclass field that counts coordinates of a weight (a block size, a rank).
+
+    A proxy whose widths are 1/16 of the paper's uses 1/16 of it, so that the ratios stay the paper's.
+    """
+    return field(default=default, metadata={"scales_with_width": True})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a comparison table.
+
+    Attributes:
+        key: short name in paths and tables ("poet-bs-b64").
+        label: the name that a reader sees.
+        parameters: what differs from the method's defaults, in the paper's units.
+        ffn: "standard", or "divisible" for rows that the paper trains with the d_ff that block sizes divide.
+    """
+
+    key: str
+    label: str
+    parameters: dict[str, Any]
+    ffn: str = "standard"
+
+
+class Method(ABC):
+    """A way to train a model. One instance belongs to one run.
+
+    Class attributes:
+        name: the registry's key.
+        Parameters: frozen dataclass of the method's hyperparameters; ``lr`` is the peak learning rate of embeddings,
+            head and norms (and of the weights, where they are trained directly).
+        learning_rates: which of them are learning rates, for sweeps.
+        rows: the method's rows in comparison tables; empty for methods that only figures ask for.
+
+    Args:
+        parameters: an instance of ``Parameters``.
+        weight_decay: the run's decoupled weight decay.
+    """
+
+    name: ClassVar[str]
+    Parameters: ClassVar[type]
+    learning_rates: ClassVar[tuple[str, ...]] = ("lr",)
+    rows: ClassVar[tuple[Row, ...]] = ()
+
+    def __init__(self, parameters: Any, *, weight_decay: float = 0.0) -> None:
+        self.parameters, self.weight_decay = parameters, weight_decay
+
+    def prepare(self, model: nn.Module, seed: int) -> nn.Module:
+        """Reparameterize, freeze or re-initialize the model (in place where possible) and return it."""
+        return model
+
+    @abstractmethod
+    def optimizers(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+        """The optimizers of the prepared model; together they cover every trainable parameter once."""
+
+    def clip_norm(self, step: int, base: float) -> float:
+        """Gradient-clipping threshold at ``step`` (from 0), given the run's."""
+        return base
+
+    def after_step(self, step: int) -> None:
+        """Called after optimizer step ``step`` (from 0). A function of the step and the seed alone: runs resume."""
+
+    def export(self, model: nn.Module) -> nn.Module:
+        """A plain model with the trained function, which ``save_pretrained`` and plain transformers understand."""
+        return model
+
+
+def parse_parameters(method: type[Method], values: dict[str, Any]) -> Any:
+    """``method.Parameters(**values)``, refusing unknown names.
+
+    Raises:
+        ValueError: a name that the method does not have, or a value that it refuses.
+    """
+    known = {f.name for f in fields(method.Parameters)}
+    for name in values:
+        if name not in known:
+            raise ValueError(f"method {method.name} has no parameter {name!r}; it has {', '.join(sorted(known))}")
+    return method.Parameters(**values)
+
+
+def scale_parameters(method: type[Method], values: dict[str, Any], width_divisor: int) -> dict[str, Any]:
+    """All parameters of a method, with those that count coordinates divided by ``width_divisor``.
+
+    Raises:
+        ValueError: a coordinate count is not divisible.
+    """
+    complete = asdict(parse_parameters(method, values))
+    for f in fields(method.Parameters):
+        value = complete[f.name]
+        if not f.metadata.get("scales_with_width") or value is None:
+            continue
+        if value % width_divisor:
+            raise ValueError(f"{method.name}: {f.name}={value} is not divisible by the scale's divisor {width_divisor}")
+        complete[f.name] = value // width_divisor
+    return complete
+
+
+#: Layers whose parameters every method trains alike and Table 2 does not count.
+_UNCOUNTED = ("embed_tokens", "norm", "lm_head")
+
+
+def is_counted(name: str) -> bool:
+    """Whether Table 2 counts the parameter of this name: linear layers yes; embeddings, head and norms no."""
+    return not any(part in name for part in _UNCOUNTED)
+
+
+def train_uncounted(model: nn.Module) -> list[nn.Parameter]:
+    """Unfreeze embeddings, head and norms, and return them (adapter libraries freeze everything but the adapter)."""
+    parameters = [p for name, p in model.named_parameters() if not is_counted(name)]
+    for p in parameters:
+        p.requires_grad_(True)
+    return parameters
+
+
+def count_trainable(model: nn.Module) -> int:
+    """Trainable parameters as Table 2 counts them: those of the linear layers."""
+    return sum(p.numel() for name, p in model.named_parameters() if p.requires_grad and is_counted(name))
+
+
+def adamw(groups: list[dict] | list[nn.Parameter], lr: float, weight_decay: float) -> torch.optim.AdamW:
+    """AdamW with the constants of the authors' code: betas (0.9, 0.999), eps 1e-6."""
+    return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.999), eps=1e-6, weight_decay=weight_decay, fused=True)

@@ -1,0 +1,83 @@
+"""POET's optimizer recipe: two learning rates, merges, state reset, and the clipping ramp after a merge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+from poet.config import POETConfig
+from poet.model import merge_and_reinitialize, poet_layers
+
+
+def poet_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """The packed skew-symmetric parameters of every POET layer."""
+    return [skew for _, layer in poet_layers(model) for skew in (layer.skew_r, layer.skew_p) if skew is not None]
+
+
+def parameter_groups(
+    model: nn.Module, *, lr: float, poet_lr: float, weight_decay: float = 0.01, poet_weight_decay: float = 0.0
+) -> list[dict]:
+    """Two groups for any torch optimizer: POET's parameters, and everything else that is trained.
+
+    Args:
+        lr: "lr (base)" of Tables 9 and 10: embeddings, head, norms, biases.
+        poet_lr: "lr (POET)" of the same tables.
+        weight_decay: of the base group.
+        poet_weight_decay: of POET's group. Decay pulls R and P to the identity; the authors' code has none.
+    """
+    factors = poet_parameters(model)
+    own = {id(p) for p in factors}
+    base = [p for p in model.parameters() if p.requires_grad and id(p) not in own]
+    return [
+        {"params": factors, "lr": poet_lr, "weight_decay": poet_weight_decay},
+        {"params": base, "lr": lr, "weight_decay": weight_decay},
+    ]
+
+
+def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parameter]) -> None:
+    """Zero every tensor (and number) of the optimizer's state for ``parameters``, step counts included.
+
+    Moments of the old R and P describe coordinates that no longer exist after a merge, and an fp32 master copy that
+    is not zeroed would apply the merged rotation twice.
+    """
+    for parameter in parameters:
+        state = optimizer.state.get(parameter, {})
+        for key, value in state.items():
+            state[key] = value.zero_() if isinstance(value, torch.Tensor) else type(value)(0)
+
+
+class MergeSchedule:
+    """Merges every ``config.merge_every`` optimizer steps. Stateless but for the step that it is told.
+
+    Args:
+        model: a POET model.
+        config: its configuration (``merge_every``, ``reset_state``, ``clip_ramp_*``).
+        optimizer: the optimizer whose state is reset at a merge.
+        seed: merge number i samples its primitives from a generator seeded with (seed, i): a resumed run, or another
+            rank, draws the same ones with nothing to store or send.
+    """
+
+    def __init__(self, model: nn.Module, config: POETConfig, optimizer: torch.optim.Optimizer, seed: int = 0) -> None:
+        self.model, self.config, self.optimizer, self.seed = model, config, optimizer, seed
+
+    def clip_norm(self, step: int, base: float) -> float:
+        """Gradient-clipping threshold for step ``step`` (counted from 0): ``base``, lowered after a merge."""
+        since_merge = step % self.config.merge_every
+        ramp = self.config.clip_ramp_steps
+        if step < self.config.merge_every or since_merge >= ramp:
+            return base
+        start = self.config.clip_ramp_start
+        return base * (start + (1 - start) * since_merge / ramp)
+
+    def after_step(self, step: int) -> bool:
+        """Call after the optimizer's step number ``step`` (counted from 0); merges if one is due, and says so."""
+        if (step + 1) % self.config.merge_every:
+            return False
+        index = (step + 1) // self.config.merge_every
+        generator = torch.Generator().manual_seed((self.seed * 1_000_003 + index) % 2**63)
+        merge_and_reinitialize(self.model, generator)
+        if self.config.reset_state:
+            reset_state(self.optimizer, poet_parameters(self.model))
+        return True

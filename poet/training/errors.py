@@ -1,0 +1,7 @@
+"""What can go wrong with a run."""
+
+from poet.errors import UserError
+
+
+class RunError(UserError):
+    """A run cannot start, go on, or be read."""

@@ -1,0 +1,265 @@
+"""The training loop: one run from its spec to its record."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from poet.data.rows import IGNORED_LABEL, BatchOrder, TokenRows
+from poet.methods import get_method
+from poet.methods.contract import count_trainable, parse_parameters
+from poet.training.checkpoints import CheckpointFolder
+from poet.training.errors import RunError
+from poet.training.evaluator import perplexity, summed_loss
+from poet.training.interrupts import StopRequest
+from poet.training.llama import build_llama
+from poet.training.progress import Progress
+from poet.training.provenance import provenance
+from poet.training.records import write_history, write_record
+from poet.training.schedule import cosine
+from poet.training.seeds import derive
+from poet.training.spec import RunSpec
+
+#: A history has about this many rows, however long the run.
+HISTORY_ROWS = 500
+#: Validation rows of one forward pass, as a multiple of a micro-batch: evaluation keeps no graph.
+EVALUATION_BATCH = 4
+
+
+class Run:
+    """The state of one run in memory: model, method, optimizers, and how far it has come."""
+
+    def __init__(self, spec: RunSpec, data: Path, device: str) -> None:
+        self.spec, self.device = spec, device
+        self.train_rows, self.validation_rows = TokenRows(data, "train"), TokenRows(data, "validation")
+        self._check_data(data)
+        self.order = BatchOrder(len(self.train_rows), spec.batch_rows, derive("batch order", spec.seed))
+        method = get_method(spec.method)
+        self.method = method(parse_parameters(method, spec.parameters), weight_decay=spec.weight_decay)
+        # The same draws for every method: what differs between two methods is never luck with the initialization.
+        model = build_llama(spec.architecture, seed=derive("initialization", spec.seed))
+        self.total_parameters = sum(p.numel() for p in model.parameters())
+        self.model = self.method.prepare(model, derive("method", spec.seed)).to(device)
+        self.parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self.optimizers = self.method.optimizers(self.model)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["peak_lr"] = group["lr"]
+        self.step, self.tokens, self.seconds = 0, 0, 0.0
+        self.history: list[dict[str, Any]] = []
+        # Sum of step losses since the last history row; on the device, so that a step waits for nothing.
+        self.window = torch.zeros((), device=device)
+        self.window_steps = 0
+
+    def _check_data(self, data: Path) -> None:
+        found = (self.train_rows.sequence_length, self.train_rows.vocab_size)
+        wanted = (self.spec.architecture.sequence_length, self.spec.architecture.vocabulary)
+        if found[0] != wanted[0] or found[1] > wanted[1]:
+            raise RunError(
+                f"the data in {data} has rows of {found[0]} tokens and a vocabulary of {found[1]}, but run "
+                f"{self.spec.name} wants {wanted[0]} and {wanted[1]}: make the scale's data and models agree"
+            )
+
+    def autocast(self):
+        """The context of a forward pass in the run's precision."""
+        if self.spec.precision == "bf16":
+            return torch.autocast(self.device, dtype=torch.bfloat16)
+        return contextlib.nullcontext()
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the next step depends on. Batch order, merges and dropout are functions of the step."""
+        return {
+            "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            **{key: getattr(self, key) for key in self._PROGRESS},
+        }
+
+    _PROGRESS = ("step", "tokens", "seconds", "history", "window", "window_steps")
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """The inverse of :meth:`state`."""
+        self.model.load_state_dict(state["model"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        for key in self._PROGRESS:
+            setattr(self, key, state[key])
+        self.window = self.window.to(self.device)
+
+    def lr_factor(self, step: int) -> float:
+        """The schedule's factor at a step, counted from 0."""
+        spec = self.spec
+        return cosine(step, spec.steps, minimum_ratio=spec.minimum_lr_ratio, warmup_steps=spec.warmup_steps)
+
+    def train_step(self) -> tuple[torch.Tensor, float]:
+        """One optimizer step over all micro-batches; returns (gradient norm before clipping, threshold)."""
+        spec = self.spec
+        # Dropout (LoRA's) draws from the global generator: seeded by the step, a resumed run draws the same.
+        torch.manual_seed(derive("step", spec.seed, self.step))
+        factor = self.lr_factor(self.step)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["peak_lr"] * factor
+        batch = self.train_rows.batch(self.order.indices(self.step))
+        labels = self.train_rows.labels(batch)
+        predicted = int((labels[:, 1:] != IGNORED_LABEL).sum())
+        batch, labels = batch.to(self.device), labels.to(self.device)
+        size = spec.batch_rows // spec.accumulation
+        total = torch.zeros((), device=self.device)
+        for tokens, targets in zip(batch.split(size), labels.split(size), strict=True):
+            with self.autocast():
+                loss, _ = summed_loss(self.model, tokens, targets)
+            loss = loss / predicted
+            loss.backward()
+            total += loss.detach()
+        threshold = self.method.clip_norm(self.step, spec.clip_norm)
+        norm = nn.utils.clip_grad_norm_(self.parameters, threshold)
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        self.method.after_step(self.step)
+        self.step += 1
+        self.tokens += int((labels != IGNORED_LABEL).sum())
+        self.window += total
+        self.window_steps += 1
+        return norm, threshold
+
+    def evaluate(self, rows: int) -> float:
+        """Validation perplexity over the first ``rows`` rows (0: all)."""
+        size = EVALUATION_BATCH * max(1, self.spec.batch_rows // self.spec.accumulation)
+        return perplexity(self.model, self.validation_rows, rows, size, self.autocast)
+
+    def weights_digest(self) -> str:
+        """sha256 over all parameters and buffers, by name: equal digests mean equal models, bit for bit."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
+
+
+def train(
+    spec: RunSpec,
+    *,
+    data: Path,
+    folder: Path,
+    checkpoints: Path,
+    device: str | None = None,
+    threads: int = 1,
+    checkpoint_seconds: float = 60.0,
+) -> dict[str, Any]:
+    """Train a run to its end, from its last checkpoint if there is one.
+
+    Writes ``history.csv``, then ``weights/`` if the spec keeps them, then ``record.json``, then removes the
+    checkpoints. A loss that is NaN or infinite ends the run as ``diverged``, with the NaN in its record.
+
+    Args:
+        spec: the run.
+        data: folder of tokenized rows, as ``poet.data.prepare`` writes it.
+        folder: the run's folder.
+        checkpoints: the run's checkpoint folder; not inside ``folder``, which the pipeline empties.
+        device: "cpu" or "cuda"; None takes a GPU if there is one.
+        threads: CPU threads.
+        checkpoint_seconds: time between two checkpoints.
+
+    Returns:
+        The record.
+
+    Raises:
+        RunError: data and spec do not fit, or a file cannot be written.
+        SystemExit: SIGINT or SIGTERM came; the state is saved and the next call goes on from it.
+    """
+    torch.set_num_threads(threads)
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    run = Run(spec, data, device)
+    progress = Progress(spec.name, spec.steps, 0)
+    store = CheckpointFolder(checkpoints, spec.digest, say=progress.say)
+    if (state := store.load()) is not None:
+        run.restore(state)
+        progress.say(f"goes on from step {run.step}")
+    status = "completed"
+    with StopRequest() as stop:
+        saved_at = time.monotonic()
+        every = max(1, spec.steps // HISTORY_ROWS)
+        while run.step < spec.steps:
+            started = time.monotonic()
+            norm, threshold = run.train_step()
+            last = run.step == spec.steps
+            evaluated = last or run.step % spec.evaluate_every == 0
+            if evaluated or run.step % every == 0:
+                loss = run.window.item() / run.window_steps
+                row = {
+                    "step": run.step,
+                    "tokens": run.tokens,
+                    "train_loss": loss,
+                    "lr_factor": run.lr_factor(run.step - 1),
+                    "gradient_norm": norm.item(),
+                    "clip_norm": threshold,
+                    "tokens_per_second": spec.tokens / spec.steps / (time.monotonic() - started),
+                }
+                run.window.zero_()
+                run.window_steps = 0
+                if not math.isfinite(loss):
+                    status = "diverged"
+                elif evaluated:
+                    rows = spec.final_evaluation_rows if last else spec.evaluation_rows
+                    row["validation_perplexity"] = run.evaluate(rows)
+                run.history.append(row)
+                progress.update(run.step, loss=loss, ppl=row.get("validation_perplexity"))
+            run.seconds += time.monotonic() - started
+            if status == "diverged":
+                progress.say(f"diverged: the loss at step {run.step} is {loss}")
+                break
+            if stop.signal is not None or time.monotonic() - saved_at >= checkpoint_seconds:
+                store.save(run.state())
+                saved_at = time.monotonic()
+            if stop.signal is not None:
+                progress.say(f"stopped by signal {stop.signal} after step {run.step}: saved, the next call goes on")
+                raise SystemExit(128 + stop.signal)
+        record = _record(run, status)
+        _write(run, folder, record)
+    progress.close()
+    store.remove()
+    return record
+
+
+def _record(run: Run, status: str) -> dict[str, Any]:
+    spec = run.spec
+    final = run.history[-1].get("validation_perplexity", math.nan) if status == "completed" else math.nan
+    if run.device == "cuda":
+        peak = torch.cuda.max_memory_allocated()
+    else:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {
+        "status": status,
+        "name": spec.name,
+        "spec": spec.to_dict(),
+        "spec_digest": spec.digest,
+        "validation_perplexity": final,
+        "steps": run.step,
+        "tokens": run.tokens,
+        "trainable_parameters": count_trainable(run.model),
+        "total_parameters": run.total_parameters,
+        "weights_sha256": run.weights_digest(),
+        "data_sha256": run.train_rows.sha256,
+        "cost": {
+            "train_seconds": run.seconds,
+            "peak_memory_bytes": peak,
+            "tokens_per_second": spec.tokens / spec.steps * run.step / run.seconds if run.seconds else None,
+        },
+        "provenance": provenance(run.device),
+    }
+
+
+def _write(run: Run, folder: Path, record: dict[str, Any]) -> None:
+    write_history(folder / "history.csv", run.history)
+    if run.spec.keep_weights and record["status"] == "completed":
+        run.method.export(run.model).save_pretrained(folder / "weights")
+    write_record(folder / "record.json", record)

@@ -1,0 +1,44 @@
+"""Where a number came from: commit, versions, machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+#: Packages whose version can change a number.
+_PACKAGES = ("torch", "transformers", "tokenizers", "peft", "numpy", "triton")
+
+
+def _git(*arguments: str) -> str | None:
+    root = Path(__file__).resolve().parents[2]
+    try:
+        done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None  # no git on this machine: the record says so by its null
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def provenance(device: str) -> dict[str, Any]:
+    """Commit and dirty flag (null outside a checkout), package versions, Python, machine and device."""
+    changes = _git("status", "--porcelain", "--untracked-files=no")
+    return {
+        "commit": _git("rev-parse", "HEAD"),
+        "dirty": None if changes is None else bool(changes),
+        "versions": {"python": platform.python_version(), **{p: _version(p) for p in _PACKAGES}},
+        "machine": {"system": platform.system(), "architecture": platform.machine(), "cpus": os.cpu_count()},
+        "device": torch.cuda.get_device_name() if device == "cuda" else f"cpu ({torch.get_num_threads()} threads)",
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }

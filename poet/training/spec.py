@@ -1,0 +1,114 @@
+"""RunSpec: everything that determines a run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """A LLaMA decoder.
+
+    Attributes:
+        hidden_size, intermediate_size, layers, heads: as in Table 8.
+        vocabulary: size of the vocabulary.
+        sequence_length: tokens a row.
+    """
+
+    hidden_size: int
+    intermediate_size: int
+    layers: int
+    heads: int
+    vocabulary: int
+    sequence_length: int
+
+    def __post_init__(self) -> None:
+        if self.hidden_size % self.heads or (self.hidden_size // self.heads) % 2:
+            raise ValueError(f"{self.heads} heads need a hidden size that splits into even parts, not {self.hidden_size}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """A run, whole: equal specs give equal results. Paths, threads and checkpoint intervals are not part of it.
+
+    Attributes:
+        scale, model, variant: where the run stands in the grid; ``variant`` is the table row's key with whatever
+            differs from it spelled out ("poet-fs-1_2", "poet-fs-1_2-merge_every=5").
+        architecture: the decoder.
+        method, parameters: key in ``poet.methods`` and all hyperparameters of that method.
+        data: what ``poet.data.prepare`` is given.
+        batch_rows: rows of one optimizer step, over all accumulation steps and devices.
+        accumulation: micro-batches a step.
+        steps: optimizer steps.
+        weight_decay, clip_norm: AdamW's decoupled decay; gradient-norm threshold.
+        minimum_lr_ratio, warmup_steps: of the cosine schedule.
+        precision: "fp32", or "bf16" (autocast; parameters stay fp32).
+        evaluate_every: steps between two evaluations; the last step is always evaluated.
+        evaluation_rows: validation rows of the evaluations along the way.
+        final_evaluation_rows: validation rows of the last one (0: all).
+        seed: of initialization, batch order and the method's sampling, each derived by name.
+        keep_weights: keep the final model in the Hugging Face format.
+    """
+
+    scale: str
+    model: str
+    variant: str
+    architecture: Architecture
+    method: str
+    parameters: dict[str, Any] = field(hash=False)
+    data: dict[str, Any] = field(hash=False)
+    batch_rows: int
+    accumulation: int
+    steps: int
+    weight_decay: float
+    clip_norm: float
+    minimum_lr_ratio: float
+    warmup_steps: int
+    precision: str
+    evaluate_every: int
+    evaluation_rows: int
+    final_evaluation_rows: int
+    seed: int
+    keep_weights: bool = False
+
+    def __post_init__(self) -> None:
+        if self.precision not in ("fp32", "bf16"):
+            raise ValueError(f"precision is 'fp32' or 'bf16', got {self.precision!r}")
+        if self.batch_rows % self.accumulation:
+            raise ValueError(f"batch_rows={self.batch_rows} is not divisible by accumulation={self.accumulation}")
+
+    @property
+    def name(self) -> str:
+        """The run's folder below ``results/runs``."""
+        return f"{self.scale}/{self.model}/{self.variant}/seed{self.seed}"
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of training, padding included."""
+        return self.steps * self.batch_rows * self.architecture.sequence_length
+
+    @property
+    def digest(self) -> str:
+        """sha256 of the whole spec: two runs are one if theirs are equal."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> RunSpec:
+        """The inverse of :meth:`to_dict`.
+
+        Raises:
+            ValueError: a key is unknown or missing.
+        """
+        known = {f.name for f in fields(cls)}
+        if unknown := sorted(set(values) - known):
+            raise ValueError(f"a run spec has no key {unknown[0]!r}")
+        if missing := sorted(known - set(values) - {"keep_weights"}):
+            raise ValueError(f"a run spec needs the key {missing[0]!r}")
+        return cls(**{**values, "architecture": Architecture(**values["architecture"])})

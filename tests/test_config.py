@@ -1,0 +1,48 @@
+"""POETConfig refuses what makes no sense, with the field's name, and resolves overrides."""
+
+import dataclasses
+
+import pytest
+
+from poet import POETConfig
+
+
+def test_defaults_are_the_paper_s():
+    c = POETConfig()
+    assert (c.neumann_terms, c.merge_every, c.init, c.reset_state) == (3, 400, "normalized", True)
+    assert (c.clip_ramp_steps, c.clip_ramp_start, c.merge) == (10, 0.1, "neumann")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    (
+        ("variant", "cs"),
+        ("merge", "none"),
+        ("init", "zeros"),
+        ("neumann_terms", -1),
+        ("merge_every", 0),
+        ("clip_ramp_steps", -1),
+        ("clip_ramp_start", 0.0),
+        ("clip_ramp_start", 1.5),
+        ("budget", 1.5),
+        ("budget_r", -0.5),
+        ("budget_p", float("nan")),
+    ),
+)
+def test_values_out_of_range_are_refused_by_name(field, value):
+    with pytest.raises(ValueError, match=f"POETConfig.*{field}"):
+        POETConfig(**{field: value})
+
+
+def test_overrides_win_and_zero_is_the_identity():
+    r, p = POETConfig(variant="fs", budget=0.5, budget_r=0.25).primitives(16, 8)
+    assert (r.block_size, p.block_size) == (4, 4)
+    r, p = POETConfig(variant="bs", block_size=4, block_size_p=0).primitives(16, 8)
+    assert (r.block_size, r.blocks, p.blocks) == (4, 4, 0)
+    r, p = POETConfig(variant="fs", budget_r=0.0).primitives(16, 8)
+    assert (r.blocks, p.block_size) == (0, 4)
+
+
+def test_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        POETConfig().variant = "fs"

@@ -1,0 +1,226 @@
+"""POETLinear against y = (R W P)^T x built from the definitions, in fp64."""
+
+import pytest
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from poet import POETConfig, POETLinear
+from poet.orthogonal import orthogonality_error
+
+BS = {"variant": "bs", "block_size": 3}
+FS = {"variant": "fs", "budget": 0.5}
+# (in, out, config): both variants, sides switched off, separate sides, odd shapes.
+LAYERS = (
+    (12, 9, BS),
+    (9, 15, {"variant": "bs", "block_size_r": 3, "block_size_p": 5}),
+    (12, 9, {**BS, "block_size_p": 0}),
+    (12, 9, {**BS, "block_size_r": 0}),
+    (12, 10, FS),
+    (11, 7, {"variant": "fs", "budget": 0.6}),
+    (11, 7, {"variant": "fs", "budget_r": 0.3, "budget_p": 1.0}),
+    (11, 7, {**FS, "budget_p": 0}),
+    (11, 7, {**FS, "budget_r": 0}),
+)
+
+
+def build(m, n, options, *, seed=0, **more):
+    generator = torch.Generator().manual_seed(seed)
+    config = POETConfig(**{**options, **more})
+    return POETLinear(m, n, config, bias=True, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("terms", (0, 1, 2, 3, 5, None))
+@pytest.mark.parametrize("case", LAYERS, ids=str)
+def test_output_and_all_gradients_equal_the_paper_s_forward(case, terms, reference, randomize):
+    layer = randomize(build(*case, neumann_terms=terms), 0.3)
+    x = torch.randn(2, 5, case[0], dtype=torch.float64, requires_grad=True)
+    grad_y = torch.randn(2, 5, case[1], dtype=torch.float64)
+    leaves = {"x": x, **dict(layer.named_parameters())}
+    r, w, p = reference.dense(layer, layer.skew_r, layer.skew_p)
+    # Paper: y = (R W P)^T x for a column x; rows here.
+    expected = x @ (r @ w @ p) + layer.bias
+    y = layer(x)
+    torch.testing.assert_close(y, expected, rtol=1e-12, atol=1e-12)
+    wanted = torch.autograd.grad(expected, list(leaves.values()), grad_y)
+    found = torch.autograd.grad(y, list(leaves.values()), grad_y)
+    for name, a, b in zip(leaves, found, wanted, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10, msg=lambda text, name=name: f"{name}: {text}")
+    dense_r, dense_p = layer.rotations()
+    torch.testing.assert_close(dense_r, r, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(dense_p, p, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(layer.effective_weight().T, r @ w @ p, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", (LAYERS[0], LAYERS[5], LAYERS[7]), ids=str)
+def test_gradcheck(case, randomize):
+    layer = randomize(build(*case))
+    x = torch.randn(4, case[0], dtype=torch.float64, requires_grad=True)
+    names = [name for name, _ in layer.named_parameters()]
+
+    def function(x, *parameters):
+        return torch.func.functional_call(layer, dict(zip(names, parameters, strict=True)), (x,))
+
+    assert torch.autograd.gradcheck(function, (x, *(p for _, p in layer.named_parameters())))
+
+
+def test_effective_weight_is_differentiable(randomize, reference):
+    layer = randomize(build(12, 9, BS))
+    r, w, p = reference.dense(layer, layer.skew_r, layer.skew_p)
+    weights = torch.randn(9, 12, dtype=torch.float64)
+    wanted = torch.autograd.grad((weights * (r @ w @ p).T).sum(), (layer.skew_r, layer.skew_p))
+    found = torch.autograd.grad((weights * layer.effective_weight()).sum(), (layer.skew_r, layer.skew_p))
+    torch.testing.assert_close(found, wanted, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("case", LAYERS, ids=str)
+def test_starts_as_the_dense_layer_of_its_base_weight(case, reference):
+    layer = build(*case)
+    assert all(not skew.any() for skew in (layer.skew_r, layer.skew_p) if skew is not None)
+    base = reference.base(layer).T
+    torch.testing.assert_close(base.norm(dim=1), torch.ones(case[1]).double(), rtol=0, atol=1e-6)  # normalized, fp32
+    x = torch.randn(4, case[0], dtype=torch.float64)
+    torch.testing.assert_close(layer(x), torch.nn.functional.linear(x, base), rtol=1e-13, atol=1e-13)
+
+
+def test_keep_starts_from_the_given_weight(reference):
+    weight = torch.randn(9, 12, dtype=torch.float64)
+    config = POETConfig(**BS, init="keep")
+    layer = POETLinear(12, 9, config, weight=weight, dtype=torch.float64)
+    assert torch.equal(reference.base(layer).T, weight)
+    assert torch.equal(layer.effective_weight(), weight)
+    with pytest.raises(ValueError, match="needs the weight to keep"):
+        POETLinear(12, 9, config)
+
+
+@pytest.mark.parametrize("shape", ((12,), (0, 12), (1, 12), (2, 3, 4, 12)))
+def test_every_input_shape_that_nn_linear_takes(shape, randomize):
+    layer = randomize(build(12, 9, BS))
+    linear = layer.to_linear()
+    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    y = layer(x)
+    torch.testing.assert_close(y, linear(x))
+    assert y.shape == (*shape[:-1], 9)
+    (grad,) = torch.autograd.grad(y.square().sum(), x, retain_graph=True)
+    torch.testing.assert_close(grad, torch.autograd.grad(linear(x).square().sum(), x)[0])
+    y.square().sum().backward()
+
+
+def test_dense_layer_has_the_function_and_its_own_bias(randomize):
+    layer = randomize(build(12, 9, FS))
+    linear = layer.to_linear()
+    x = torch.randn(4, 12, dtype=torch.float64)
+    torch.testing.assert_close(linear(x), layer(x))
+    with torch.no_grad():
+        layer.bias.add_(1)
+    assert not torch.equal(linear.bias, layer.bias)
+
+
+@pytest.mark.parametrize("variant", (BS, FS), ids=("bs", "fs"))
+@pytest.mark.parametrize("merge", ("neumann", "exact"))
+def test_merge_keeps_the_function_and_starts_again(variant, merge, randomize):
+    # 40 terms at this scale: the Neumann remainder is far below rounding, so both merges are exact.
+    layer = randomize(build(12, 9, variant, neumann_terms=40, merge=merge), 0.05)
+    before, orders = layer.effective_weight().detach(), (layer.order_in.clone(), layer.order_out.clone())
+    for rotation in layer.rotations():
+        assert orthogonality_error(rotation) < 1e-12
+    layer.merge_and_reinitialize(torch.Generator().manual_seed(7))
+    torch.testing.assert_close(layer.effective_weight(), before, rtol=0, atol=1e-12)
+    assert not layer.skew_r.any() and not layer.skew_p.any()
+    assert not torch.equal(layer.order_in, orders[0]) and not torch.equal(layer.order_out, orders[1])
+    for order, inverse in ((layer.order_in, layer.inverse_in), (layer.order_out, layer.inverse_out)):
+        assert torch.equal(order[inverse], torch.arange(len(order)))
+
+
+@pytest.mark.parametrize("terms", (0, 1, 3))
+def test_neumann_merge_keeps_the_function_for_any_k(terms, randomize):
+    layer = randomize(build(12, 9, BS, neumann_terms=terms), 0.3)
+    before = layer.effective_weight().detach()
+    layer.merge_and_reinitialize()
+    torch.testing.assert_close(layer.effective_weight(), before, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("variant", (BS, FS, {**FS, "budget_p": 0}), ids=str)
+def test_exact_merges_keep_the_singular_values(variant, randomize):
+    layer = build(12, 9, variant, merge="exact", neumann_terms=1)
+    values = torch.linalg.svdvals(layer.effective_weight())
+    start, generator = layer.effective_weight().detach(), torch.Generator().manual_seed(3)
+    for index in range(100):
+        randomize(layer, 0.3, seed=index)
+        layer.merge_and_reinitialize(generator)
+    torch.testing.assert_close(torch.linalg.svdvals(layer.effective_weight()), values, rtol=0, atol=1e-10)
+    assert (layer.effective_weight() - start).norm() > 1
+
+
+def test_equal_generators_merge_to_equal_layers(randomize):
+    layers = [randomize(build(12, 9, BS)) for _ in range(2)]
+    for layer in layers:
+        layer.merge_and_reinitialize(torch.Generator().manual_seed(11))
+    for a, b in zip(layers[0].state_dict().values(), layers[1].state_dict().values(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("terms", (0, 1, 2, 3, 4, None))
+@pytest.mark.parametrize("variant", (BS, FS), ids=("bs", "fs"))
+def test_bf16_autocast_trains(variant, terms, randomize):
+    layer = randomize(build(12, 9, variant, neumann_terms=terms), 0.1).float()
+    x = torch.randn(4, 12)
+    exact = layer(x)
+    wanted = torch.autograd.grad(exact.sum(), list(layer.parameters()))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = layer(x)
+    assert y.dtype == torch.bfloat16
+    # bf16 keeps 8 bits: 12 products of entries of size about 1.
+    torch.testing.assert_close(y.float(), exact, rtol=0.05, atol=0.1)
+    found = torch.autograd.grad(y.float().sum(), list(layer.parameters()))
+    for a, b in zip(found, wanted, strict=True):
+        assert a.dtype == torch.float32
+        torch.testing.assert_close(a, b, rtol=0.1, atol=0.15)
+
+
+def test_autocast_leaves_the_factors_in_full_precision(randomize):
+    layer = randomize(build(12, 9, BS)).float()
+    exact = layer.factors()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        factors = layer.factors()
+    # Rounding R to bf16 would undo what the paper's Figure 10 measures: errors of 3e-3 from the third term.
+    for a, b in zip(factors, exact, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
+def test_low_precision_layer_is_close_to_fp64(dtype, randomize):
+    wide = randomize(build(12, 9, BS))
+    narrow = build(12, 9, BS).to(dtype)
+    narrow.load_state_dict({k: v.to(dtype) if v.is_floating_point() else v for k, v in wide.state_dict().items()})
+    x = torch.randn(4, 12, dtype=torch.float64)
+    # A dozen roundings of entries of size about 3: 2^-24 and 2^-8 of it.
+    tolerance = {torch.float32: 1e-5, torch.bfloat16: 0.15}[dtype]
+    y = narrow(x.to(dtype))
+    assert y.dtype == dtype
+    torch.testing.assert_close(y.double(), wide(x), rtol=0, atol=tolerance)
+    y.sum().backward()
+    assert narrow.skew_r.grad.dtype == dtype
+
+
+@pytest.mark.parametrize("variant", (BS, FS), ids=("bs", "fs"))
+def test_nothing_of_the_weight_s_size_is_saved_but_the_weight(variant, randomize):
+    layer, saved = randomize(build(12, 9, variant)), []
+    with saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
+        layer(torch.randn(40, 12, dtype=torch.float64))
+    large = [t for t in saved if t.numel() == 12 * 9]
+    assert {t.data_ptr() for t in large} == {layer.base_weight.data_ptr()}
+    assert len(large) == 1
+    # What else is saved: the input (40 x 12), permutations and the small factors.
+    blocks = max(s.numel() for s in (torch.cat([f.flatten() for f in layer.factors()]),))
+    assert all(t.numel() <= max(40 * 12, blocks) for t in saved)
+
+
+def test_meta_device_needs_no_weight():
+    layer = POETLinear(12, 9, POETConfig(**BS), bias=True, device="meta")
+    assert all(t.is_meta for t in layer.state_dict().values())
+    assert layer.skew_r.shape == (4, 3) and layer.skew_p.shape == (3, 3)
+    assert layer(torch.empty(2, 12, device="meta")).shape == (2, 9)
+
+
+def test_repr_says_the_sizes():
+    assert "b_in=3, b_out=3, bias=True" in repr(build(12, 9, BS))

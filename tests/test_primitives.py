@@ -1,0 +1,116 @@
+"""Stochastic primitives against Equations (fs_spo) and (bs_spo) and the counts of Table 1."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poet.orthogonal import orthogonality_error, skew_unpack, cayley
+from poet.primitives import Primitive, block_stochastic, fully_stochastic
+
+
+def seeded(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def random_blocks(primitive, seed=0):
+    packed = torch.randn(primitive.blocks, math.comb(primitive.block_size, 2), generator=seeded(seed))
+    return cayley(skew_unpack(packed.double()))
+
+
+PRIMITIVES = st.one_of(
+    st.builds(lambda b, k: block_stochastic(b * k, b), st.integers(2, 6), st.integers(1, 4)),
+    st.builds(fully_stochastic, st.integers(4, 24), st.sampled_from((0.0, 0.5, 0.75, 1.0))),
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(primitive=PRIMITIVES, seed=st.integers(0, 99))
+def test_sample_is_a_permutation_with_the_rest_in_order(primitive, seed):
+    order = primitive.sample(seeded(seed))
+    assert order.dtype == torch.int64
+    assert sorted(order.tolist()) == list(range(primitive.dimension))
+    rest = order[primitive.covered :].tolist()
+    assert rest == sorted(rest)
+    assert torch.equal(order, primitive.sample(seeded(seed)))
+
+
+def test_the_covered_coordinates_come_in_random_order():
+    primitive = block_stochastic(12, 3)
+    draws = {tuple(primitive.sample(seeded(seed)).tolist()) for seed in range(20)}
+    assert len(draws) == 20
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(primitive=PRIMITIVES.filter(lambda p: p.blocks), seed=st.integers(0, 99))
+def test_embed_is_the_paper_s_equation_and_orthogonal(reference, primitive, seed):
+    order, blocks = primitive.sample(seeded(seed)), random_blocks(primitive, seed)
+    dense = primitive.embed(blocks, order)
+    torch.testing.assert_close(dense, reference.primitive(blocks, order, primitive.dimension), rtol=0, atol=1e-12)
+    assert orthogonality_error(dense) < 1e-12
+
+
+def test_block_stochastic_embedding_is_a_permuted_block_diagonal(reference):
+    primitive = block_stochastic(12, 3)
+    order, blocks = primitive.sample(seeded(1)), random_blocks(primitive)
+    psi = torch.zeros(12, 12, dtype=torch.float64)
+    psi[torch.arange(12), order] = 1.0
+    expected = psi.T @ torch.block_diag(*blocks) @ psi
+    torch.testing.assert_close(primitive.embed(blocks, order), expected, rtol=0, atol=1e-14)
+
+
+def test_block_stochastic_moves_every_coordinate_each_time():
+    primitive = block_stochastic(24, 4)
+    for seed in range(10):
+        dense = primitive.embed(random_blocks(primitive, seed), primitive.sample(seeded(seed)))
+        assert ((dense - torch.eye(24)).norm(dim=1) > 1e-6).all()
+
+
+def test_fully_stochastic_covers_each_coordinate_with_frequency_b_over_m():
+    primitive, draws, generator = fully_stochastic(20, 0.3), 4000, seeded(0)
+    counts = torch.zeros(20)
+    for _ in range(draws):
+        counts[primitive.sample(generator)[: primitive.covered]] += 1
+    # Five standard deviations of a binomial: a fair sampler fails for one of 20 coordinates once in 10^5 seeds.
+    bound = 5 * math.sqrt(draws * 0.3 * 0.7)
+    assert (counts - 0.3 * draws).abs().max() < bound
+    assert counts.std() > 5  # not a fixed rotation through the coordinates
+
+
+@pytest.mark.parametrize(("m", "n", "b"), ((512, 1280, 64), (768, 2048, 256), (12, 20, 4)))
+def test_block_stochastic_count_is_table_1(m, n, b):
+    count = block_stochastic(m, b).parameters + block_stochastic(n, b).parameters
+    assert count == (m + n) * (b - 1) // 2
+
+
+@pytest.mark.parametrize("m", (512, 1376, 768))
+@pytest.mark.parametrize("budget", (1 / 8, 1 / 4, 1 / 2, 1))
+def test_fully_stochastic_count_is_table_1(m, budget):
+    b = int(m * budget)
+    assert 2 * fully_stochastic(m, budget).parameters == b * (b - 1)
+    assert fully_stochastic(m, budget) == Primitive(m, b, 1)
+
+
+@pytest.mark.parametrize("primitive", (fully_stochastic(8, 0), block_stochastic(8, 0)))
+def test_zero_is_the_identity_side(primitive):
+    assert (primitive.parameters, primitive.covered, primitive.blocks) == (0, 0, 0)
+    assert torch.equal(primitive.sample(seeded(3)), torch.arange(8))
+
+
+@pytest.mark.parametrize("size", (5, 1, -4, 24))
+def test_block_sizes_that_do_not_divide_are_refused(size):
+    with pytest.raises(ValueError, match=f"{size} does not divide dimension 12"):
+        block_stochastic(12, size)
+
+
+@pytest.mark.parametrize("budget", (-0.1, 1.1, math.nan))
+def test_budgets_outside_the_unit_interval_are_refused(budget):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        fully_stochastic(12, budget)
+
+
+def test_a_budget_without_a_block_is_refused():
+    with pytest.raises(ValueError, match="no 2 x 2 block"):
+        fully_stochastic(12, 0.1)

@@ -1,0 +1,10 @@
+"""Rule ``data``: prepare the scale's data."""
+
+from pathlib import Path
+
+from job import job
+
+with job(snakemake):
+    from poet.data.prepare import prepare
+
+    prepare(snakemake.params.data, Path(snakemake.output.meta).parent, Path(snakemake.params.cache))
