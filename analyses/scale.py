@@ -17,8 +17,8 @@ import jsonschema
 import yaml
 
 from poet.errors import UserError
-from poet.methods import table_rows
-from poet.methods.contract import scale_parameters
+from poet.methods import METHODS, table_rows
+from poet.methods.contract import parse_parameters, scale_parameters
 from poet.training.spec import Architecture, RunSpec
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,12 +29,18 @@ class ConfigError(UserError):
 
 
 def _validate(values: Any, schema: str, where: str) -> None:
-    """Check against a JSON schema; the first error as one sentence."""
+    """Check against a JSON schema; the first error as one sentence that names the key and what it may be."""
     rules = json.loads((ROOT / "workflow" / "schemas" / schema).read_text())
     errors = sorted(jsonschema.Draft202012Validator(rules).iter_errors(values), key=lambda e: list(map(str, e.path)))
-    if errors:
-        place = ".".join(str(part) for part in errors[0].path)
-        raise ConfigError(f"{where}{': ' + place if place else ''}: {errors[0].message}; see workflow/schemas/{schema}")
+    if not errors:
+        return
+    error = errors[0]
+    place = ": ".join([where, *([".".join(map(str, error.path))] if error.path else [])])
+    if error.validator == "additionalProperties":
+        known = error.schema["properties"]
+        unknown = next(key for key in error.instance if key not in known)
+        raise ConfigError(f"{place}: unknown key {unknown!r}; known are {', '.join(known)}")
+    raise ConfigError(f"{place}: {error.message} (see workflow/schemas/{schema})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,8 @@ class Scale:
         source = self.settings["learning_rates"].get("borrow", {}).get(model, model)
         parameters |= self.learning_rates.get((source, row), {})
         parameters |= overrides or {}
-        variant = "-".join([row, *(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in (overrides or {}).items())])
+        parse_parameters(method, parameters)  # a wrong name or value is refused now, not when the run starts
+        variant = "-".join([row, *(f"{name}={_short(value)}" for name, value in (overrides or {}).items())])
         return RunSpec(
             scale=self.name,
             model=model,
@@ -114,6 +121,10 @@ class Scale:
         )
 
 
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def dataset_name(data: dict[str, Any]) -> str:
     """Folder of a prepared data set: readable, and distinct for distinct settings."""
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]
@@ -131,6 +142,23 @@ def _read_learning_rates(path: Path) -> dict[tuple[str, str], dict[str, float]]:
         }
 
 
+def _check_names(settings: dict[str, Any], where: str) -> None:
+    """Names in a scale file that point to models, methods and rows: each has to exist."""
+    models, sweep = settings["models"], settings["sweep"]
+    borrow = settings["learning_rates"].get("borrow", {})
+    mentions = [
+        *((f"models.{m}.methods", name, METHODS) for m, values in models.items() for name in values.get("methods", {})),
+        *(("methods", name, METHODS) for name in settings.get("methods", {})),
+        *(("sweep.grids", name, {**METHODS, **table_rows()}) for name in sweep["grids"]),
+        *(("sweep.models", name, models) for name in sweep["models"]),
+        *(("learning_rates.borrow", name, models) for pair in borrow.items() for name in pair),
+    ]
+    for key, name, known in mentions:
+        if name not in known:
+            kind = "model" if known is models else "method"
+            raise ConfigError(f"{where}: {key}: unknown {kind} {name!r}; known are {', '.join(known)}")
+
+
 def load_scale(config: dict[str, Any]) -> Scale:
     """The scale that a configuration names.
 
@@ -140,6 +168,9 @@ def load_scale(config: dict[str, Any]) -> Scale:
     Raises:
         ConfigError: an unknown key, scale or seed list, in one sentence.
     """
+    if isinstance(config.get("seeds"), list):  # Snakemake hands a list from the command line on as strings
+        numbers = [int(seed) if isinstance(seed, str) and seed.isdigit() else seed for seed in config["seeds"]]
+        config = {**config, "seeds": numbers}
     _validate(config, "config.schema.json", "config")
     path = ROOT / "config" / "scales" / f"{config['scale']}.yaml"
     if not path.exists():
@@ -147,6 +178,7 @@ def load_scale(config: dict[str, Any]) -> Scale:
         raise ConfigError(f"config: scale: there is no scale {config['scale']!r}; choose one of {known}")
     settings = yaml.safe_load(path.read_text())
     _validate(settings, "scale.schema.json", str(path.relative_to(ROOT)))
+    _check_names(settings, str(path.relative_to(ROOT)))
     table = ROOT / settings["learning_rates"]["table"]
     if not table.exists():
         raise ConfigError(f"{path.relative_to(ROOT)}: learning_rates.table: there is no file {table.relative_to(ROOT)}")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from poet.config import POETConfig
-from poet.factors import FactorCache, orthogonal_factors
+from poet.factors import FactorCache, batched_factors, full_precision, orthogonal_factors
 from poet.initialization import INITIALIZATIONS
 from poet.kernels.block_transform import block_transform, block_transform_pullback
 
@@ -29,7 +29,8 @@ class _EquivalentLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, g_r, g_p, order_in, order_out, inverse_in, inverse_out):
         ctx.save_for_backward(x, weight, g_r, g_p, order_in, order_out, inverse_in, inverse_out)
-        effective = _gather(block_transform(weight, g_r, g_p), inverse_out, inverse_in)
+        with full_precision(x.device.type):
+            effective = _gather(block_transform(weight, g_r, g_p), inverse_out, inverse_in)
         return x @ effective.to(x.dtype).mT
 
     @staticmethod
@@ -37,13 +38,14 @@ class _EquivalentLinear(torch.autograd.Function):
     def backward(ctx, grad_y):
         x, weight, g_r, g_p, order_in, order_out, inverse_in, inverse_out = ctx.saved_tensors
         grad_x = grad_r = grad_p = None
-        if ctx.needs_input_grad[0]:
-            effective = _gather(block_transform(weight, g_r, g_p), inverse_out, inverse_in)
-            grad_x = grad_y @ effective.to(x.dtype)
-        if any(ctx.needs_input_grad[2:4]):
-            grad_weight = grad_y.flatten(0, -2).mT @ x.flatten(0, -2)
-            grad_weight = _gather(grad_weight.to(weight.dtype), order_out, order_in)
-            grad_r, grad_p = block_transform_pullback(weight, g_r, g_p, grad_weight)
+        with full_precision(grad_y.device.type):
+            if ctx.needs_input_grad[0]:
+                effective = _gather(block_transform(weight, g_r, g_p), inverse_out, inverse_in)
+                grad_x = grad_y @ effective.to(x.dtype)
+            if any(ctx.needs_input_grad[2:4]):
+                grad_weight = grad_y.reshape(-1, grad_y.shape[-1]).mT @ x.reshape(-1, x.shape[-1])
+                grad_weight = _gather(grad_weight.to(weight.dtype), order_out, order_in)
+                grad_r, grad_p = block_transform_pullback(weight, g_r, g_p, grad_weight)
         return grad_x, None, grad_r, grad_p, None, None, None, None
 
 
@@ -129,18 +131,19 @@ class POETLinear(nn.Module):
     def factors(self) -> tuple[Tensor | None, Tensor | None]:
         """The small orthogonal matrices (G_R, G_P), (blocks, b, b) each, None for an identity side.
 
-        Taken from the model-wide batch where ``apply_poet`` has installed one and it is current.
+        Taken from the model-wide batch during a forward pass of the model.
         """
         if self._factor_cache is not None:
             cached = self._factor_cache.get(self)
             if cached is not None:
                 return cached
-        return tuple(orthogonal_factors(skew, self.config.neumann_terms) for skew in (self.skew_r, self.skew_p))
+        terms = self.config.neumann_terms
+        return tuple(None if s is None else batched_factors([s], terms)[0] for s in (self.skew_r, self.skew_p))
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out), in the dtype of ``x`` (of autocast, where it is on)."""
         device = x.device.type
-        if torch.is_autocast_enabled(device):
+        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             x = x.to(torch.get_autocast_dtype(device))
         g_r, g_p = self.factors()
         (order_out, order_in), (inverse_out, inverse_in) = self._orders(), self._inverse_orders()

@@ -17,12 +17,13 @@ def poet_layers(model: nn.Module) -> Iterator[tuple[str, POETLinear]]:
     return ((name, layer) for name, layer in model.named_modules() if isinstance(layer, POETLinear))
 
 
-def _replace(model: nn.Module, name: str, layer: nn.Module) -> nn.Module:
-    if not name:
-        return layer
-    parent, _, child = name.rpartition(".")
-    setattr(model.get_submodule(parent), child, layer)
-    return model
+def _replace(model: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
+    """Put ``new`` wherever ``old`` is registered (a shared layer has several names), and return the model."""
+    for module in list(model.modules()):
+        for name, child in list(module._modules.items()):
+            if child is old:
+                setattr(module, name, new)
+    return new if model is old else model
 
 
 def apply_poet(
@@ -52,7 +53,7 @@ def apply_poet(
             config.primitives(linear.in_features, linear.out_features)
         except ValueError as error:
             raise ValueError(f"layer {name or '(root)'}: {error}") from None
-    for name, linear in chosen:
+    for _, linear in chosen:
         layer = POETLinear(
             linear.in_features,
             linear.out_features,
@@ -65,7 +66,7 @@ def apply_poet(
         )
         if linear.bias is not None and not linear.bias.is_meta:
             layer.bias.data.copy_(linear.bias.data)
-        model = _replace(model, name, layer)
+        model = _replace(model, linear, layer)
     FactorCache([layer for _, layer in poet_layers(model)]).install(model)
     return model
 
@@ -90,6 +91,6 @@ def export_dense(model: nn.Module) -> nn.Module:
     A Hugging Face model then saves with ``save_pretrained`` and loads in plain transformers.
     """
     FactorCache.remove_from(model)
-    for name, layer in list(poet_layers(model)):
-        model = _replace(model, name, layer.to_linear())
+    for _, layer in list(poet_layers(model)):
+        model = _replace(model, layer, layer.to_linear())
     return model

@@ -33,14 +33,15 @@ def block_size_of(packed: int) -> int:
 @functools.lru_cache(maxsize=64)
 def _triangle(b: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """Index maps of size b: packed -> flat upper entry, flat entry -> packed, and the sign of each flat entry."""
-    rows, columns = torch.triu_indices(b, b, offset=1, device=device)
-    upper = rows * b + columns
-    source = torch.zeros(b, b, dtype=torch.long, device=device)
-    order = torch.arange(rows.numel(), device=device)
-    source[rows, columns] = order
-    source[columns, rows] = order
-    ones = torch.ones(b, b, dtype=torch.int8, device=device)
-    return upper, source.flatten(), ones.triu(1) - ones.tril(-1)
+    with torch.inference_mode(False):  # cached: tensors made in inference mode could not serve training later
+        rows, columns = torch.triu_indices(b, b, offset=1, device=device)
+        upper = rows * b + columns
+        source = torch.zeros(b, b, dtype=torch.long, device=device)
+        order = torch.arange(rows.numel(), device=device)
+        source[rows, columns] = order
+        source[columns, rows] = order
+        ones = torch.ones(b, b, dtype=torch.int8, device=device)
+        return upper, source.flatten(), ones.triu(1) - ones.tril(-1)
 
 
 class _Unpack(torch.autograd.Function):
@@ -114,7 +115,9 @@ def cayley_neumann(q: Tensor, terms: int) -> Tensor:
         terms: k >= 0. k = 0 gives I + Q.
 
     Returns:
-        (..., b, b). Off orthogonality by O(||Q||^(k+1)) where the spectral norm of Q is below 1.
+        (..., b, b). With C the exact Cayley map, R = C (I - Q^(k+1)), so where the spectral norm of Q is below 1 the
+        distance to C falls with k, but the error of R R^T does not fall evenly: ||Q||^(2k+2) for even k, where
+        Q^(k+1) is skew and its first order cancels, and 2 ||Q||^(k+1) for odd k. k = 2 is closer to orthogonal than 3.
 
     Raises:
         ValueError: k < 0.

@@ -89,7 +89,9 @@ def block_stochastic(dimension: int, block_size: int) -> Primitive:
     """
     if block_size == 0:
         return Primitive(dimension, 0, 0)
-    if block_size < 2 or dimension % block_size:
+    if block_size < 2:
+        raise ValueError(f"POET block size {block_size} rotates nothing: use 2 or more, or 0 for the identity")
+    if dimension % block_size:
         raise ValueError(
             f"POET block size {block_size} does not divide dimension {dimension}: choose a divisor of it, or variant='fs'"
         )

@@ -11,6 +11,8 @@ import torch
 import poet as poet_package
 
 VOCABULARY, LENGTH = 64, 16
+#: What the synthetic rows say of themselves, and what runs ask for.
+DESCRIPTION = {"corpus": "synthetic"}
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +89,9 @@ def _dense(layer, skew_r, skew_p):
 @pytest.fixture(scope="session")
 def reference():
     """The paper's definitions, written as slowly and as literally as possible."""
-    return types.SimpleNamespace(skew=_skew, cayley=_cayley, primitive=_primitive, dense=_dense, base=_natural_weight)
+    return types.SimpleNamespace(
+        skew=_skew, cayley=_cayley, primitive=_primitive, dense=_dense, base=_natural_weight
+    )
 
 
 @pytest.fixture(scope="session")
@@ -147,7 +151,7 @@ def data(tmp_path_factory) -> Path:
     for split, count in (("train", 40), ("validation", 10)):
         np.save(folder / f"{split}.npy", _rows(count, seed=count))
         splits[split] = {"rows": count, "sha256": split}
-    meta = {"sequence_length": LENGTH, "tokenizer": {"vocab_size": VOCABULARY, "pad_id": 0}, "splits": splits}
+    meta = {"data": DESCRIPTION, "sequence_length": LENGTH, "tokenizer": {"vocab_size": VOCABULARY, "pad_id": 0}, "splits": splits}
     (folder / "meta.json").write_text(json.dumps(meta))
     return folder
 
@@ -165,7 +169,7 @@ def make_spec(architecture):
             "architecture": architecture,
             "method": "adamw",
             "parameters": {},
-            "data": {},
+            "data": DESCRIPTION,
             "batch_rows": 4,
             "accumulation": 1,
             "steps": 12,
@@ -191,7 +195,8 @@ def train_run(data, tmp_path):
 
     def _train(spec, name="run", **options):
         folder = tmp_path / name
-        record = train(spec, data=data, folder=folder, checkpoints=tmp_path / f"{name}-checkpoints", **options)
+        checkpoints = tmp_path / f"{name}-checkpoints"
+        record = train(spec, data=data, folder=folder, checkpoints=checkpoints, **options)
         return record, folder
 
     return _train

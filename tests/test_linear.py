@@ -44,7 +44,9 @@ def test_output_and_all_gradients_equal_the_paper_s_forward(case, terms, referen
     wanted = torch.autograd.grad(expected, list(leaves.values()), grad_y)
     found = torch.autograd.grad(y, list(leaves.values()), grad_y)
     for name, a, b in zip(leaves, found, wanted, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10, msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(
+            a, b, rtol=1e-10, atol=1e-10, msg=lambda text, name=name: f"{name}: {text}"
+        )
     dense_r, dense_p = layer.rotations()
     torch.testing.assert_close(dense_r, r, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(dense_p, p, rtol=1e-12, atol=1e-12)
@@ -77,7 +79,8 @@ def test_starts_as_the_dense_layer_of_its_base_weight(case, reference):
     layer = build(*case)
     assert all(not skew.any() for skew in (layer.skew_r, layer.skew_p) if skew is not None)
     base = reference.base(layer).T
-    torch.testing.assert_close(base.norm(dim=1), torch.ones(case[1]).double(), rtol=0, atol=1e-6)  # normalized, fp32
+    # Normalized in fp32.
+    torch.testing.assert_close(base.norm(dim=1), torch.ones(case[1]).double(), rtol=0, atol=1e-6)
     x = torch.randn(4, case[0], dtype=torch.float64)
     torch.testing.assert_close(layer(x), torch.nn.functional.linear(x, base), rtol=1e-13, atol=1e-13)
 
@@ -191,7 +194,8 @@ def test_autocast_leaves_the_factors_in_full_precision(randomize):
 def test_low_precision_layer_is_close_to_fp64(dtype, randomize):
     wide = randomize(build(12, 9, BS))
     narrow = build(12, 9, BS).to(dtype)
-    narrow.load_state_dict({k: v.to(dtype) if v.is_floating_point() else v for k, v in wide.state_dict().items()})
+    state = wide.state_dict()
+    narrow.load_state_dict({k: v.to(dtype) if v.is_floating_point() else v for k, v in state.items()})
     x = torch.randn(4, 12, dtype=torch.float64)
     # A dozen roundings of entries of size about 3: 2^-24 and 2^-8 of it.
     tolerance = {torch.float32: 1e-5, torch.bfloat16: 0.15}[dtype]

@@ -115,8 +115,8 @@ def test_neumann_error_falls_with_the_terms_below_norm_one():
     q = random_skew(16, scale=0.8)
     distances = [(cayley_neumann(q, k) - cayley(q)).norm().item() for k in range(9)]
     assert all(after < before for before, after in zip(distances, distances[1:], strict=False)), distances
-    # R_k = C (I - Q^(k+1)) with C orthogonal. For even k the power is skew and cancels in R R^T to first order, so
-    # orthogonality improves within a parity, and k = 2 is closer to orthogonal than k = 3.
+    # R_k = C (I - Q^(k+1)) with C orthogonal. For even k the power is skew and cancels in R R^T to first
+    # order, so orthogonality improves within a parity, and k = 2 is closer to orthogonal than k = 3.
     errors = [orthogonality_error(cayley_neumann(q, k)).item() for k in range(9)]
     assert all(after < before for before, after in zip(errors, errors[2:], strict=False)), errors
     assert errors[2] < errors[3]
@@ -134,7 +134,8 @@ def test_orthogonality_error_known_answer():
     identity = torch.eye(5, dtype=torch.float64)
     assert orthogonality_error(identity) == 0
     # 2I: ||4I - I||_F / ||I||_F = 3, whatever the size.
-    torch.testing.assert_close(orthogonality_error(2 * identity.expand(3, 5, 5)), torch.full((3,), 3.0).double())
+    doubled = orthogonality_error(2 * identity.expand(3, 5, 5))
+    torch.testing.assert_close(doubled, torch.full((3,), 3.0).double())
 
 
 # Half precision: eight products of entries of size below 1, each rounded at 2^-8 (bf16) or 2^-11 (fp16).

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from poet.data.errors import DataError
 from poet.data.files import atomic_path, exclusive, read_json, write_json
-from poet.data.progress import Progress
+from poet.progress import Progress
 from poet.data.wikitext import CLEANER_VERSION, articles
 
 ENWIK8_MD5 = "a1fa5ffddb56f4953e226637dabbb36a"  # of the decompressed bytes

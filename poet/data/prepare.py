@@ -16,7 +16,7 @@ from poet.data.errors import DataError
 from poet.data.files import atomic_path, exclusive, read_json, sha256_of, write_json
 from poet.data.npy import RowWriter
 from poet.data.packing import PACKINGS, row_dtype
-from poet.data.progress import Progress
+from poet.progress import Progress
 from poet.data.tokenizer import BPE_TRAINING_BYTES, Tokenizer, load_bpe, load_hf, train_bpe
 from poet.data.wikitext import CLEANER_VERSION
 

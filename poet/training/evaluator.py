@@ -48,6 +48,9 @@ def perplexity(model: nn.Module, rows, count: int, batch_rows: int, autocast) ->
 
     Returns:
         Perplexity; infinite or NaN where the loss is.
+
+    Raises:
+        ValueError: there is no token to predict.
     """
     count = min(count or len(rows), len(rows))
     was_training = model.training
@@ -62,5 +65,7 @@ def perplexity(model: nn.Module, rows, count: int, batch_rows: int, autocast) ->
         total += loss.item()
         predicted += tokens
     model.train(was_training)
+    if not predicted:
+        raise ValueError(f"none of the {count} validation rows has a token to predict: use longer rows or more of them")
     mean = total / predicted
     return math.exp(mean) if mean < 700 else (math.inf if mean == mean else math.nan)

@@ -16,12 +16,13 @@ from torch import nn
 from poet.data.rows import IGNORED_LABEL, BatchOrder, TokenRows
 from poet.methods import get_method
 from poet.methods.contract import count_trainable, parse_parameters
+from poet.progress import Progress, say
+from poet.training import evaluator
 from poet.training.checkpoints import CheckpointFolder
 from poet.training.errors import RunError
-from poet.training.evaluator import perplexity, summed_loss
+from poet.training.evaluator import summed_loss
 from poet.training.interrupts import StopRequest
 from poet.training.llama import build_llama
-from poet.training.progress import Progress
 from poet.training.provenance import provenance
 from poet.training.records import write_history, write_record
 from poet.training.schedule import cosine
@@ -42,24 +43,33 @@ class Run:
         self.train_rows, self.validation_rows = TokenRows(data, "train"), TokenRows(data, "validation")
         self._check_data(data)
         self.order = BatchOrder(len(self.train_rows), spec.batch_rows, derive("batch order", spec.seed))
-        method = get_method(spec.method)
-        self.method = method(parse_parameters(method, spec.parameters), weight_decay=spec.weight_decay)
         # The same draws for every method: what differs between two methods is never luck with the initialization.
         model = build_llama(spec.architecture, seed=derive("initialization", spec.seed))
         self.total_parameters = sum(p.numel() for p in model.parameters())
-        self.model = self.method.prepare(model, derive("method", spec.seed)).to(device)
+        try:
+            method = get_method(spec.method)
+            self.method = method(parse_parameters(method, spec.parameters), weight_decay=spec.weight_decay)
+            self.model = self.method.prepare(model, derive("method", spec.seed)).to(device)
+        except ValueError as error:  # the core's word for a block size, a budget, ... that does not fit this model
+            raise RunError(f"run {spec.name}: {error}") from None
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizers = self.method.optimizers(self.model)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["peak_lr"] = group["lr"]
-        self.step, self.tokens, self.seconds = 0, 0, 0.0
+        self.step, self.tokens, self.seconds, self.diverged = 0, 0, 0.0, False
         self.history: list[dict[str, Any]] = []
         # Sum of step losses since the last history row; on the device, so that a step waits for nothing.
         self.window = torch.zeros((), device=device)
         self.window_steps = 0
 
     def _check_data(self, data: Path) -> None:
+        description = self.train_rows.meta["data"]
+        if different := sorted(key for key in description if description[key] != self.spec.data.get(key)):
+            raise RunError(
+                f"the data in {data} is not what run {self.spec.name} asks for ({different[0]}: "
+                f"{description[different[0]]!r} instead of {self.spec.data.get(different[0])!r}): prepare it again"
+            )
         found = (self.train_rows.sequence_length, self.train_rows.vocab_size)
         wanted = (self.spec.architecture.sequence_length, self.spec.architecture.vocabulary)
         if found[0] != wanted[0] or found[1] > wanted[1]:
@@ -131,10 +141,43 @@ class Run:
         self.window_steps += 1
         return norm, threshold
 
+    def advance(self) -> dict[str, Any] | None:
+        """One step, with the evaluation and the history row that are due after it; returns that row, if any."""
+        spec, started = self.spec, time.monotonic()
+        norm, threshold = self.train_step()
+        seconds = time.monotonic() - started
+        last = self.step == spec.steps
+        evaluated = last or self.step % spec.evaluate_every == 0
+        row = None
+        if evaluated or self.step % max(1, spec.steps // HISTORY_ROWS) == 0:
+            loss = self.window.item() / self.window_steps
+            self.window.zero_()
+            self.window_steps = 0
+            self.diverged = not math.isfinite(loss)
+            perplexity = None
+            if evaluated and not self.diverged:
+                perplexity = self.evaluate(spec.final_evaluation_rows if last else spec.evaluation_rows)
+                self.diverged = not math.isfinite(perplexity)
+            if self.diverged:
+                say(f"{spec.name}: diverged at step {self.step}: loss {loss}, validation perplexity {perplexity}")
+            row = {
+                "step": self.step,
+                "tokens": self.tokens,
+                "train_loss": loss,
+                "validation_perplexity": perplexity,
+                "lr_factor": self.lr_factor(self.step - 1),
+                "gradient_norm": norm.item(),
+                "clip_norm": threshold,
+                "tokens_per_second": spec.tokens / spec.steps / seconds,
+            }
+            self.history.append(row)
+        self.seconds += time.monotonic() - started
+        return row
+
     def evaluate(self, rows: int) -> float:
         """Validation perplexity over the first ``rows`` rows (0: all)."""
         size = EVALUATION_BATCH * max(1, self.spec.batch_rows // self.spec.accumulation)
-        return perplexity(self.model, self.validation_rows, rows, size, self.autocast)
+        return evaluator.perplexity(self.model, self.validation_rows, rows, size, self.autocast)
 
     def weights_digest(self) -> str:
         """sha256 over all parameters and buffers, by name: equal digests mean equal models, bit for bit."""
@@ -179,66 +222,38 @@ def train(
     torch.set_num_threads(threads)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     run = Run(spec, data, device)
-    progress = Progress(spec.name, spec.steps, 0)
-    store = CheckpointFolder(checkpoints, spec.digest, say=progress.say)
+    store = CheckpointFolder(checkpoints, spec.digest, say=lambda sentence: say(f"{spec.name}: {sentence}"))
     if (state := store.load()) is not None:
         run.restore(state)
-        progress.say(f"goes on from step {run.step}")
-    status = "completed"
-    with StopRequest() as stop:
+        say(f"{spec.name}: goes on from step {run.step}")
+    with StopRequest() as stop, Progress(spec.name, spec.steps, "steps", done=run.step) as progress:
         saved_at = time.monotonic()
-        every = max(1, spec.steps // HISTORY_ROWS)
-        while run.step < spec.steps:
-            started = time.monotonic()
-            norm, threshold = run.train_step()
-            last = run.step == spec.steps
-            evaluated = last or run.step % spec.evaluate_every == 0
-            if evaluated or run.step % every == 0:
-                loss = run.window.item() / run.window_steps
-                row = {
-                    "step": run.step,
-                    "tokens": run.tokens,
-                    "train_loss": loss,
-                    "lr_factor": run.lr_factor(run.step - 1),
-                    "gradient_norm": norm.item(),
-                    "clip_norm": threshold,
-                    "tokens_per_second": spec.tokens / spec.steps / (time.monotonic() - started),
-                }
-                run.window.zero_()
-                run.window_steps = 0
-                if not math.isfinite(loss):
-                    status = "diverged"
-                elif evaluated:
-                    rows = spec.final_evaluation_rows if last else spec.evaluation_rows
-                    row["validation_perplexity"] = run.evaluate(rows)
-                run.history.append(row)
-                progress.update(run.step, loss=loss, ppl=row.get("validation_perplexity"))
-            run.seconds += time.monotonic() - started
-            if status == "diverged":
-                progress.say(f"diverged: the loss at step {run.step} is {loss}")
+        while run.step < spec.steps and not run.diverged:
+            row = run.advance()
+            progress.add(1, **({"loss": row["train_loss"], "ppl": row["validation_perplexity"]} if row else {}))
+            if run.diverged:
                 break
             if stop.signal is not None or time.monotonic() - saved_at >= checkpoint_seconds:
                 store.save(run.state())
                 saved_at = time.monotonic()
             if stop.signal is not None:
-                progress.say(f"stopped by signal {stop.signal} after step {run.step}: saved, the next call goes on")
+                say(f"{spec.name}: stopped by signal {stop.signal} after step {run.step}: saved, the next call goes on")
                 raise SystemExit(128 + stop.signal)
-        record = _record(run, status)
-        _write(run, folder, record)
-    progress.close()
+    record = _record(run)
+    _write(run, folder, record)
     store.remove()
     return record
 
 
-def _record(run: Run, status: str) -> dict[str, Any]:
+def _record(run: Run) -> dict[str, Any]:
     spec = run.spec
-    final = run.history[-1].get("validation_perplexity", math.nan) if status == "completed" else math.nan
+    final = math.nan if run.diverged else run.history[-1]["validation_perplexity"]
     if run.device == "cuda":
         peak = torch.cuda.max_memory_allocated()
     else:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {
-        "status": status,
+        "status": "diverged" if run.diverged else "completed",
         "name": spec.name,
         "spec": spec.to_dict(),
         "spec_digest": spec.digest,
@@ -261,5 +276,8 @@ def _record(run: Run, status: str) -> dict[str, Any]:
 def _write(run: Run, folder: Path, record: dict[str, Any]) -> None:
     write_history(folder / "history.csv", run.history)
     if run.spec.keep_weights and record["status"] == "completed":
-        run.method.export(run.model).save_pretrained(folder / "weights")
+        try:
+            run.method.export(run.model).save_pretrained(folder / "weights")
+        except OSError as error:
+            raise RunError(f"cannot write {folder / 'weights'} ({error.strerror}): free some space and run again") from None
     write_record(folder / "record.json", record)

@@ -72,10 +72,11 @@ def read_record(results: Path, spec: RunSpec) -> dict[str, Any]:
     again = f"snakemake --cores 1 --force {path} --config scale={spec.scale} 'seeds=[{spec.seed}]'"
     try:
         record = json.loads(path.read_text())
+        digest = record["spec_digest"]
     except FileNotFoundError:
         raise RunError(f"run {spec.name} has no record ({path}): make it with `{again}`") from None
-    except (ValueError, OSError):
+    except (ValueError, OSError, TypeError, KeyError):
         raise RunError(f"the record of run {spec.name} ({path}) cannot be read: make it again with `{again}`") from None
-    if record.get("spec_digest") != spec.digest:
+    if digest != spec.digest:
         raise RunError(f"the record of run {spec.name} is of another spec: make it again with `{again}`")
     return record

@@ -77,6 +77,9 @@ class RunSpec:
     def __post_init__(self) -> None:
         if self.precision not in ("fp32", "bf16"):
             raise ValueError(f"precision is 'fp32' or 'bf16', got {self.precision!r}")
+        for name in ("batch_rows", "accumulation", "steps", "evaluate_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is 1 or more, got {getattr(self, name)}")
         if self.batch_rows % self.accumulation:
             raise ValueError(f"batch_rows={self.batch_rows} is not divisible by accumulation={self.accumulation}")
 
@@ -93,7 +96,7 @@ class RunSpec:
     @property
     def digest(self) -> str:
         """sha256 of the whole spec: two runs are one if theirs are equal."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(_canonical(self.to_dict()), sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -111,4 +114,17 @@ class RunSpec:
             raise ValueError(f"a run spec has no key {unknown[0]!r}")
         if missing := sorted(known - set(values) - {"keep_weights"}):
             raise ValueError(f"a run spec needs the key {missing[0]!r}")
-        return cls(**{**values, "architecture": Architecture(**values["architecture"])})
+        try:
+            architecture = Architecture(**values["architecture"])
+        except TypeError as error:
+            raise ValueError(f"a run spec's architecture: {error}") from None
+        return cls(**{**values, "architecture": architecture})
+
+
+def _canonical(value: Any) -> Any:
+    """Equal values as equal JSON: 1.0 equals 1, so both are written as 1."""
+    if isinstance(value, dict):
+        return {key: _canonical(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_canonical(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

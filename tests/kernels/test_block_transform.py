@@ -5,7 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poet.kernels.block_transform import block_transform, block_transform_pullback, rotate_inputs, rotate_outputs
+from poet.kernels.block_transform import block_transform, block_transform_pullback
+from poet.kernels.block_transform import rotate_inputs, rotate_outputs
 
 # (n, m, (k_r, b_r), (k_p, b_p)); None is an identity side.
 CASES = (
@@ -70,7 +71,7 @@ def test_transform_and_pullback_equal_dense_products(case):
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.data())
 def test_transform_and_pullback_for_any_shape_and_budget(drawn):
-    n, m, seed = drawn.draw(st.integers(1, 17)), drawn.draw(st.integers(1, 17)), drawn.draw(st.integers(0, 99))
+    n, m, seed = (drawn.draw(st.integers(*limits)) for limits in ((1, 17), (1, 17), (0, 99)))
 
     def side(size):
         if drawn.draw(st.booleans()):

@@ -1,0 +1,67 @@
+"""Progress on standard error: a bar on a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+#: Between two lines in a log.
+SECONDS_BETWEEN_LINES = 15.0
+
+
+def say(sentence: str) -> None:
+    """A line of its own on standard error, above any bar."""
+    from tqdm import tqdm
+
+    tqdm.write(sentence, file=sys.stderr)
+    sys.stderr.flush()
+
+
+class Progress:
+    """Counts units of work; a context manager.
+
+    Args:
+        description: what is being done.
+        total: how many units there will be, or None where nobody knows.
+        unit: what is counted.
+        done: how many were done before.
+    """
+
+    def __init__(self, description: str, total: int | None, unit: str, done: int = 0) -> None:
+        self.description, self.total, self.unit, self.count = description, total, unit, done
+        self._bar = None
+
+    def __enter__(self) -> Progress:
+        self._start = self._last_line = time.monotonic()
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=self.total, initial=self.count, desc=self.description, unit=self.unit, unit_scale=True
+            )
+        return self
+
+    def add(self, count: int, **values: float | None) -> None:
+        """``count`` more units are done; ``values`` are the latest measurements (None ones are left out)."""
+        self.count += count
+        shown = {key: f"{value:.4g}" for key, value in values.items() if value is not None}
+        if self._bar is not None:
+            if shown:
+                self._bar.set_postfix(shown, refresh=False)
+            self._bar.update(count)
+        elif time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            self._line("".join(f", {key} {value}" for key, value in shown.items()))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        elif kind is None:
+            self._line(f", {time.monotonic() - self._start:.1f} s")
+
+    def _line(self, end: str) -> None:
+        of = f" of {self.total:,}" if self.total else ""
+        print(f"{self.description}: {self.count:,}{of} {self.unit}{end}", file=sys.stderr, flush=True)

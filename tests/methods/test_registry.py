@@ -1,0 +1,112 @@
+"""A method is one file; the registry finds it."""
+
+import sys
+
+import pytest
+
+from poet import methods
+from poet.methods import METHODS, get_method, table_rows
+from poet.methods.contract import parse_parameters, scale_parameters
+
+FILE = '''
+from dataclasses import dataclass
+from poet.methods.contract import Method, Row, adamw
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    lr: float = 1e-3
+
+class Mine(Method):
+    name = "{name}"
+    Parameters = Parameters
+    rows = (Row("{row}", "Mine", {{}}),)
+
+    def optimizers(self, model):
+        return [adamw(list(model.parameters()), self.parameters.lr, self.weight_decay)]
+
+METHOD = Mine
+'''
+
+
+@pytest.fixture
+def add_method(tmp_path, monkeypatch):
+    """``add_method(stem, name, row)`` puts a file where the registry looks."""
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    added = []
+
+    def _add(stem, name, row="mine"):
+        (tmp_path / f"{stem}.py").write_text(FILE.format(name=name, row=row))
+        added.append(f"poet.methods.{stem}")
+
+    yield _add
+    for name in added:
+        sys.modules.pop(name, None)
+        vars(methods).pop(name.rpartition(".")[2], None)
+
+
+def test_the_paper_s_methods_are_there():
+    assert set(METHODS) >= {"adamw", "galore", "lora", "muon", "oft", "poet"}
+
+
+def test_a_new_file_is_a_new_method_with_its_rows(add_method, monkeypatch):
+    add_method("zz_mine", "mine")
+    found = methods._discover()
+    assert set(found) == set(METHODS) | {"mine"}
+    monkeypatch.setattr(methods, "METHODS", found)
+    assert get_method("mine").name == "mine"
+    assert table_rows()["mine"][1].label == "Mine"
+
+
+def test_two_files_with_one_name_are_refused(add_method):
+    add_method("zz_mine", "adamw")
+    with pytest.raises(ImportError, match="two files .* 'adamw'"):
+        methods._discover()
+
+
+def test_two_methods_with_one_row_are_refused(add_method, monkeypatch):
+    add_method("zz_mine", "mine", row="adamw")
+    monkeypatch.setattr(methods, "METHODS", methods._discover())
+    with pytest.raises(ImportError, match="table row 'adamw'"):
+        table_rows()
+
+
+def test_unknown_method_lists_the_known():
+    with pytest.raises(ValueError, match="unknown method 'sgd'; known are .*adamw.*poet"):
+        get_method("sgd")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_unknown_parameters_are_refused_and_the_known_listed(name):
+    with pytest.raises(ValueError, match=f"method {name} has no parameter 'learning_rate'; it has .*lr"):
+        parse_parameters(METHODS[name], {"learning_rate": 1.0})
+
+
+@pytest.mark.parametrize("key", table_rows())
+def test_row_parameters_are_accepted(key):
+    method, row = table_rows()[key]
+    parse_parameters(method, row.parameters)
+    assert row.ffn in ("standard", "divisible")
+
+
+def test_table_2_rows():
+    expected = {"adamw", "galore", "lora-r64", *(f"poet-bs-b{b}" for b in (64, 128, 256))}
+    assert set(table_rows()) >= expected | {f"poet-fs-1_{d}" for d in (2, 4, 8)}
+
+
+def test_coordinates_scale_with_width_and_nothing_else_does():
+    poet = get_method("poet")
+    scaled = scale_parameters(poet, {"block_size": 64, "block_size_p": 0, "budget": 0.25}, 16)
+    assert (scaled["block_size"], scaled["block_size_r"], scaled["block_size_p"]) == (4, None, 0)
+    assert (scaled["budget"], scaled["merge_every"], scaled["neumann_terms"]) == (0.25, 400, 3)
+    lora = scale_parameters(get_method("lora"), {}, 16)
+    assert (lora["rank"], lora["alpha"], lora["dropout"]) == (4, 2, 0.05)
+    assert scale_parameters(get_method("galore"), {}, 8)["rank"] == 16
+    with pytest.raises(ValueError, match="rank=64 is not divisible by the scale's divisor 48"):
+        scale_parameters(get_method("lora"), {}, 48)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_learning_rates_are_parameters(name):
+    method = METHODS[name]
+    assert "lr" in method.learning_rates
+    assert all(hasattr(method.Parameters(), rate) for rate in method.learning_rates)

@@ -1,0 +1,100 @@
+"""What may import what, and that no option is dead."""
+
+import ast
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from poet import POETConfig
+from poet.methods import METHODS
+from poet.training.spec import Architecture, RunSpec
+
+FOREIGN = ("snakemake", "transformers", "datasets", "peft")
+OWN = ("poet.methods", "poet.training", "poet.data")
+
+
+def imports(path):
+    """Every module that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def breaches(files, forbidden):
+    return [
+        f"{path.name} imports {module}"
+        for path in files
+        for module in imports(path)
+        if any(module == name or module.startswith(name + ".") for name in forbidden)
+    ]
+
+
+def test_importing_poet_loads_none_of_the_heavy_packages(repository):
+    code = f"import poet, sys; print([m for m in {FOREIGN + OWN!r} if m in sys.modules])"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_dependencies_point_one_way(repository):
+    package = repository / "poet"
+    core = [*package.glob("*.py"), *(package / "kernels").rglob("*.py")]
+    assert len(core) > 8
+    assert not breaches(core, FOREIGN + OWN)
+    assert not breaches((package / "methods").rglob("*.py"), ("poet.training", "poet.data"))
+    assert not breaches((package / "data").rglob("*.py"), ("poet.training", "poet.methods"))
+    assert not breaches(package.rglob("*.py"), ("analyses", "workflow", "snakemake"))
+
+
+def reads(paths):
+    """Names of attributes that are read in the files, outside of validation."""
+    found = set()
+    for path in paths:
+        tree = ast.parse(Path(path).read_text())
+        skipped = {
+            id(inner)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) and node.name == "__post_init__"
+            for inner in ast.walk(node)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and id(node) not in skipped:
+                found.add(node.attr)
+    return found
+
+
+def test_every_field_of_the_poet_config_is_read(repository):
+    files = [*(repository / "poet").glob("*.py")]
+    assert {f.name for f in fields(POETConfig)} <= reads(files)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_parameter_of_a_method_is_read_by_it(name):
+    method = METHODS[name]
+    modules = {cls.__module__ for cls in method.__mro__ if cls.__module__.startswith("poet.methods")}
+    own = set(method.Parameters.__annotations__)
+    inherited = {f.name for f in fields(method.Parameters)} - own
+    assert inherited <= {f.name for f in fields(POETConfig)}
+    if issubclass(method.Parameters, POETConfig):
+        own -= {f.name for f in fields(POETConfig)}
+    assert own <= reads(sys.modules[module].__file__ for module in modules)
+
+
+def test_every_field_of_a_run_spec_is_read(repository):
+    folders = ("poet", "analyses", "workflow")
+    files = [p for f in folders for p in (repository / f).rglob("*") if p.suffix in (".py", ".smk")]
+    text = "\n".join(p.read_text() for p in files if p.name != "spec.py")
+    spec_file = (repository / "poet/training/spec.py").read_text()
+    for field in fields(RunSpec):
+        used = re.search(rf"\bspec\.{field.name}\b", text) or re.search(rf"\bself\.{field.name}\b", spec_file)
+        assert used, f"RunSpec.{field.name} is never read"
+    for field in fields(Architecture):
+        assert re.search(rf"\barchitecture\.{field.name}\b", text), f"Architecture.{field.name} is never read"

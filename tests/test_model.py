@@ -1,0 +1,223 @@
+"""apply_poet, merging and exporting whole models."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+from torch import nn
+
+from poet import POETConfig, POETLinear, apply_poet, export_dense, merge_and_reinitialize
+from poet.model import poet_layers
+
+BS = POETConfig(block_size=4, init="keep")
+FS = POETConfig(variant="fs", budget=0.25, init="keep")
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def mlp(bias=True):
+    return nn.Sequential(nn.Linear(8, 12, bias=bias), nn.GELU(), nn.Linear(12, 4, bias=bias)).double()
+
+
+@pytest.mark.parametrize("config", (BS, FS), ids=("bs", "fs"))
+def test_every_linear_of_a_llama_but_the_head_is_replaced(llama, config):
+    model = apply_poet(llama(), config, generator=seeded())
+    assert len(list(poet_layers(model))) == 2 * 7
+    assert [n for n, m in model.named_modules() if type(m) is nn.Linear] == ["lm_head"]
+
+
+@pytest.mark.parametrize("config", (BS, FS), ids=("bs", "fs"))
+def test_keep_does_not_change_the_function(llama, tokens, config):
+    model = llama().double()
+    with torch.no_grad():
+        before = model(input_ids=tokens).logits
+        after = apply_poet(model, config, generator=seeded())(input_ids=tokens).logits
+    torch.testing.assert_close(after, before, rtol=1e-12, atol=1e-12)
+
+
+def test_biases_are_kept_and_trained():
+    model = mlp()
+    biases = [model[0].bias.detach().clone(), model[2].bias.detach().clone()]
+    apply_poet(model, POETConfig(block_size=4), generator=seeded())
+    for layer, bias in zip((model[0], model[2]), biases, strict=True):
+        assert torch.equal(layer.bias, bias) and layer.bias.requires_grad
+
+
+@pytest.mark.parametrize("init", ("standard", "xavier", "uniform_spectrum", "normalized"))
+def test_other_initializations_replace_the_weight(init, llama):
+    config = POETConfig(block_size=4, init=init)
+    models = [apply_poet(llama(seed), config, generator=seeded()) for seed in (0, 1)]
+    for (_, a), (_, b) in zip(*map(poet_layers, models), strict=True):
+        assert torch.equal(a.base_weight, b.base_weight)
+
+
+def test_equal_generators_give_equal_models(llama):
+    config = POETConfig(block_size=4)
+    a, b, c = (apply_poet(llama(), config, generator=seeded(s)).state_dict() for s in (0, 0, 1))
+    assert all(torch.equal(a[k], b[k]) for k in a)
+    assert any(not torch.equal(a[k], c[k]) for k in a if k.endswith("order_in"))
+
+
+@pytest.mark.parametrize(
+    ("exclude", "left"),
+    (
+        (("lm_head", "mlp.up_proj"), 3),
+        (("model.layers.0.self_attn.q_proj", "lm_head"), 2),
+        ((), 0),
+        (("head",), 0),
+    ),
+)
+def test_exclude_by_full_name_or_last_parts(llama, exclude, left):
+    config = POETConfig(block_size=4)
+    model = apply_poet(llama(), config, exclude=exclude, generator=seeded())
+    plain = [n for n, m in model.named_modules() if type(m) is nn.Linear]
+    assert len(plain) == left and all(any(n.endswith(e) for e in exclude) for n in plain)
+
+
+def test_a_refused_model_stays_whole_and_the_layer_is_named():
+    model = nn.ModuleDict({"first": nn.Linear(8, 8), "second": nn.Linear(8, 10)})
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(ValueError, match="layer second: .*4 does not divide dimension 10"):
+        apply_poet(model, BS)
+    assert [type(m) for m in model.values()] == [nn.Linear, nn.Linear]
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+
+
+def test_nothing_to_replace_is_an_error():
+    with pytest.raises(ValueError, match="found no nn.Linear"):
+        apply_poet(nn.Sequential(nn.GELU()), BS)
+
+
+def test_a_bare_linear_can_be_the_model():
+    layer = apply_poet(nn.Linear(8, 8), BS)
+    assert isinstance(layer, POETLinear)
+    layer(torch.randn(2, 8)).sum().backward()
+    assert type(export_dense(layer)) is nn.Linear
+
+
+def test_a_linear_with_two_names_stays_one_layer():
+    model = nn.Module()
+    model.first = model.second = nn.Linear(8, 8)
+    apply_poet(model, BS, generator=seeded())
+    assert isinstance(model.first, POETLinear) and model.second is model.first
+    export_dense(model)
+    assert type(model.first) is nn.Linear and model.second is model.first
+
+
+@pytest.mark.parametrize("config", (BS, FS), ids=("bs", "fs"))
+def test_merge_keeps_the_function_of_a_model(llama, tokens, config, randomize):
+    model = randomize(apply_poet(llama().double(), config, generator=seeded()))
+    with torch.no_grad():
+        before = model(input_ids=tokens).logits
+        merge_and_reinitialize(model, seeded(5))
+        after = model(input_ids=tokens).logits
+    torch.testing.assert_close(after, before, rtol=1e-11, atol=1e-11)
+
+
+def test_merges_are_a_function_of_the_generator(llama, randomize):
+    states = []
+    for seed in (5, 5, 6):
+        model = randomize(apply_poet(llama(), POETConfig(block_size=4), generator=seeded()))
+        merge_and_reinitialize(model, seeded(seed))
+        states.append(model.state_dict())
+    assert all(torch.equal(states[0][k], states[1][k]) for k in states[0])
+    assert any(not torch.equal(states[0][k], states[2][k]) for k in states[0])
+    # Layers of one model draw different primitives.
+    orders = [v for k, v in states[0].items() if k.endswith("q_proj.order_in")]
+    assert not torch.equal(*orders)
+
+
+@pytest.mark.parametrize("config", (BS, FS), ids=("bs", "fs"))
+def test_an_exported_llama_loads_in_plain_transformers(llama, tokens, config, randomize, tmp_path):
+    from transformers import LlamaForCausalLM
+
+    model = randomize(apply_poet(llama(), config, generator=seeded()))
+    with torch.no_grad():
+        before = model(input_ids=tokens).logits
+        exported = export_dense(model)
+        assert not list(poet_layers(exported))
+        exported.save_pretrained(tmp_path)
+        loaded, report = LlamaForCausalLM.from_pretrained(tmp_path, output_loading_info=True)
+        after = loaded(input_ids=tokens).logits
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    # The factors are applied once instead of at every call: fp32 rounding alone differs.
+    torch.testing.assert_close(after, before, rtol=1e-5, atol=1e-5)
+
+
+def test_export_sees_edits_that_leave_no_version(randomize):
+    """``p.data`` edits, as many optimizers make them, do not count in autograd's version counter."""
+    model = randomize(apply_poet(mlp(bias=False), BS))
+    x = torch.randn(3, 8, dtype=torch.float64)
+    with torch.no_grad():
+        model(x)
+        for _, layer in poet_layers(model):
+            layer.skew_r.data.add_(0.1)
+        wanted = copy.deepcopy(model)(x)
+        torch.testing.assert_close(export_dense(model)(x), wanted)
+
+
+@pytest.mark.parametrize("way", ("deepcopy", "pickle", "torch.save"))
+@pytest.mark.parametrize("after", ("nothing", "forward", "no_grad forward", "backward"))
+def test_copies_of_a_poet_model_stand_alone(way, after, randomize):
+    model = randomize(apply_poet(mlp(), BS, generator=seeded()))
+    x = torch.randn(3, 8, dtype=torch.float64)
+    if after == "no_grad forward":
+        with torch.no_grad():
+            model(x)
+    elif after != "nothing":
+        y = model(x)
+        if after == "backward":
+            y.sum().backward()
+    if way == "deepcopy":
+        twin = copy.deepcopy(model)
+    elif way == "pickle":
+        twin = pickle.loads(pickle.dumps(model))
+    else:
+        buffer = io.BytesIO()
+        torch.save(model, buffer)
+        buffer.seek(0)
+        twin = torch.load(buffer, weights_only=False)
+    with torch.no_grad():
+        twin[0].skew_r.add_(0.1)
+    wanted = export_dense(copy.deepcopy(twin))(x)
+    torch.testing.assert_close(twin(x), wanted)
+    twin(x).sum().backward()
+    assert not torch.allclose(model(x), wanted)
+    assert twin[0]._factor_cache.layers[0] is twin[0]
+
+
+def test_state_dict_round_trip(randomize):
+    source = randomize(apply_poet(mlp(), BS, generator=seeded(1)))
+    target = apply_poet(mlp(), BS, generator=seeded(2))
+    x = torch.randn(3, 8, dtype=torch.float64)
+    target(x)
+    target.load_state_dict(source.state_dict())
+    assert torch.equal(target(x), source(x))
+
+
+def test_meta_device_build_and_materialization(llama, architecture, randomize):
+    from poet.training.llama import build_llama
+
+    config = POETConfig(block_size=4)
+    model = apply_poet(build_llama(architecture, device="meta"), config, generator=seeded())
+    assert all(t.is_meta for _, layer in poet_layers(model) for t in layer.state_dict().values())
+    real = randomize(apply_poet(llama(), config, generator=seeded()))
+    for (name, a), (_, b) in zip(model.named_parameters(), real.named_parameters(), strict=True):
+        assert a.shape == b.shape, name
+    model.load_state_dict(real.state_dict(), assign=True)
+    for (_, a), (_, b) in zip(poet_layers(model), poet_layers(real), strict=True):
+        assert torch.equal(a.effective_weight(), b.effective_weight())
+
+
+def test_changing_the_dtype_after_a_forward(randomize):
+    model = randomize(apply_poet(mlp(), BS)).float()
+    x = torch.randn(3, 8)
+    with torch.no_grad():
+        model(x)
+        model.double()
+        wide = model[0](x.double())
+        torch.testing.assert_close(wide, export_dense(model)[0](x.double()))

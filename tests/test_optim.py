@@ -1,0 +1,139 @@
+"""Parameter groups, state resets, the clipping ramp and the merge schedule."""
+
+import pytest
+import torch
+from torch import nn
+
+from poet import MergeSchedule, POETConfig, apply_poet, parameter_groups
+from poet.optim import poet_parameters, reset_state
+
+
+def build(seed=0, **options):
+    config = POETConfig(**{"block_size": 4, "merge_every": 5, **options})
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 4), nn.Linear(4, 2)).double()
+    return apply_poet(model, config, exclude=("3",), generator=torch.Generator().manual_seed(seed)), config
+
+
+def optimizer_of(model, lr=1e-2, poet_lr=1e-2):
+    return torch.optim.AdamW(parameter_groups(model, lr=lr, poet_lr=poet_lr), fused=True)
+
+
+def train(model, optimizer, schedule, steps, start=0):
+    merged = []
+    for step in range(start, start + steps):
+        x = torch.randn(6, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(step))
+        model(x).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if schedule.after_step(step):
+            merged.append(step)
+    return merged
+
+
+def test_groups_cover_every_trainable_parameter_exactly_once():
+    model, _ = build()
+    model[1].bias.requires_grad_(False)
+    factors, base = parameter_groups(model, lr=1.0, poet_lr=2.0, weight_decay=0.3)
+    grouped = factors["params"] + base["params"]
+    assert len(grouped) == len({id(p) for p in grouped})
+    assert {id(p) for p in grouped} == {id(p) for p in model.parameters() if p.requires_grad}
+    assert {id(p) for p in factors["params"]} == {id(p) for n, p in model.named_parameters() if "skew" in n}
+    assert (factors["lr"], factors["weight_decay"]) == (2.0, 0.0)
+    assert (base["lr"], base["weight_decay"]) == (1.0, 0.3)
+
+
+@pytest.mark.parametrize("fused", (True, False))
+def test_reset_zeroes_moments_and_step_of_the_given_parameters_alone(fused):
+    model, _ = build()
+    optimizer = torch.optim.AdamW(parameter_groups(model, lr=0.1, poet_lr=0.1), fused=fused)
+    model(torch.randn(3, 8, dtype=torch.float64)).sum().backward()
+    optimizer.step()
+    factors = poet_parameters(model)
+    reset_state(optimizer, factors)
+    for parameter, state in optimizer.state.items():
+        zero = [not torch.as_tensor(state[key]).any() for key in ("step", "exp_avg", "exp_avg_sq")]
+        assert all(zero) == any(p is parameter for p in factors)
+    reset_state(optimizer, [nn.Parameter(torch.zeros(2))])  # a parameter without state is no error
+
+
+def test_reset_zeroes_plain_numbers_too():
+    parameter = nn.Parameter(torch.zeros(2))
+    optimizer = torch.optim.SGD([parameter])
+    optimizer.state[parameter] = {"step": 7, "scale": 0.5, "master": torch.ones(2)}
+    reset_state(optimizer, [parameter])
+    state = optimizer.state[parameter]
+    assert (state["step"], state["scale"]) == (0, 0.0) and not state["master"].any()
+    assert isinstance(state["step"], int)
+
+
+def test_a_reset_optimizer_takes_the_first_step_of_a_new_one():
+    moves = []
+    for reset in (True, False):
+        model, config = build(merge_every=1 if reset else 100)
+        optimizer = optimizer_of(model)
+        if reset:
+            train(model, optimizer, MergeSchedule(model, config, optimizer), 1)
+        train(model, optimizer, MergeSchedule(model, POETConfig(merge_every=10**6), optimizer), 1, start=1)
+        moves.append([s.detach().abs() for s in poet_parameters(model)])
+    for a, b in zip(*moves, strict=True):
+        # Adam's first step is lr * sign(g), whatever the gradient.
+        torch.testing.assert_close(a, torch.full_like(a, 0.01), rtol=1e-4, atol=0)
+        torch.testing.assert_close(b, torch.full_like(b, 0.01), rtol=1e-4, atol=0)
+
+
+def test_clipping_ramp_known_answers():
+    model, config = build(merge_every=20, clip_ramp_steps=10, clip_ramp_start=0.1)
+    schedule = MergeSchedule(model, config, optimizer_of(model))
+    assert [schedule.clip_norm(step, 2.0) for step in range(20)] == [2.0] * 20  # nothing merged yet
+    ramp = [schedule.clip_norm(step, 2.0) for step in range(20, 40)]
+    assert ramp == pytest.approx([0.2, 0.38, 0.56, 0.74, 0.92, 1.1, 1.28, 1.46, 1.64, 1.82] + [2.0] * 10)
+    assert schedule.clip_norm(40, 2.0) == pytest.approx(0.2)
+
+
+def test_ramp_of_zero_steps_is_off():
+    model, config = build(clip_ramp_steps=0)
+    schedule = MergeSchedule(model, config, optimizer_of(model))
+    assert {schedule.clip_norm(step, 2.0) for step in range(50)} == {2.0}
+
+
+def test_merges_happen_every_t_m_steps():
+    model, config = build(merge_every=5)
+    optimizer = optimizer_of(model)
+    assert train(model, optimizer, MergeSchedule(model, config, optimizer), 17) == [4, 9, 14]
+    assert all(skew.any() for skew in poet_parameters(model))
+    train(model, optimizer, MergeSchedule(model, config, optimizer), 3, start=17)
+    assert not any(skew.any() for skew in poet_parameters(model))
+
+
+@pytest.mark.parametrize("reset", (True, False))
+def test_state_at_a_merge_is_reset_only_if_asked(reset):
+    model, config = build(merge_every=3, reset_state=reset)
+    optimizer = optimizer_of(model)
+    train(model, optimizer, MergeSchedule(model, config, optimizer), 3)
+    for skew in poet_parameters(model):
+        state = optimizer.state[skew]
+        assert bool(state["exp_avg_sq"].any()) is not reset
+        assert state["step"].item() == (0 if reset else 3)
+    assert optimizer.state[model[3].weight]["step"].item() == 3
+
+
+def orders_after_merges(seed, steps, start=0):
+    model, config = build(merge_every=2)
+    optimizer = optimizer_of(model)
+    train(model, optimizer, MergeSchedule(model, config, optimizer, seed=seed), steps, start=start)
+    return torch.cat([v for k, v in model.state_dict().items() if "order" in k])
+
+
+def test_primitives_are_a_function_of_seed_and_merge_number():
+    once = orders_after_merges(0, 2)
+    assert torch.equal(once, orders_after_merges(0, 2))
+    assert not torch.equal(once, orders_after_merges(1, 2))
+    twice = orders_after_merges(0, 4)
+    assert not torch.equal(once, twice)
+    # The second merge alone draws what it draws after the first: a resumed run needs no generator state.
+    assert torch.equal(twice, orders_after_merges(0, 2, start=2))
+
+
+def test_a_large_seed_is_accepted():
+    assert orders_after_merges(2**63 - 1, 2).numel()

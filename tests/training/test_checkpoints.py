@@ -1,0 +1,103 @@
+"""Checkpoints survive truncation, damage, a full disk and a changed spec."""
+
+import errno
+import io
+import os
+
+import pytest
+import torch
+
+from poet.training.checkpoints import CheckpointFolder
+from poet.training.errors import RunError
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with states 1 (previous) and 2 (last); ``store.said`` collects its sentences."""
+    said = []
+    store = CheckpointFolder(tmp_path / "c", "digest", say=said.append)
+    store.said = said
+    for step in (1, 2):
+        weight = torch.full((100,), float(step))
+        store.save({"step": step, "weight": weight, "history": [{"loss": float("nan")}]})
+    return store
+
+
+def test_the_newest_is_loaded_and_nothing_is_said(store):
+    state = store.load()
+    assert state["step"] == 2 and torch.equal(state["weight"], torch.full((100,), 2.0))
+    assert state["history"][0]["loss"] != state["history"][0]["loss"]
+    assert "digest" not in state and not store.said
+    assert sorted(p.name for p in store.folder.iterdir()) == ["last", "previous"]
+
+
+def damage(path, way):
+    content = path.read_bytes()
+    if way == "truncated":
+        content = content[: len(content) // 2]
+    elif way == "empty":
+        content = b""
+    elif way == "flipped byte":
+        content = content[:500] + bytes([content[500] ^ 1]) + content[501:]
+    elif way == "flipped hash":
+        content = bytes([content[0] ^ 1]) + content[1:]
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("way", ("truncated", "empty", "flipped byte", "flipped hash"))
+def test_a_damaged_last_falls_back_to_the_previous_with_a_word(store, way):
+    damage(store.folder / "last", way)
+    assert store.load()["step"] == 1
+    assert len(store.said) == 1 and "damaged or cut short" in store.said[0]
+    damage(store.folder / "previous", way)
+    assert store.load() is None
+
+
+def test_another_spec_s_checkpoint_is_not_used(store):
+    said = []
+    other = CheckpointFolder(store.folder, "another", say=said.append)
+    assert other.load() is None
+    assert len(said) == 2 and all("another run spec" in sentence for sentence in said)
+
+
+def test_a_crash_between_the_two_renames_loses_nothing(store):
+    (store.folder / "last").unlink()
+    (store.folder / "writing").write_bytes(b"half")
+    assert store.load()["step"] == 1
+    store.save({"step": 3})
+    assert store.load()["step"] == 3
+
+
+@pytest.mark.parametrize("where", ("fsync", "open", "write", "replace"))
+def test_a_full_disk_is_one_sentence_and_the_old_checkpoint_stays(store, monkeypatch, where):
+    full = OSError(errno.ENOSPC, "No space left on device")
+
+    def fail(*_, **__):
+        raise full
+
+    class FullFile(io.FileIO):
+        write = fail
+
+    with monkeypatch.context() as patch:
+        if where in ("fsync", "replace"):
+            patch.setattr(os, where, fail)
+        else:
+            import poet.training.checkpoints as module
+
+            patch.setattr(module, "open", fail if where == "open" else FullFile, raising=False)
+        with pytest.raises(RunError, match="No space left on device") as caught:
+            store.save({"step": 3})
+    assert "\n" not in str(caught.value) and str(store.folder) in str(caught.value)
+    assert not (store.folder / "writing").exists()
+    assert store.load()["step"] == 2
+
+
+def test_nothing_saved_is_nothing_loaded(tmp_path):
+    store = CheckpointFolder(tmp_path / "none", "digest")
+    assert store.load() is None
+    store.remove()
+
+
+def test_remove_deletes_everything(store):
+    store.remove()
+    assert not store.folder.exists()

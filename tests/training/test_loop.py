@@ -1,0 +1,179 @@
+"""A run from its spec to its record."""
+
+import contextlib
+import dataclasses
+import json
+import math
+
+import pytest
+import torch
+
+from poet.data.rows import TokenRows
+from poet.methods import METHODS
+from poet.training.errors import RunError
+from poet.training.evaluator import perplexity
+from poet.training.loop import Run
+from poet.training.records import HISTORY_COLUMNS, read_history
+from poet.training.seeds import derive
+
+POET = {"variant": "bs", "block_size": 4, "merge_every": 5}
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"), (("adamw", {"lr": 1e-2}), ("poet", POET)), ids=("adamw", "poet")
+)
+@pytest.mark.parametrize("precision", ("fp32", "bf16"))
+def test_a_run_trains_end_to_end(make_spec, train_run, method, parameters, precision):
+    spec = make_spec(method=method, parameters=parameters, precision=precision, steps=40, evaluate_every=10)
+    record, folder = train_run(spec)
+    history = read_history(folder / "history.csv")
+    assert json.loads((folder / "record.json").read_text()) == record
+    assert record["status"] == "completed" and record["steps"] == 40
+    assert record["spec"] == spec.to_dict() and record["spec_digest"] == spec.digest
+    assert len(history) == 40 and tuple(history[0]) == HISTORY_COLUMNS
+    evaluated = [row["step"] for row in history if row["validation_perplexity"] is not None]
+    assert evaluated == [10, 20, 30, 40]
+    assert record["validation_perplexity"] == history[-1]["validation_perplexity"]
+    assert history[-1]["train_loss"] < 0.9 * history[0]["train_loss"]
+    assert record["validation_perplexity"] < 50 and record["data_sha256"] == "train"
+    assert record["tokens"] == history[-1]["tokens"] < spec.tokens  # padding is not counted
+    assert history[0]["lr_factor"] == 1.0 and history[0]["clip_norm"] == 1.0
+    assert not (folder.parent / "run-checkpoints").exists()
+    assert set(record["provenance"]) >= {"commit", "dirty", "versions", "machine"}
+    assert record["cost"]["train_seconds"] > 0
+    if method == "poet":
+        ramp = [row["clip_norm"] for row in history[5:8]]
+        assert ramp == pytest.approx([0.1, 0.19, 0.28])
+
+
+def test_clipping_is_applied(make_spec, data):
+    run = Run(make_spec(clip_norm=1e-3), data, "cpu")
+    seen = []
+    step = run.optimizers[0].step
+    run.optimizers[0].step = lambda: (
+        seen.append(torch.stack([p.grad.norm() for p in run.parameters]).norm().item()) or step()
+    )
+    norm, threshold = run.train_step()
+    assert norm.item() > 0.1 and threshold == 1e-3
+    assert seen[0] == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_the_loss_is_the_mean_over_real_tokens(make_spec, data):
+    run = Run(make_spec(), data, "cpu")
+    rows = TokenRows(data, "train")
+    batch = rows.batch(run.order.indices(0))
+    with torch.no_grad():
+        logs = run.model(input_ids=batch).logits.double().log_softmax(-1)[:, :-1]
+        targets = batch[:, 1:]
+        picked = logs.gather(-1, targets[..., None])[..., 0]
+        expected = -picked[targets != 0].mean().item()
+    assert (targets == 0).any()
+    run.train_step()
+    assert run.window.item() == pytest.approx(expected, rel=1e-6)
+    assert run.tokens == int((batch != 0).sum())
+
+
+def test_learning_rates_follow_the_schedule_from_their_own_peaks(make_spec, data):
+    rates = {"lr": 0.02, "poet_lr": 0.004, "poet_scale": 0.5}
+    spec = make_spec(method="poet", parameters={**POET, **rates}, steps=10)
+    run = Run(spec, data, "cpu")
+    for step in range(6):
+        run.train_step()
+        rates = [group["lr"] for group in run.optimizers[0].param_groups]
+        assert rates == pytest.approx([0.002 * run.lr_factor(step), 0.02 * run.lr_factor(step)])
+    assert run.lr_factor(5) == pytest.approx(0.505)
+
+
+@pytest.mark.parametrize("accumulation", (2, 4))
+@pytest.mark.parametrize("method", ("adamw", "poet"))
+def test_accumulation_changes_nothing_but_rounding(make_spec, train_run, method, accumulation):
+    parameters = POET if method == "poet" else {}
+    options = {"method": method, "parameters": parameters}
+    one, first = train_run(make_spec(**options), "one")
+    many, second = train_run(make_spec(**options, accumulation=accumulation), "many")
+    # Adam's first steps divide a gradient by its own size, which amplifies fp32 rounding.
+    assert many["validation_perplexity"] == pytest.approx(one["validation_perplexity"], rel=1e-3)
+    histories = (read_history(folder / "history.csv") for folder in (first, second))
+    losses = [[row["train_loss"] for row in history] for history in histories]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+    assert losses[0][0] == pytest.approx(losses[1][0], rel=1e-6)  # before any step
+
+
+def test_equal_specs_give_equal_weights_and_seeds_differ(make_spec, train_run):
+    spec = make_spec(method="poet", parameters=POET)
+    runs = {"a": spec, "b": spec, "c": make_spec(method="poet", parameters=POET, seed=1)}
+    digests = [train_run(run, name)[0]["weights_sha256"] for name, run in runs.items()]
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_share_batches_and_initial_weights(make_spec, data, name):
+    parameters = {"poet": POET, "oft": {"block_size": 4}, "lora": {"rank": 4}}.get(name, {})
+    specs = make_spec(), make_spec(method=name, parameters=parameters)
+    reference, run = (Run(spec, data, "cpu") for spec in specs)
+    for step in (0, 7, 30):
+        assert (reference.order.indices(step) == run.order.indices(step)).all()
+    theirs = {n.removeprefix("base_model.model."): p for n, p in run.model.named_parameters()}
+    for key in ("model.embed_tokens.weight", "lm_head.weight"):
+        assert torch.equal(theirs[key], dict(reference.model.named_parameters())[key])
+    if name in ("muon", "galore"):
+        for key, parameter in reference.model.named_parameters():
+            assert torch.equal(theirs[key], parameter)
+    assert run.total_parameters == reference.total_parameters
+
+
+def test_another_seed_is_another_start(make_spec, data):
+    a, b = (Run(make_spec(seed=seed), data, "cpu") for seed in (0, 1))
+    assert not torch.equal(a.model.lm_head.weight, b.model.lm_head.weight)
+    assert not (a.order.indices(0) == b.order.indices(0)).all()
+    assert a.order.seed == derive("batch order", 0)
+
+
+def test_a_diverged_run_says_so_and_keeps_its_nan(make_spec, train_run):
+    spec = make_spec(parameters={"lr": 1e30}, steps=8)
+    record, folder = train_run(spec)
+    assert record["status"] == "diverged" and record["steps"] < 8
+    stored = json.loads((folder / "record.json").read_text())
+    assert math.isnan(stored["validation_perplexity"])
+    history = read_history(folder / "history.csv")
+    assert len(history) == record["steps"] and not math.isfinite(history[-1]["train_loss"])
+    assert not (folder.parent / "run-checkpoints").exists()
+
+
+def test_weights_are_kept_only_where_asked(make_spec, train_run, tokens):
+    from transformers import LlamaForCausalLM
+
+    for name, method, parameters in (("p", "poet", POET), ("l", "lora", {"rank": 4}), ("a", "adamw", {})):
+        _, folder = train_run(make_spec(method=method, parameters=parameters, keep_weights=True), name)
+        loaded, report = LlamaForCausalLM.from_pretrained(folder / "weights", output_loading_info=True)
+        assert not report["missing_keys"] and not report["unexpected_keys"]
+        assert loaded(input_ids=tokens).logits.isfinite().all()
+    _, folder = train_run(make_spec(), "none")
+    assert not (folder / "weights").exists()
+
+
+def test_kept_weights_have_the_recorded_perplexity(make_spec, train_run, data):
+    from transformers import LlamaForCausalLM
+
+    record, folder = train_run(make_spec(method="poet", parameters=POET, keep_weights=True))
+    loaded = LlamaForCausalLM.from_pretrained(folder / "weights")
+    found = perplexity(loaded, TokenRows(data, "validation"), 0, 4, contextlib.nullcontext)
+    assert found == pytest.approx(record["validation_perplexity"], rel=1e-5)
+
+
+def test_data_that_do_not_fit_are_refused_in_one_sentence(make_spec, train_run, architecture):
+    for change in ({"sequence_length": 32}, {"vocabulary": 32}):
+        spec = make_spec(architecture=dataclasses.replace(architecture, **change))
+        with pytest.raises(RunError, match=f"run {spec.name} wants") as caught:
+            train_run(spec)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_history_has_about_five_hundred_rows_and_means_over_its_windows(make_spec, train_run, monkeypatch):
+    full = [row["train_loss"] for row in read_history(train_run(make_spec(), "full")[1] / "history.csv")]
+    monkeypatch.setattr("poet.training.loop.HISTORY_ROWS", 4)
+    sparse = read_history(train_run(make_spec(), "sparse")[1] / "history.csv")
+    assert [row["step"] for row in sparse] == [3, 4, 6, 8, 9, 12]
+    assert sparse[0]["train_loss"] == pytest.approx(sum(full[:3]) / 3, rel=1e-6)
+    assert sparse[1]["train_loss"] == pytest.approx(full[3], rel=1e-6)
+    assert sparse[2]["train_loss"] == pytest.approx(sum(full[4:6]) / 2, rel=1e-6)

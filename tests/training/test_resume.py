@@ -1,0 +1,179 @@
+"""A run that was stopped and continued ends with the same bits as one that was not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from poet.methods import METHODS
+from poet.methods.contract import scale_parameters
+from poet.training import loop
+from poet.training.interrupts import StopRequest
+from poet.training.records import read_history
+
+POET = {"merge_every": 5, "poet_lr": 1e-2}
+RUNS = {
+    "adamw": ("adamw", {}),
+    "muon": ("muon", {}),
+    "galore": ("galore", {"rank": 4, "refresh_every": 3}),
+    "lora-r64": ("lora", {"rank": 4, "alpha": 2, "dropout": 0.3}),
+    "oft": ("oft", {"block_size": 4}),
+    "poet-bs": ("poet", {**POET, "variant": "bs", "block_size": 4}),
+    "poet-fs": ("poet", {**POET, "variant": "fs", "budget": 0.5}),
+}
+# A method that is added is covered with its defaults.
+RUNS |= {
+    name: (name, scale_parameters(method, {}, 16))
+    for name, method in METHODS.items()
+    if name not in {covered for covered, _ in RUNS.values()}
+}
+
+
+@pytest.fixture(scope="module")
+def whole(make_spec, data, tmp_path_factory):
+    """``whole(key)``: (spec, digest, history) of the uninterrupted run."""
+    known = {}
+
+    def _whole(key):
+        if key not in known:
+            method, parameters = RUNS[key]
+            spec = make_spec(method=method, parameters=parameters, variant=key, steps=14, accumulation=2)
+            root = tmp_path_factory.mktemp(key)
+            record = loop.train(spec, data=data, folder=root / "run", checkpoints=root / "checkpoints")
+            known[key] = spec, record["weights_sha256"], rows_of(root / "run")
+        return known[key]
+
+    return _whole
+
+
+def rows_of(folder):
+    """The history without what a clock measures."""
+    history = read_history(folder / "history.csv")
+    return [{k: v for k, v in row.items() if k != "tokens_per_second"} for row in history]
+
+
+def signal_in_step(monkeypatch, step, number=signal.SIGTERM):
+    original = loop.Run.train_step
+
+    def patched(self):
+        if self.step == step:
+            os.kill(os.getpid(), number)
+        return original(self)
+
+    monkeypatch.setattr(loop.Run, "train_step", patched)
+
+
+# Merges come after steps 4 and 9: before, between, at and after them.
+@pytest.mark.parametrize("stop", (2, 4, 7, 11))
+@pytest.mark.parametrize("key", RUNS)
+def test_a_stopped_run_ends_with_the_same_bits(whole, train_run, monkeypatch, key, stop):
+    spec, digest, history = whole(key)
+    with monkeypatch.context() as patch:
+        signal_in_step(patch, stop)
+        with pytest.raises(SystemExit) as caught:
+            train_run(spec)
+    assert caught.value.code == 128 + signal.SIGTERM
+    steps = []
+    original = loop.Run.train_step
+    monkeypatch.setattr(loop.Run, "train_step", lambda self: steps.append(self.step) or original(self))
+    record, folder = train_run(spec)
+    assert steps == list(range(stop + 1, 14))  # really continued
+    assert record["weights_sha256"] == digest
+    assert rows_of(folder) == history
+    assert record["tokens"] == history[-1]["tokens"]
+
+
+def test_sparse_history_windows_survive_a_stop(make_spec, train_run, monkeypatch):
+    monkeypatch.setattr(loop, "HISTORY_ROWS", 2)
+    spec = make_spec(evaluate_every=100)
+    _, folder = train_run(spec, "whole")
+    with monkeypatch.context() as patch:
+        signal_in_step(patch, 3)
+        with pytest.raises(SystemExit):
+            train_run(spec)
+    _, again = train_run(spec)
+    assert len(rows_of(folder)) == 2 and rows_of(again) == rows_of(folder)
+
+
+def test_stopping_in_the_last_step_leaves_only_the_record_to_write(whole, train_run, monkeypatch):
+    spec, digest, history = whole("adamw")
+    with monkeypatch.context() as patch:
+        signal_in_step(patch, 13, signal.SIGINT)
+        with pytest.raises(SystemExit):
+            train_run(spec)
+    record, folder = train_run(spec)
+    assert record["weights_sha256"] == digest and rows_of(folder) == history
+
+
+def test_several_stops(whole, train_run, monkeypatch):
+    spec, digest, _ = whole("poet-fs")
+    for stop in (1, 4, 5, 10):
+        with monkeypatch.context() as patch:
+            signal_in_step(patch, stop)
+            with pytest.raises(SystemExit):
+                train_run(spec)
+    assert train_run(spec)[0]["weights_sha256"] == digest
+
+
+def test_a_damaged_checkpoint_costs_steps_but_not_the_result(whole, train_run, monkeypatch, tmp_path, capsys):
+    spec, digest, history = whole("poet-bs")
+    with monkeypatch.context() as patch:
+        signal_in_step(patch, 6)
+        with pytest.raises(SystemExit):
+            train_run(spec, checkpoint_seconds=0)
+    last = tmp_path / "run-checkpoints" / "last"
+    last.write_bytes(last.read_bytes()[:1000])
+    record, folder = train_run(spec)
+    assert "damaged or cut short" in capsys.readouterr().err
+    assert record["weights_sha256"] == digest and rows_of(folder) == history
+
+
+def test_a_changed_spec_starts_anew(whole, make_spec, train_run, monkeypatch):
+    spec, _, _ = whole("adamw")
+    with monkeypatch.context() as patch:
+        signal_in_step(patch, 6)
+        with pytest.raises(SystemExit):
+            train_run(make_spec(seed=5))
+    assert train_run(spec)[0]["weights_sha256"] == whole("adamw")[1]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from poet.methods import METHODS
+from poet.methods.contract import scale_parameters
+from poet.training import loop
+from poet.training.spec import RunSpec
+import json
+original = loop.Run.train_step
+def patched(self):
+    if self.step == 8:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(self)
+loop.Run.train_step = patched
+spec, data, root = RunSpec.from_dict(json.loads(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3])
+loop.train(spec, data=data, folder=root / "run", checkpoints=root / "run-checkpoints", checkpoint_seconds=0)
+"""
+
+
+def test_a_killed_process_loses_nothing(whole, train_run, data, tmp_path, repository):
+    spec, digest, history = whole("poet-bs")
+    arguments = [json.dumps(spec.to_dict()), str(data), str(tmp_path)]
+    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], cwd=repository, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert not (tmp_path / "run" / "record.json").exists()
+    record, folder = train_run(spec)
+    assert record["weights_sha256"] == digest and rows_of(folder) == history
+
+
+def test_a_second_signal_ends_at_once_and_handlers_are_restored():
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as caught, StopRequest() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.signal == signal.SIGTERM
+        os.kill(os.getpid(), signal.SIGINT)
+    assert caught.value.code == 128 + signal.SIGINT
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -1,0 +1,47 @@
+"""A copy of the project for each test to run Snakemake in, with the corpus cache shared between them all."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Project:
+    """A copy of what Snakemake needs, and the ways to call it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for part in ("poet", "analyses", "config", "workflow"):
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "environment.yml", folder)
+        (ROOT / "data" / "cache").mkdir(parents=True, exist_ok=True)
+        (folder / "data").mkdir()
+        (folder / "data" / "cache").symlink_to(ROOT / "data" / "cache")
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+
+    def snakemake(self, *arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(self.command(*arguments), cwd=self.folder, capture_output=True, text=True, timeout=600)
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        text = (self.folder / path).read_text()
+        assert old in text, f"{path} has no {old!r}"
+        (self.folder / path).write_text(text.replace(old, new, 1))
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project(tmp_path / "project")
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """A project in which the whole DAG has run at smoke scale, once for all tests that look at what it made."""
+    project = Project(tmp_path_factory.mktemp("made") / "project")
+    project.first = project.snakemake("all", "results/lr_sweep.csv", "--config", "scale=smoke")
+    return project

@@ -1,0 +1,76 @@
+"""Each bad input: one sentence that names the thing and the remedy, an exit code that is not 0, no traceback."""
+
+import pytest
+import yaml
+
+
+def refused(project, *arguments):
+    """Run, expect a refusal, and return what was said."""
+    done = project.snakemake("-n", "results/table2.csv", *arguments)
+    said = done.stderr + done.stdout
+    assert done.returncode != 0, said
+    assert "Traceback" not in said
+    return next(line for line in said.splitlines() if line.startswith("error: "))
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("scale=big", ("'big'", "smoke")),
+        ("sede=1", ("'sede'", "seeds")),
+        ("seeds=[0,x]", ("seeds.1", "'x'", "integer")),
+        ("seeds=0,1", ("seeds", "'0,1'", "array")),
+        ("seeds=[0,0]", ("seeds", "non-unique")),
+    ],
+)
+def test_a_wrong_configuration(project, config, words):
+    said = refused(project, "--config", config)
+    assert all(word in said for word in words), said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("width_divisor: 16", "width_divisor: 16\ncolour: red", ("'colour'", "known are")),
+        ("steps: 480", "stepz: 480", ("models.60m", "'stepz'")),
+        ("methods:          #", "methods:\n  sgd: {lr: 1}\n  #", ("methods", "unknown method 'sgd'", "galore")),
+        ("models: [60m, 350m]", "models: [7b]", ("sweep.models", "unknown model '7b'", "350m")),
+        ("{merge_every: 5,", "{merge_evry: 5,", ("poet", "'merge_evry'", "merge_every")),
+        ("{merge_every: 5,", "{budget: 1.5, merge_every: 5,", ("budget", "between 0 and 1", "1.5")),
+        ("recorded/mini/lr_sweep.csv", "recorded/mini/none.csv", ("learning_rates.table", "none.csv")),
+        ("vocabulary: 1024", "vocabulary: many", ("vocabulary", "'many'", "integer")),
+    ],
+)
+def test_a_wrong_scale_file(project, old, new, words):
+    project.edit("config/scales/mini.yaml", old, new)
+    said = refused(project)
+    assert all(word in said for word in words), said
+
+
+def test_an_unknown_model_or_row_has_no_rule(project):
+    done = project.snakemake("-n", "results/runs/mini/7b/adamw/seed0/record.json")
+    assert done.returncode != 0
+    assert "results/runs/mini/7b/adamw/seed0/record.json" in done.stderr
+
+
+def test_a_block_size_that_does_not_divide_fails_in_one_sentence(project):
+    project.edit("config/scales/smoke.yaml", "divisible: 80}", "divisible: 84}")
+    done = project.snakemake("results/runs/smoke/60m/poet-bs-b256/seed0/record.json", "--config", "scale=smoke")
+    assert done.returncode != 0
+    said = next(line for line in done.stderr.splitlines() if line.startswith("error: "))
+    assert "smoke/60m/poet-bs-b256/seed0" in said
+    assert "mlp" in said
+    assert "16 does not divide dimension 84" in said
+    assert "Traceback" not in done.stderr
+
+
+def test_data_and_model_that_disagree_fail_in_one_sentence(project):
+    path = project.folder / "config" / "scales" / "smoke.yaml"
+    settings = yaml.safe_load(path.read_text())
+    settings["vocabulary"] = 512
+    path.write_text(yaml.safe_dump(settings, sort_keys=False))
+    done = project.snakemake("results/runs/smoke/60m/adamw/seed0/record.json", "--config", "scale=smoke")
+    assert done.returncode != 0
+    said = next(line for line in done.stderr.splitlines() if line.startswith("error: "))
+    assert "vocabulary of 1024" in said
+    assert "wants 64 and 512" in said

@@ -1,0 +1,86 @@
+"""The whole DAG at smoke scale."""
+
+import json
+import time
+
+import pandas as pd
+import pytest
+
+# One worker makes the DAG, once; the others go on with something else.
+pytestmark = pytest.mark.xdist_group("smoke")
+
+
+def test_every_artifact_is_made(made):
+    assert made.first.returncode == 0, made.first.stderr[-3000:]
+    results = made.folder / "results"
+    table = pd.read_csv(results / "table2.csv")
+    assert len(table) == 36
+    assert (table.n == 1).all()
+    assert set(table.verdict) == {"reference", "not at this scale"}
+    assert (table.measured > 1).all()
+    assert (results / "figures" / "table2.png").read_bytes().startswith(b"\x89PNG")
+    assert (results / "figures" / "table2.pdf").read_bytes().startswith(b"%PDF")
+    assert "mean nothing" in (results / "table2.md").read_text()
+
+
+def test_each_run_left_a_whole_record(made):
+    records = sorted((made.folder / "results" / "runs").rglob("record.json"))
+    assert len(records) == 36 + len(pd.read_csv(made.folder / "results" / "lr_sweep.csv"))
+    shas = set()
+    for path in records:
+        record = json.loads(path.read_text())
+        assert record["status"] == "completed"
+        assert record["name"] == str(path.parent.relative_to(made.folder / "results" / "runs"))
+        assert record["provenance"]["versions"]["torch"]
+        assert record["cost"]["peak_memory_bytes"] < 1.5e9
+        shas.add(record["data_sha256"])
+        history = pd.read_csv(path.parent / "history.csv")
+        assert history.step.tolist() == [1, 2, 3, 4, 5, 6]
+    assert len(shas) == 1
+    assert not list((made.folder / "results" / "checkpoints").rglob("last"))
+
+
+def test_methods_share_the_batch_order(made):
+    tokens = {
+        path.parts[-4]: pd.read_csv(path).tokens.tolist()
+        for path in (made.folder / "results" / "runs" / "smoke").rglob("history.csv")
+    }
+    assert len({tuple(t) for t in tokens.values()}) == 1
+
+
+def test_a_second_call_does_nothing_and_is_quick(made):
+    started = time.monotonic()
+    again = made.snakemake("all", "results/lr_sweep.csv", "--config", "scale=smoke")
+    assert again.returncode == 0
+    assert "Nothing to be done" in again.stderr + again.stdout
+    assert time.monotonic() - started < 60  # 15 s on an idle machine; here the other worker is busy
+
+
+def test_the_same_command_gives_the_same_bytes(made):
+    table = made.folder / "results" / "table2.csv"
+    before = table.read_bytes()
+    runs = [f"results/runs/smoke/60m/{row}/seed0/record.json" for row in ("poet-fs-1_2", "lora-r64")]
+    digests = [json.loads((made.folder / r).read_text())["weights_sha256"] for r in runs]
+    again = made.snakemake("--config", "scale=smoke", "--forcerun", *runs, "--", *runs, "results/table2.csv")
+    assert again.returncode == 0, again.stderr[-2000:]
+    assert [json.loads((made.folder / r).read_text())["weights_sha256"] for r in runs] == digests
+    assert table.read_bytes() == before
+
+
+def test_a_broken_record_is_named_with_the_command_that_makes_it_again(made):
+    record = made.folder / "results" / "runs" / "smoke" / "60m" / "adamw" / "seed0" / "record.json"
+    whole = record.read_text()
+    try:
+        record.write_text(whole[:100])
+        done = made.snakemake("results/table2.csv", "--config", "scale=smoke", "--forcerun", "table2")
+        assert done.returncode != 0
+        assert "the record of run smoke/60m/adamw/seed0" in done.stderr
+        assert "snakemake --cores 1 --force" in done.stderr
+        assert "Traceback" not in done.stderr
+    finally:
+        record.write_text(whole)
+
+
+def test_changing_the_scale_remakes_the_table(made):
+    dry = made.snakemake("-n", "results/table2.csv", "--config", "scale=mini")
+    assert "train_1_3b" in dry.stdout + dry.stderr
