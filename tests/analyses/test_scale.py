@@ -1,0 +1,78 @@
+"""Scale files: what is wrong in one is refused before anything runs, and names spell out what differs."""
+
+import shutil
+
+import analyses.scale
+import pytest
+from analyses.artifact import Artifact, collect_runs
+from analyses.scale import ConfigError, load_scale
+from analyses.suite import load_suite
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A copy of the configuration that may be broken."""
+    for part in ("config", "workflow/schemas", "analyses/recorded", "analyses/published"):
+        shutil.copytree(analyses.scale.ROOT / part, tmp_path / part)
+    monkeypatch.setattr(analyses.scale, "ROOT", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("width_divisor: 16", "width_divisor: 16\ncolour: red", ("'colour'", "known are")),
+        ("steps: 480", "stepz: 480", ("models.60m", "'stepz'")),
+        ("methods:          #", "methods:\n  sgd: {lr: 1}\n  #", ("methods", "unknown method 'sgd'", "galore")),
+        ("models: [60m, 350m]", "models: [7b]", ("sweep.models", "unknown model '7b'", "350m")),
+        ("{merge_every: 10,", "{merge_evry: 5,", ("poet", "'merge_evry'", "merge_every")),
+        ("{merge_every: 10,", "{budget: 1.5, merge_every: 5,", ("budget", "between 0 and 1", "1.5")),
+        ("recorded/mini/lr_sweep.csv", "recorded/mini/none.csv", ("learning_rates.table", "none.csv")),
+        ("vocabulary: 1024", "vocabulary: many", ("vocabulary", "'many'", "integer")),
+    ],
+)
+def test_a_wrong_scale_file_is_refused_in_one_sentence(root, old, new, words):
+    path = root / "config" / "scales" / "mini.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(ConfigError) as refusal:
+        load_suite({"scale": "mini", "seeds": [0]})
+    assert all(word in str(refusal.value) for word in words), refusal.value
+    assert "\n" not in str(refusal.value)
+
+
+def test_names_spell_out_what_differs_from_the_row():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    assert scale.run("60m", "poet-fs-1_2", 3).name == "mini/60m/poet-fs-1_2/seed3"
+    changed = scale.run("60m", "poet-fs-1_2", 3, overrides={"merge_every": 5, "poet_lr": 0.25})
+    assert changed.name == "mini/60m/poet-fs-1_2-merge_every=5-poet_lr=0.25/seed3"
+    assert changed.parameters["merge_every"] == 5
+
+
+def test_learning_rates_come_from_the_recorded_sweep():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    for row in ("adamw", "galore", "lora-r64", "poet-bs-b256", "poet-fs-1_8"):
+        for model, source in (("60m", "60m"), ("130m", "60m"), ("350m", "350m"), ("1.3b", "350m")):
+            run = scale.run(model, row, 0)
+            rates = scale.learning_rates[source, row]
+            assert rates
+            assert {name: run.parameters[name] for name in rates} == rates
+
+
+def test_one_name_for_two_specs_is_refused():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    one, two = scale.run("60m", "adamw", 0), scale.run("60m", "adamw", 0, overrides={"lr": 0.5})
+    object.__setattr__(two, "variant", "adamw")
+    artifacts = {
+        name: Artifact(label="", caption="", outputs=(), runs=lambda _, spec=spec: [spec], build=print)
+        for name, spec in (("a", one), ("b", two))
+    }
+    with pytest.raises(ValueError, match="two different specs"):
+        collect_runs(artifacts, scale)
+
+
+def test_a_run_that_two_artifacts_share_is_one_run():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    shared = Artifact(label="", caption="", outputs=(), runs=lambda s: [s.run("60m", "adamw", 0)], build=print)
+    assert len(collect_runs({"a": shared, "b": shared}, scale)) == 1
