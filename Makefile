@@ -5,12 +5,13 @@ SCALE ?= mini
 SEEDS ?= [0]
 CORES ?= all
 
-.PHONY: test lock clean
+.PHONY: help test record lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make results/table2.csv [SCALE=mini|smoke|gpu|paper] [SEEDS=[0,1]] [CORES=all]"
 	@echo "make test    every test that needs no GPU"
+	@echo "make record  keep results/ as the recorded numbers of SCALE, and bring README.md up to date"
 	@echo "make lock    write requirements.lock and environment.yml anew from pyproject.toml"
 	@echo "make clean   remove the virtual environment"
 
@@ -28,6 +29,9 @@ results/%: .venv/installed FORCE
 
 test: .venv/installed
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadgroup -q
+
+record: .venv/installed
+	.venv/bin/python tools/record.py --scale $(SCALE)
 
 lock: .venv/installed
 	.venv/bin/python tools/lock.py

@@ -12,7 +12,7 @@ from poet.data.rows import TokenRows
 from poet.methods import METHODS
 from poet.training.errors import RunError
 from poet.training.evaluator import perplexity
-from poet.training.loop import Run
+from poet.training.run import Run
 from poet.training.records import HISTORY_COLUMNS, read_history
 from poet.training.seeds import derive
 
@@ -171,7 +171,7 @@ def test_data_that_do_not_fit_are_refused_in_one_sentence(make_spec, train_run, 
 
 def test_a_history_has_about_five_hundred_rows_and_means_over_its_windows(make_spec, train_run, monkeypatch):
     full = [row["train_loss"] for row in read_history(train_run(make_spec(), "full")[1] / "history.csv")]
-    monkeypatch.setattr("poet.training.loop.HISTORY_ROWS", 4)
+    monkeypatch.setattr("poet.training.run.HISTORY_ROWS", 4)
     sparse = read_history(train_run(make_spec(), "sparse")[1] / "history.csv")
     assert [row["step"] for row in sparse] == [3, 4, 6, 8, 9, 12]
     assert sparse[0]["train_loss"] == pytest.approx(sum(full[:3]) / 3, rel=1e-6)

@@ -11,6 +11,7 @@ import pytest
 from poet.methods import METHODS
 from poet.methods.contract import scale_parameters
 from poet.training import loop
+from poet.training import run as run_module
 from poet.training.interrupts import StopRequest
 from poet.training.records import read_history
 
@@ -87,7 +88,7 @@ def test_a_stopped_run_ends_with_the_same_bits(whole, train_run, monkeypatch, ke
 
 
 def test_sparse_history_windows_survive_a_stop(make_spec, train_run, monkeypatch):
-    monkeypatch.setattr(loop, "HISTORY_ROWS", 2)
+    monkeypatch.setattr(run_module, "HISTORY_ROWS", 2)
     spec = make_spec(evaluate_every=100)
     _, folder = train_run(spec, "whole")
     with monkeypatch.context() as patch:
@@ -146,6 +147,7 @@ from pathlib import Path
 from poet.methods import METHODS
 from poet.methods.contract import scale_parameters
 from poet.training import loop
+from poet.training import run as run_module
 from poet.training.spec import RunSpec
 import json
 original = loop.Run.train_step
