@@ -7,18 +7,18 @@ for artifact_name, artifact in suite.artifacts.items():
         name:
             artifact_name
         input:
-            records=suite.records(artifact_name),
-            sources=artifact_sources(artifact_name),
+            suite.records(artifact_name),
         output:
             [RESULTS / output for output in artifact.outputs],
+        log:
+            RESULTS / "logs" / f"{artifact_name}.log",
+        conda:
+            "../../environment.yml"
         params:
             artifact=artifact_name,
             scale=suite.scale.name,
             seeds=list(suite.scale.seeds),
             digests=suite.digests(artifact_name),
-        log:
-            RESULTS / "logs" / f"{artifact_name}.log",
-        conda:
-            "../../environment.yml"
+            sources=artifact_sources(artifact_name),
         script:
             "../scripts/artifact.py"

@@ -2,20 +2,19 @@
 
 
 rule data:
-    input:
-        data_sources(),
     output:
         meta=suite.dataset / "meta.json",
         rows=[suite.dataset / f"{split}.npy" for split in ("train", "validation")],
-    params:
-        data=suite.scale.data,
-        cache=DATA / "cache",
     log:
         RESULTS / "logs" / "data" / f"{suite.dataset.name}.log",
+    conda:
+        "../../environment.yml"
     threads: 2
     resources:
         mem_mb=2000,
-    conda:
-        "../../environment.yml"
+    params:
+        data=suite.scale.data,
+        cache=DATA / "cache",
+        sources=data_sources(),
     script:
         "../scripts/data.py"

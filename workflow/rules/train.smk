@@ -7,28 +7,27 @@ for rank, model in enumerate(suite.scale.models):
         name:
             f"train_{model.replace('.', '_')}"
         input:
-            data=rules.data.output,
-            sources=training_sources(),
+            rules.data.output,
         output:
             record=RESULTS / "runs" / "{run}" / "record.json",
             history=RESULTS / "runs" / "{run}" / "history.csv",
-        params:
-            spec=lambda wildcards: suite.runs[wildcards.run].to_dict(),
-            data=str(suite.dataset),
-            checkpoints=str(RESULTS / "checkpoints" / "{run}"),
-        wildcard_constraints:
-            run="|".join(run for run, spec in suite.runs.items() if spec.model == model) or "none",
         log:
             RESULTS / "logs" / "runs" / "{run}.log",
         benchmark:
             RESULTS / "benchmarks" / "{run}.jsonl"
-        threads: suite.scale.settings["resources"]["threads"]
+        wildcard_constraints:
+            run=suite.pattern(model),
         priority: rank
+        conda:
+            "../../environment.yml"
+        threads: suite.scale.settings["resources"]["threads"]
         resources:
             gpu=suite.scale.settings["resources"]["gpus"],
             mem_mb=suite.scale.settings["resources"]["mem_mb"],
             runtime=suite.scale.settings["resources"]["runtime"],
-        conda:
-            "../../environment.yml"
+        params:
+            spec=lambda wildcards: suite.runs[wildcards.run].to_dict(),
+            sources=training_sources(),
+            checkpoints=str(RESULTS / "checkpoints" / "{run}"),
         script:
             "../scripts/train.py"

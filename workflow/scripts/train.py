@@ -10,7 +10,7 @@ with job(snakemake):
 
     train(
         RunSpec.from_dict(snakemake.params.spec),
-        data=Path(snakemake.params.data),
+        data=Path(snakemake.input[0]).parent,
         folder=Path(snakemake.output.record).parent,
         checkpoints=Path(snakemake.params.checkpoints),
         device="cuda" if snakemake.resources.gpu else "cpu",
