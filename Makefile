@@ -12,7 +12,7 @@ help:
 	@echo "make results/table2.csv [SCALE=mini|smoke|gpu|paper] [SEEDS=[0,1]] [CORES=all]"
 	@echo "make test    every test that needs no GPU"
 	@echo "make record  keep results/ as the recorded numbers of SCALE, and bring README.md up to date"
-	@echo "make lock    write requirements.lock and environment.yml anew from pyproject.toml"
+	@echo "make lock    write requirements.lock and environment.yml anew from pyproject.toml (constraints-cuda.txt is kept by hand)"
 	@echo "make clean   remove the virtual environment"
 
 # The stamp is written last: an installation that was cut short is done again.

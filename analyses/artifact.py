@@ -11,7 +11,7 @@ from typing import Any
 
 import analyses
 from analyses.scale import Scale
-from poet.training.records import read_history, read_record
+from poet.training.records import read_record
 from poet.training.spec import RunSpec
 
 
@@ -30,10 +30,6 @@ class Context:
     def record(self, spec: RunSpec) -> dict[str, Any]:
         """The record of a run; see :func:`poet.training.records.read_record` for the errors."""
         return read_record(self.results, spec)
-
-    def history(self, spec: RunSpec) -> list[dict[str, float | None]]:
-        """The history of a run."""
-        return read_history(self.results / "runs" / spec.name / "history.csv")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 Every row of a comparison table is trained with every combination of its grid (``sweep.grids`` of the scale) on the
 scale's sweep models, with a seed that no table uses. The rule: the lowest validation perplexity is chosen; a diverged
 run is never chosen; a choice at the end of its grid is marked, because a wider grid might have done better. The result
-is copied to ``analyses/recorded/`` by hand, where the scale reads it: a table never depends on a sweep being run first.
+goes to ``analyses/recorded/`` by ``make record``, where the scale reads it: a table never waits for a sweep.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from analyses.artifact import Artifact, Context
 from analyses.scale import Scale
 from analyses.tables import write_csv
 from poet.methods import table_rows
+from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 
 
@@ -31,11 +32,13 @@ def grid(scale: Scale, row: str) -> list[dict[str, float]]:
     return [dict(zip(names, values, strict=True)) for values in itertools.product(*names.values())] if names else []
 
 
-def candidates(scale: Scale) -> list[tuple[RunSpec, dict[str, float]]]:
-    """(run, its learning rates), in the order of the table."""
+def candidates(scale: Scale) -> list[tuple[RunSpec, str, dict[str, float]]]:
+    """(run, its row's key, its learning rates), in the order of the table; none if the scale sweeps nothing."""
+    if "sweep" not in scale.settings:
+        return []
     sweep = scale.settings["sweep"]
     return [
-        (scale.run(model, key, sweep["seed"], overrides=rates), rates)
+        (scale.run(model, key, sweep["seed"], overrides=rates, spell_all=True), key, rates)
         for model in sweep["models"]
         for key in table_rows()
         for rates in grid(scale, key)
@@ -43,17 +46,17 @@ def candidates(scale: Scale) -> list[tuple[RunSpec, dict[str, float]]]:
 
 
 def runs(scale: Scale) -> list[RunSpec]:
-    return [spec for spec, _ in candidates(scale)]
+    return [spec for spec, _, _ in candidates(scale)]
 
 
 def table(context: Context) -> pd.DataFrame:
     """One line per run: model, variant, learning rates, perplexity, chosen, at_grid_end."""
-    rows = table_rows()
     lines = []
-    for spec, rates in candidates(context.scale):
+    for spec, variant, rates in candidates(context.scale):
         record = context.record(spec)
-        variant = next(key for key in rows if spec.variant == key or spec.variant.startswith(key + "-lr="))
         lines.append({"model": spec.model, "variant": variant, **rates, "perplexity": record["validation_perplexity"]})
+    if not lines:
+        raise RunError(f"scale {context.scale.name} sweeps no learning rates: give its file a `sweep`, or use mini")
     frame = pd.DataFrame(lines)
     frame["chosen"], frame["at_grid_end"] = "", ""
     for (_, variant), part in frame.groupby(["model", "variant"]):

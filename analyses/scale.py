@@ -16,6 +16,7 @@ from typing import Any
 import jsonschema
 import yaml
 
+from poet.data.description import check_description
 from poet.errors import UserError
 from poet.methods import METHODS, table_rows
 from poet.methods.contract import parse_parameters, scale_parameters
@@ -69,7 +70,15 @@ class Scale:
         """What ``poet.data.prepare`` is given."""
         return self.settings["data"]
 
-    def run(self, model: str, row: str, seed: int, *, overrides: dict[str, Any] | None = None) -> RunSpec:
+    def learning_rate_source(self, model: str, row: str) -> str:
+        """Where the learning rates of a row on a model come from: the table, the model it was swept on, or defaults."""
+        settings = self.settings["learning_rates"]
+        source = settings.get("borrow", {}).get(model, model)
+        return f"{settings['table']} ({source})" if (source, row) in self.learning_rates else "the method's defaults"
+
+    def run(
+        self, model: str, row: str, seed: int, *, overrides: dict[str, Any] | None = None, spell_all: bool = False
+    ) -> RunSpec:
         """The run of a table row on a model.
 
         Args:
@@ -77,7 +86,8 @@ class Scale:
             row: a key of ``poet.methods.table_rows()``.
             seed: the run's seed.
             overrides: method parameters in the scale's own units that differ from the row's; they are spelled out
-                in the run's name.
+                in the run's name where they differ from what is in force.
+            spell_all: spell out every override, so that names do not change with what is in force (sweeps).
 
         Raises:
             ConfigError: the scale has no such model.
@@ -95,9 +105,11 @@ class Scale:
         parameters |= self.settings.get("methods", {}).get(method.name, {})
         source = self.settings["learning_rates"].get("borrow", {}).get(model, model)
         parameters |= self.learning_rates.get((source, row), {})
-        parameters |= overrides or {}
+        overrides = overrides or {}
+        differing = {name: value for name, value in overrides.items() if spell_all or parameters.get(name) != value}
+        parameters |= overrides
         parse_parameters(method, parameters)  # a wrong name or value is refused now, not when the run starts
-        variant = "-".join([row, *(f"{name}={_short(value)}" for name, value in (overrides or {}).items())])
+        variant = "-".join([row, *(f"{name}={_short(value)}" for name, value in differing.items())])
         return RunSpec(
             scale=self.name,
             model=model,
@@ -132,24 +144,32 @@ def dataset_name(data: dict[str, Any]) -> str:
 
 
 def _read_learning_rates(path: Path) -> dict[tuple[str, str], dict[str, float]]:
-    """The chosen rows of a learning-rate table (``results/lr_sweep.csv``'s format)."""
-    names = ("lr", "poet_lr", "adapter_lr", "muon_lr")
+    """The chosen rows of a learning-rate table (``results/lr_sweep.csv``'s format).
+
+    Raises:
+        ConfigError: a column is missing, a row unknown, or a rate not a number.
+    """
+    rows, rates = table_rows(), {}
     with open(path, newline="") as file:
-        return {
-            (row["model"], row["variant"]): {n: float(row[n]) for n in names if row.get(n)}
-            for row in csv.DictReader(file)
-            if row["chosen"] == "yes"
-        }
+        for line, entry in enumerate(csv.DictReader(file), start=2):
+            try:
+                if entry["chosen"] == "yes":
+                    names = rows[entry["variant"]][0].learning_rates
+                    rates[entry["model"], entry["variant"]] = {n: float(entry[n]) for n in names if entry[n]}
+            except (KeyError, ValueError) as error:
+                raise ConfigError(f"{path.relative_to(ROOT)}, line {line}: cannot read {error}") from None
+    return rates
 
 
 def _check_names(settings: dict[str, Any], where: str) -> None:
     """Names in a scale file that point to models, methods and rows: each has to exist."""
-    models, sweep = settings["models"], settings["sweep"]
+    models, sweep = settings["models"], settings.get("sweep", {"grids": {}, "models": []})
+    rows = table_rows()
     borrow = settings["learning_rates"].get("borrow", {})
     mentions = [
         *((f"models.{m}.methods", name, METHODS) for m, values in models.items() for name in values.get("methods", {})),
         *(("methods", name, METHODS) for name in settings.get("methods", {})),
-        *(("sweep.grids", name, {**METHODS, **table_rows()}) for name in sweep["grids"]),
+        *(("sweep.grids", name, {**rows, **{method.name: method for method, _ in rows.values()}}) for name in sweep["grids"]),
         *(("sweep.models", name, models) for name in sweep["models"]),
         *(("learning_rates.borrow", name, models) for pair in borrow.items() for name in pair),
     ]
@@ -169,15 +189,21 @@ def load_scale(config: dict[str, Any]) -> Scale:
         ConfigError: an unknown key, scale or seed list, in one sentence.
     """
     if isinstance(config.get("seeds"), list):  # Snakemake hands a list from the command line on as strings
-        numbers = [int(seed) if isinstance(seed, str) and seed.isdigit() else seed for seed in config["seeds"]]
+        numbers = [int(s) if isinstance(s, str) and s.isascii() and s.isdigit() else s for s in config["seeds"]]
         config = {**config, "seeds": numbers}
     _validate(config, "config.schema.json", "config")
     path = ROOT / "config" / "scales" / f"{config['scale']}.yaml"
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in path.parent.glob("*.yaml")))
         raise ConfigError(f"config: scale: there is no scale {config['scale']!r}; choose one of {known}")
-    settings = yaml.safe_load(path.read_text())
+    try:
+        settings = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        place = getattr(error, "problem_mark", None)
+        line = f", line {place.line + 1}" if place else ""
+        raise ConfigError(f"{path.relative_to(ROOT)}{line}: not YAML ({getattr(error, 'problem', error)})") from None
     _validate(settings, "scale.schema.json", str(path.relative_to(ROOT)))
+    check_description(settings["data"])
     _check_names(settings, str(path.relative_to(ROOT)))
     table = ROOT / settings["learning_rates"]["table"]
     if not table.exists():

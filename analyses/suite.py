@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 from analyses.artifact import Artifact, collect_runs, discover
 from analyses.scale import ROOT, ConfigError, Scale, dataset_name, load_scale
+from poet.methods import METHODS
 from poet.training.spec import RunSpec
 
 RESULTS = Path("results")
@@ -48,6 +51,22 @@ class Suite:
         """A regular expression for the names of a model's runs; one that matches nothing if there are none."""
         return "|".join(re.escape(name) for name, spec in self.runs.items() if spec.model == model) or "(?!)"
 
+    def check_targets(self, targets: Iterable[str]) -> None:
+        """Refuse a target in ``results/runs`` that is no run of this scale, and say which there are.
+
+        Raises:
+            ConfigError: as above.
+        """
+        for target in targets:
+            name = str(target).removeprefix(f"{RESULTS}/runs/").rpartition("/")[0]
+            if str(target).startswith(f"{RESULTS}/runs/") and name not in self.runs:
+                models = ", ".join(self.scale.models)
+                variants = ", ".join(dict.fromkeys(spec.variant for spec in self.runs.values()))
+                raise ConfigError(
+                    f"there is no run {name!r} at scale {self.scale.name} with seeds {list(self.scale.seeds)}; "
+                    f"models are {models}; methods are {variants}"
+                )
+
     def default_targets(self) -> list[Path]:
         """What ``snakemake all`` makes."""
         return [RESULTS / output for a in self.artifacts.values() if a.in_all for output in a.outputs]
@@ -62,10 +81,18 @@ def _digest(files: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def training_sources() -> str:
-    """Digest of the source files that a run's numbers depend on."""
-    parts = ("*.py", "kernels/*.py", "methods/*.py", "training/*.py", "data/rows.py")
-    return _digest(path for part in parts for path in (ROOT / "poet").glob(part))
+@functools.cache
+def training_sources(method: str) -> str:
+    """Digest of what the numbers of a method's runs depend on beside their specs: sources and pinned versions.
+
+    Of the files in ``poet/methods`` only the method's own counts, with those that define no method: adding a method
+    retrains nobody else.
+    """
+    parts = ("*.py", "kernels/*.py", "training/*.py", "data/rows.py")
+    others = {sys.modules[m.__module__].__file__ for name, m in METHODS.items() if name != method}
+    methods = (path for path in (ROOT / "poet" / "methods").glob("*.py") if str(path) not in others)
+    core = (path for part in parts for path in (ROOT / "poet").glob(part))
+    return _digest([*core, *methods, ROOT / "requirements.lock"])
 
 
 def data_sources() -> str:
@@ -77,7 +104,9 @@ def artifact_sources(name: str) -> str:
     """Digest of the source files that an artifact depends on: its own, and what artifacts share."""
     folder, artifacts = ROOT / "analyses", discover()
     shared = (path for path in folder.glob("*.py") if path.stem not in artifacts)
-    return _digest([folder / f"{name}.py", *shared, *(folder / "published").glob("*")])
+    published = (path for path in (folder / "published").iterdir() if path.suffix in (".py", ".csv"))
+    # Tables count parameters at paper scale, whichever scale they are made at.
+    return _digest([folder / f"{name}.py", *shared, *published, ROOT / "config" / "scales" / "paper.yaml"])
 
 
 def load_suite(config: dict[str, Any]) -> Suite:

@@ -4,7 +4,8 @@ The rule (written before any run). The paper prints each row as better (lower pe
 same model. A cell is ``reproduced`` if the mean difference to AdamW, paired by seed, has the printed sign and its 95%
 t-interval excludes zero; ``contradicted`` if the interval excludes zero on the other side; ``inconclusive`` otherwise.
 With one seed there is no interval: the cell is ``inconclusive`` and only ``direction`` says what was seen. A run that
-diverged makes its cell ``diverged``. At smoke scale nothing is judged.
+diverged makes its cell ``diverged``; if it was AdamW's, the cells beside it have no reference. At smoke scale nothing
+is judged.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from analyses.published import as_printed, number, read_published
 from analyses.scale import Scale, load_scale
 from analyses.tables import paper_layout, write_csv
 from poet.methods import table_rows
+from poet.training.errors import RunError
 from poet.training.llama import trainable_parameters
 from poet.training.spec import RunSpec
 
@@ -71,16 +73,24 @@ def paired_interval(differences: list[float]) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def judge(published_difference: float | None, differences: list[float], scale: str) -> tuple[str, str]:
+def judge(
+    published_difference: float | None, values: list[float], baseline: list[float], scale: str
+) -> tuple[str, str]:
     """(direction, verdict) of a cell by the rule at the top of this file.
 
     Args:
         published_difference: printed perplexity minus AdamW's; None for a row that the paper does not have.
-        differences: measured perplexity minus AdamW's, by seed; NaN where a run diverged.
+        values: the cell's perplexities by seed; NaN where a run diverged.
+        baseline: AdamW's on the same model, by the same seeds.
         scale: name of the scale.
     """
-    if any(math.isnan(d) for d in differences):
+    if any(map(math.isnan, values)):
         return "", "diverged"
+    if values is baseline:
+        return "", "reference"
+    if any(map(math.isnan, baseline)):
+        return "", "reference diverged"
+    differences = [v - b for v, b in zip(values, baseline, strict=True)]
     if published_difference is None:
         return "", "not in the paper"
     mean, low, high = paired_interval(differences)
@@ -109,23 +119,24 @@ def table(context: Context) -> pd.DataFrame:
     for spec in runs(context.scale):
         cells.setdefault((spec.model, spec.variant), []).append(spec)
     records = {key: [context.record(spec) for spec in specs] for key, specs in cells.items()}
+    if len({r["data_sha256"] for found in records.values() for r in found}) > 1:
+        raise RunError("the runs of Table 2 were not trained on the same data: remove results/runs and train them again")
     measured = {key: [r["validation_perplexity"] for r in found] for key, found in records.items()}
     lines = []
     for key, specs in cells.items():
         model, variant = key
+        method, row = table_rows()[variant]
         values, paper, baseline = measured[key], printed.get(key), printed.get((model, BASELINE))
         done = [v for v in values if not math.isnan(v)]
-        differences = [v - b for v, b in zip(values, measured[model, BASELINE], strict=True)]
+        reference = measured[model, BASELINE]
         published_difference = float(paper.perplexity) - float(baseline.perplexity) if paper else None
-        direction, verdict = ("", "reference") if variant == BASELINE else judge(
-            published_difference, differences, context.scale.name
-        )
+        direction, verdict = judge(published_difference, values, reference, context.scale.name)
         trainable = as_printed(counts[key], paper.trainable if paper else "1.00M")
         first = records[key][0]
         lines.append(
             {
                 "model": model,
-                "method": table_rows()[variant][1].label,
+                "method": row.label,
                 "variant": variant,
                 "scale": context.scale.name,
                 "unit": "perplexity",
@@ -135,7 +146,7 @@ def table(context: Context) -> pd.DataFrame:
                 "std": statistics.stdev(done) if len(done) > 1 else math.nan,
                 "diverged": len(values) - len(done),
                 "published_difference": published_difference,
-                "measured_difference": statistics.fmean(differences),
+                "measured_difference": statistics.fmean(values) - statistics.fmean(reference),
                 "direction": direction,
                 "verdict": verdict,
                 "published_trainable": paper.trainable if paper else "",
@@ -145,6 +156,9 @@ def table(context: Context) -> pd.DataFrame:
                 "run_trainable": first["trainable_parameters"],
                 "run_parameters": first["total_parameters"],
                 "run_tokens": first["tokens"],
+                "seeds": " ".join(str(spec.seed) for spec in specs),
+                "learning_rates": " ".join(f"{n}={specs[0].parameters[n]:g}" for n in method.learning_rates),
+                "learning_rates_from": context.scale.learning_rate_source(model, variant),
             }
         )
     return pd.DataFrame(lines)

@@ -63,6 +63,10 @@ class POETConfig:
             raise ValueError(f"POETConfig.merge_every is a number of steps, 1 or more; got {self.merge_every}")
         if self.clip_ramp_steps < 0 or not 0 < self.clip_ramp_start <= 1:
             raise ValueError("POETConfig.clip_ramp_steps is 0 or more and clip_ramp_start in (0, 1]")
+        pairs = zip(("budget_r", "budget_p"), ("block_size_r", "block_size_p"), strict=True)
+        for name, own in pairs if self.variant == "bs" else ((own, name) for name, own in pairs):
+            if getattr(self, name) is not None:
+                raise ValueError(f"POETConfig.{name} has no meaning with variant={self.variant!r}: set {own} instead")
         for name in ("budget", "budget_r", "budget_p"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:

@@ -152,6 +152,11 @@ class POETLinear(nn.Module):
         )
         return y if self.bias is None else y + self.bias.to(y.dtype)
 
+    @property
+    def weight(self) -> Tensor:
+        """The effective weight, for code that reads ``linear.weight``; built anew at each access."""
+        return self.effective_weight()
+
     def effective_weight(self) -> Tensor:
         """(out, in) dense W_RP as ``nn.Linear`` stores it; differentiable in R and P."""
         inverse_out, inverse_in = self._inverse_orders()

@@ -36,15 +36,19 @@ def apply_poet(
 
     Args:
         model: any module. Weights are re-initialized as ``config.init`` says; ``init="keep"`` keeps them, and then the
-            model computes the same function as before. Biases are kept.
+            model computes the same function as before. Biases are kept. Subclasses of ``nn.Linear`` (such as the output projection
+            of ``nn.MultiheadAttention``, whose weight is read directly) are left alone.
         config: POET's hyperparameters.
         exclude: layers to leave alone, by full name or by the last parts of it ("lm_head", "mlp.up_proj").
         generator: CPU generator; the same seed gives the same model on every device.
 
     Raises:
         ValueError: a block size does not divide a dimension (the sentence names the layer), or nothing to replace.
+        TypeError: ``exclude`` is one string.
     """
-    linears = [(name, module) for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+    if isinstance(exclude, str):
+        raise TypeError(f"exclude is a sequence of names, not one: use exclude=({exclude!r},)")
+    linears = [(name, module) for name, module in model.named_modules() if type(module) is nn.Linear]
     chosen = [(n, m) for n, m in linears if not any(n == e or n.endswith("." + e) for e in exclude)]
     if not chosen:
         raise ValueError(f"apply_poet found no nn.Linear to replace outside exclude={tuple(exclude)}")
@@ -66,6 +70,10 @@ def apply_poet(
         )
         if linear.bias is not None and not linear.bias.is_meta:
             layer.bias.data.copy_(linear.bias.data)
+        layer.train(linear.training)
+        for name in ("skew_r", "skew_p", "bias"):  # what was frozen stays frozen
+            if (parameter := getattr(layer, name)) is not None:
+                parameter.requires_grad_((linear.bias if name == "bias" else linear.weight).requires_grad)
         model = _replace(model, linear, layer)
     FactorCache([layer for _, layer in poet_layers(model)]).install(model)
     return model

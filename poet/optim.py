@@ -17,21 +17,20 @@ def poet_parameters(model: nn.Module) -> list[nn.Parameter]:
 
 
 def parameter_groups(
-    model: nn.Module, *, lr: float, poet_lr: float, weight_decay: float = 0.01, poet_weight_decay: float = 0.0
+    model: nn.Module, *, lr: float, poet_lr: float, weight_decay: float = 0.01
 ) -> list[dict]:
     """Two groups for any torch optimizer: POET's parameters, and everything else that is trained.
 
     Args:
         lr: "lr (base)" of Tables 9 and 10: embeddings, head, norms, biases.
         poet_lr: "lr (POET)" of the same tables.
-        weight_decay: of the base group.
-        poet_weight_decay: of POET's group. Decay pulls R and P to the identity; the authors' code has none.
+        weight_decay: of the base group. POET's has none: decay would pull R and P to the identity.
     """
     factors = poet_parameters(model)
     own = {id(p) for p in factors}
     base = [p for p in model.parameters() if p.requires_grad and id(p) not in own]
     return [
-        {"params": factors, "lr": poet_lr, "weight_decay": poet_weight_decay},
+        {"params": factors, "lr": poet_lr, "weight_decay": 0.0},
         {"params": base, "lr": lr, "weight_decay": weight_decay},
     ]
 

@@ -55,6 +55,6 @@ def test_the_lock_and_the_conda_environment_have_the_same_pins(repository):
     assert all(re.fullmatch(r"[A-Za-z0-9_.\-]+==[^=+;]+(; platform_system == 'Linux')?", pin) for pin in lock)
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     pinned = {pin.partition("==")[0].lower().replace("_", "-"): pin.partition(";")[0].partition("==")[2] for pin in lock}
-    for wanted in project["dependencies"]:
+    for wanted in project["optional-dependencies"]["suite"]:
         name, version = wanted.partition(";")[0].strip().split("==")
         assert pinned[name.lower()] == version

@@ -20,7 +20,7 @@ def resolve() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         python = Path(folder) / "bin" / "python"
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *project["dependencies"]], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *project["optional-dependencies"]["suite"]], check=True)
         frozen = subprocess.run(
             [python, "-m", "pip", "freeze", "--all", "--exclude", "pip"], check=True, capture_output=True, text=True
         ).stdout.split()

@@ -22,8 +22,8 @@ FILES = ("table2.csv", "table2.md", "lr_sweep.csv", "figures/table2.png")
 def cost(results: Path, scale: str) -> str:
     """CSV of what Table 2's runs cost, from their records."""
     with open(results / "table2.csv", newline="") as file:
-        folders = [results / "runs" / scale / row["model"] / row["variant"] for row in csv.DictReader(file)]
-    records = [json.loads(path.read_text()) for f in folders for path in sorted(f.glob("seed*/record.json"))]
+        runs = [(results / "runs" / scale / r["model"] / r["variant"], r["seeds"]) for r in csv.DictReader(file)]
+        records = [json.loads((f / f"seed{s}" / "record.json").read_text()) for f, seeds in runs for s in seeds.split()]
     line = {
         "scale": scale,
         "runs": len(records),
@@ -63,6 +63,13 @@ def _between(text: str, name: str, content: str, inline: bool = False) -> str:
     return head + begin + (content if inline else f"\n{content}\n") + end + tail
 
 
+def _scale_of(table: Path) -> str | None:
+    if not table.exists():
+        return None
+    with open(table, newline="") as file:
+        return next(csv.DictReader(file))["scale"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", default="mini")
@@ -75,6 +82,11 @@ def main() -> int:
             print("error: README.md does not say what analyses/recorded says: run `make record`", file=sys.stderr)
             return 1
         return 0
+    for name in ("table2.csv", "lr_sweep.csv"):
+        found = _scale_of(given.results / name)
+        if found not in (None, given.scale):
+            print(f"error: {given.results / name} is of scale {found}, not {given.scale}: make it again first", file=sys.stderr)
+            return 1
     kept = ROOT / "analyses" / "recorded" / given.scale
     kept.mkdir(parents=True, exist_ok=True)
     for name in FILES:

@@ -122,7 +122,7 @@ def _download(source: str, target: Path) -> None:
                     with tar.extractfile(member) as packed, open(temporary, "wb") as file:
                         while block := packed.read(1 << 20):
                             file.write(block)
-            except (tarfile.TarError, EOFError, zlib.error) as error:
+            except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
                 raise _SourceError(f"damaged archive ({error})") from error
         found = _md5_of_content(temporary)
         if found != ENWIK8_MD5:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 import torch
 from torch import nn
@@ -37,6 +37,10 @@ class Row:
     label: str
     parameters: dict[str, Any]
     ffn: str = "standard"
+
+    def __post_init__(self) -> None:
+        if self.ffn not in ("standard", "divisible"):
+            raise ValueError(f"Row.ffn is 'standard' or 'divisible', got {self.ffn!r}")
 
 
 class Method(ABC):
@@ -86,12 +90,16 @@ def parse_parameters(method: type[Method], values: dict[str, Any]) -> Any:
     """``method.Parameters(**values)``, refusing unknown names.
 
     Raises:
-        ValueError: a name that the method does not have, or a value that it refuses.
+        ValueError: a name that the method does not have, a value of another type, or one that it refuses.
     """
-    known = {f.name for f in fields(method.Parameters)}
+    known = get_type_hints(method.Parameters)
     for name in values:
         if name not in known:
             raise ValueError(f"method {method.name} has no parameter {name!r}; it has {', '.join(sorted(known))}")
+        wanted, value = known[name], values[name]
+        fits = isinstance(value, wanted) and (not isinstance(value, bool) or wanted is bool)
+        if not fits and not (isinstance(value, int) and isinstance(1.0, wanted)):  # 1 is a number as good as 1.0
+            raise ValueError(f"method {method.name}: {name} is of type {getattr(wanted, '__name__', wanted)}, not {value!r}")
     return method.Parameters(**values)
 
 

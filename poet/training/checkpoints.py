@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import io
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +21,18 @@ class CheckpointFolder:
     """The checkpoints of one run, outside of what the pipeline deletes when a job fails.
 
     A file is a line with the sha256 of the rest, then what ``torch.save`` wrote. ``last`` is the newest, ``previous``
-    the one before: a file that was cut short or damaged is passed over, with a word about it.
+    the one before: a file that was cut short or damaged is removed, with a word about it. Each spec has a folder of
+    its own in the run's: a checkpoint of another spec is neither loaded nor lost.
 
     Args:
-        folder: where; made when first saved to.
-        digest: of the run's spec. A checkpoint of another spec is never loaded.
+        folder: of the run.
+        digest: of the run's spec.
         say: told, in one sentence, whenever something is passed over.
     """
 
     def __init__(self, folder: Path, digest: str, say=print) -> None:
-        self.folder, self.digest, self.say = Path(folder), digest, say
+        self.run_folder, self.say = Path(folder), say
+        self.folder = self.run_folder / digest[:12]
 
     def save(self, state: dict[str, Any]) -> None:
         """Write ``state`` beside the old one, then rename.
@@ -36,7 +41,7 @@ class CheckpointFolder:
             RunError: the disk is full or the folder cannot be written; earlier checkpoints are untouched.
         """
         buffer = io.BytesIO()
-        torch.save({"digest": self.digest, **state}, buffer)
+        torch.save(state, buffer)
         payload = buffer.getbuffer()
         temporary = self.folder / "writing"
         try:
@@ -65,14 +70,40 @@ class CheckpointFolder:
             digest, _, payload = path.read_bytes().partition(b"\n")
             if hashlib.sha256(payload).hexdigest().encode() != digest:
                 self.say(f"checkpoint {path} is damaged or cut short: trying the one before it")
+                path.unlink()  # or the next save would move it over the good one
                 continue
-            state = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
-            if state.pop("digest") != self.digest:
-                self.say(f"checkpoint {path} belongs to another run spec: not used")
-                continue
-            return state
+            return torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+        for other in self._of_other_specs():
+            self.say(f"the checkpoints in {other} belong to another spec of this run: not used, and kept")
         return None
 
+    def _of_other_specs(self) -> list[Path]:
+        found = self.run_folder.iterdir() if self.run_folder.exists() else ()
+        return sorted(path for path in found if path.is_dir() and path != self.folder and any(path.iterdir()))
+
+    @contextlib.contextmanager
+    def claim(self) -> Iterator[None]:
+        """Hold the run for this process: a worker that outlived its pipeline may still be training it.
+
+        Raises:
+            RunError: another process holds it, or the folder cannot be written.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = open(self.run_folder / "lock", "w")
+        except OSError as error:
+            raise RunError(f"cannot write to {self.folder} ({error.strerror}): check the folder, then start again") from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunError(
+                    f"another process is still training the run of {self.run_folder}: wait for it or end it, then start again"
+                ) from None
+            yield
+
     def remove(self) -> None:
-        """Delete them all: the run is done."""
+        """Delete this spec's: the run is done."""
         shutil.rmtree(self.folder, ignore_errors=True)
+        if not self._of_other_specs():
+            shutil.rmtree(self.run_folder, ignore_errors=True)

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from poet.data.rows import IGNORED_LABEL
 
 
-
-
 def summed_loss(model: nn.Module, tokens: Tensor, labels: Tensor) -> tuple[Tensor, int]:
     """Next-token cross-entropy, summed.
 

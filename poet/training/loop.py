@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import resource
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -43,39 +44,50 @@ def train(
         checkpoints: the run's checkpoint folder; not inside ``folder``, which the pipeline empties.
         device: "cpu" or "cuda"; None takes a GPU if there is one.
         threads: CPU threads.
-        checkpoint_seconds: time between two checkpoints.
+        checkpoint_seconds: least time between two checkpoints.
 
     Returns:
         The record.
 
     Raises:
-        RunError: data and spec do not fit, or a file cannot be written.
+        RunError: data and spec do not fit, a file cannot be written, the run is being trained already, or there is no
+            such device.
         SystemExit: SIGINT or SIGTERM came; the state is saved and the next call goes on from it.
     """
     torch.set_num_threads(threads)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    run = Run(spec, data, device)
+    if device == "cuda" and not torch.cuda.is_available():
+        raise RunError(f"run {spec.name} wants a GPU and torch sees none: choose another scale, or install a CUDA build")
     store = CheckpointFolder(checkpoints, spec.digest, say=lambda sentence: say(f"{spec.name}: {sentence}"))
+    with store.claim():
+        run = Run(spec, data, device)
+        _train(run, store, checkpoint_seconds)
+        record = _record(run)
+        _write(run, folder, record)
+        store.remove()
+    return record
+
+
+def _train(run: Run, store: CheckpointFolder, checkpoint_seconds: float) -> None:
+    spec = run.spec
     if (state := store.load()) is not None:
         run.restore(state)
         say(f"{spec.name}: goes on from step {run.step}")
     with StopRequest() as stop, Progress(spec.name, spec.steps, "steps", done=run.step) as progress:
-        saved_at = time.monotonic()
+        saved_at, cost = time.monotonic(), 0.0
         while run.step < spec.steps and not run.diverged:
             row = run.advance()
             progress.add(1, **({"loss": row["train_loss"], "ppl": row["validation_perplexity"]} if row else {}))
             if run.diverged:
                 break
-            if stop.signal is not None or time.monotonic() - saved_at >= checkpoint_seconds:
+            if stop.signal is not None or time.monotonic() - saved_at >= max(checkpoint_seconds, 20 * cost):
+                started = time.monotonic()
                 store.save(run.state())
                 saved_at = time.monotonic()
+                cost = saved_at - started  # a large model takes long to save: at most 5% of the time goes there
             if stop.signal is not None:
                 say(f"{spec.name}: stopped by signal {stop.signal} after step {run.step}: saved, the next call goes on")
                 raise SystemExit(128 + stop.signal)
-    record = _record(run)
-    _write(run, folder, record)
-    store.remove()
-    return record
 
 
 def _record(run: Run) -> dict[str, Any]:
@@ -84,7 +96,8 @@ def _record(run: Run) -> dict[str, Any]:
     if run.device == "cuda":
         peak = torch.cuda.max_memory_allocated()
     else:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        unit = 1 if sys.platform == "darwin" else 1024  # getrusage's own
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     return {
         "status": "diverged" if run.diverged else "completed",
         "name": spec.name,

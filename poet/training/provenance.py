@@ -31,6 +31,12 @@ def _version(package: str) -> str | None:
         return None
 
 
+def _cpu_model() -> str:
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
+
+
 def provenance(device: str) -> dict[str, Any]:
     """Commit and dirty flag (null outside a checkout), package versions, Python, machine and device."""
     changes = _git("status", "--porcelain", "--untracked-files=no")
@@ -38,7 +44,13 @@ def provenance(device: str) -> dict[str, Any]:
         "commit": _git("rev-parse", "HEAD"),
         "dirty": None if changes is None else bool(changes),
         "versions": {"python": platform.python_version(), **{p: _version(p) for p in _PACKAGES}},
-        "machine": {"system": platform.system(), "architecture": platform.machine(), "cpus": os.cpu_count()},
+        "machine": {
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "cpu": _cpu_model(),
+            "cpus": os.cpu_count(),
+            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        },
         "device": torch.cuda.get_device_name() if device == "cuda" else f"cpu ({torch.get_num_threads()} threads)",
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }

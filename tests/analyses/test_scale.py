@@ -5,8 +5,9 @@ import shutil
 import analyses.scale
 import pytest
 from analyses.artifact import Artifact, collect_runs
-from analyses.scale import ConfigError, load_scale
-from analyses.suite import load_suite
+from analyses.scale import load_scale
+from analyses.suite import load_suite, training_sources
+from poet.errors import UserError
 
 
 @pytest.fixture
@@ -25,10 +26,15 @@ def root(tmp_path, monkeypatch):
         ("steps: 480", "stepz: 480", ("models.60m", "'stepz'")),
         ("methods:          #", "methods:\n  sgd: {lr: 1}\n  #", ("methods", "unknown method 'sgd'", "galore")),
         ("models: [60m, 350m]", "models: [7b]", ("sweep.models", "unknown model '7b'", "350m")),
-        ("{merge_every: 10,", "{merge_evry: 5,", ("poet", "'merge_evry'", "merge_every")),
-        ("{merge_every: 10,", "{budget: 1.5, merge_every: 5,", ("budget", "between 0 and 1", "1.5")),
+        ("{merge_every: 5,", "{merge_evry: 5,", ("poet", "'merge_evry'", "merge_every")),
+        ("{merge_every: 5,", "{budget: 1.5, merge_every: 5,", ("budget", "between 0 and 1", "1.5")),
         ("recorded/mini/lr_sweep.csv", "recorded/mini/none.csv", ("learning_rates.table", "none.csv")),
         ("vocabulary: 1024", "vocabulary: many", ("vocabulary", "'many'", "integer")),
+        ("train_tokens: 4000000", "train_token: 4000000", ("train_token", "train_tokens")),
+        ("{merge_every: 5,", "{merge_every: soon,", ("merge_every", "'soon'", "int")),
+        ("{merge_every: 5,", "{merge_every: 2.5,", ("merge_every", "2.5", "int")),
+        ("width_divisor: 16", "width_divisor: [16", ("mini.yaml", "not YAML")),
+        ("    galore: {lr:", "    muon: {lr:", ("sweep.grids", "'muon'", "galore")),
     ],
 )
 def test_a_wrong_scale_file_is_refused_in_one_sentence(root, old, new, words):
@@ -36,18 +42,44 @@ def test_a_wrong_scale_file_is_refused_in_one_sentence(root, old, new, words):
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
-    with pytest.raises(ConfigError) as refusal:
+    with pytest.raises(UserError) as refusal:
         load_suite({"scale": "mini", "seeds": [0]})
     assert all(word in str(refusal.value) for word in words), refusal.value
     assert "\n" not in str(refusal.value)
 
 
+def test_a_broken_table_of_learning_rates_is_refused(root):
+    table = root / "analyses" / "recorded" / "mini" / "lr_sweep.csv"
+    lines = table.read_text().splitlines()
+    for broken in (lines[0].replace("chosen", "choice"), *lines[1:]), (lines[0], "60m,nobody,1,,,,yes,,,"):
+        table.write_text("\n".join(broken) + "\n60m,adamw,x,,,,yes,,,\n")
+        with pytest.raises(UserError, match="lr_sweep.csv, line"):
+            load_scale({"scale": "mini", "seeds": [0]})
+
+
+def test_an_override_that_changes_nothing_is_the_same_run():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    plain = scale.run("60m", "poet-fs-1_2", 0)
+    assert scale.run("60m", "poet-fs-1_2", 0, overrides={"merge_every": plain.parameters["merge_every"]}) == plain
+
+
+def test_a_new_method_retrains_nobody_else(monkeypatch):
+    import poet.methods
+
+    before = training_sources("adamw"), training_sources("poet")
+    assert before[0] != before[1]
+    training_sources.cache_clear()
+    monkeypatch.delitem(poet.methods.METHODS, "muon")  # muon.py now stands for a file that no method owns
+    assert training_sources("adamw") != before[0]
+    training_sources.cache_clear()
+
+
 def test_names_spell_out_what_differs_from_the_row():
     scale = load_scale({"scale": "mini", "seeds": [0]})
     assert scale.run("60m", "poet-fs-1_2", 3).name == "mini/60m/poet-fs-1_2/seed3"
-    changed = scale.run("60m", "poet-fs-1_2", 3, overrides={"merge_every": 5, "poet_lr": 0.25})
-    assert changed.name == "mini/60m/poet-fs-1_2-merge_every=5-poet_lr=0.25/seed3"
-    assert changed.parameters["merge_every"] == 5
+    changed = scale.run("60m", "poet-fs-1_2", 3, overrides={"merge_every": 7, "poet_lr": 0.25})
+    assert changed.name == "mini/60m/poet-fs-1_2-merge_every=7-poet_lr=0.25/seed3"
+    assert changed.parameters["merge_every"] == 7
 
 
 def test_learning_rates_come_from_the_recorded_sweep():

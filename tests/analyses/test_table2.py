@@ -48,17 +48,24 @@ def test_a_printed_number_survives_reading_and_printing(text):
 
 
 def test_one_seed_never_settles_a_cell():
-    assert judge(-1.4, [-20.0], "mini") == ("as published", "inconclusive")
-    assert judge(-1.4, [20.0], "mini") == ("opposite", "inconclusive")
+    assert judge(-1.4, [80.0], [100.0], "mini") == ("as published", "inconclusive")
+    assert judge(-1.4, [120.0], [100.0], "mini") == ("opposite", "inconclusive")
 
 
 def test_verdicts_follow_the_paired_interval():
-    assert judge(-1.4, [-2.0, -2.1, -1.9], "mini") == ("as published", "reproduced")
-    assert judge(-1.4, [2.0, 2.1, 1.9], "mini") == ("opposite", "contradicted")
-    assert judge(-1.4, [-2.0, 2.1, -1.0], "mini") == ("as published", "inconclusive")
-    assert judge(-1.4, [-2.0, math.nan], "mini") == ("", "diverged")
-    assert judge(-1.4, [-2.0, -2.1, -1.9], "smoke") == ("as published", "not at this scale")
-    assert judge(None, [-2.0, -2.1], "mini") == ("", "not in the paper")
+    baseline = [50.0, 60.0, 70.0]
+    assert judge(-1.4, [48.0, 57.9, 68.1], baseline, "mini") == ("as published", "reproduced")
+    assert judge(-1.4, [52.0, 62.1, 71.9], baseline, "mini") == ("opposite", "contradicted")
+    assert judge(-1.4, [48.0, 62.1, 69.0], baseline, "mini") == ("as published", "inconclusive")
+    assert judge(-1.4, [48.0, math.nan, 68.1], baseline, "mini") == ("", "diverged")
+    assert judge(-1.4, [48.0, 57.9, 68.1], baseline, "smoke") == ("as published", "not at this scale")
+    assert judge(None, [48.0, 57.9, 68.1], baseline, "mini") == ("", "not in the paper")
+
+
+def test_a_diverged_baseline_is_not_the_fault_of_the_cells_beside_it():
+    baseline = [math.nan]
+    assert judge(0.0, baseline, baseline, "mini") == ("", "diverged")
+    assert judge(-1.4, [48.0], baseline, "mini") == ("", "reference diverged")
 
 
 def test_the_interval_is_students():

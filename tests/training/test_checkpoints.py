@@ -27,7 +27,7 @@ def test_the_newest_is_loaded_and_nothing_is_said(store):
     state = store.load()
     assert state["step"] == 2 and torch.equal(state["weight"], torch.full((100,), 2.0))
     assert state["history"][0]["loss"] != state["history"][0]["loss"]
-    assert "digest" not in state and not store.said
+    assert not store.said
     assert sorted(p.name for p in store.folder.iterdir()) == ["last", "previous"]
 
 
@@ -53,11 +53,33 @@ def test_a_damaged_last_falls_back_to_the_previous_with_a_word(store, way):
     assert store.load() is None
 
 
-def test_another_spec_s_checkpoint_is_not_used(store):
+def test_another_spec_s_checkpoint_is_not_used_and_not_lost(store):
     said = []
-    other = CheckpointFolder(store.folder, "another", say=said.append)
+    other = CheckpointFolder(store.run_folder, "another", say=said.append)
     assert other.load() is None
-    assert len(said) == 2 and all("another run spec" in sentence for sentence in said)
+    assert len(said) == 1 and "another spec of this run" in said[0] and str(store.folder) in said[0]
+    for step in (7, 8, 9):
+        other.save({"step": step})
+    other.remove()
+    assert store.load()["step"] == 2
+    store.remove()
+    assert not store.run_folder.exists()
+
+
+def test_a_damaged_last_never_takes_the_place_of_a_good_previous(store):
+    damage(store.folder / "last", "truncated")
+    assert store.load()["step"] == 1
+    store.save({"step": 3})
+    damage(store.folder / "last", "truncated")
+    assert store.load()["step"] == 1
+
+
+def test_a_run_that_another_process_trains_is_refused(store):
+    with store.claim(), pytest.raises(RunError, match="another process is still training"):
+        with CheckpointFolder(store.run_folder, "another").claim():
+            raise AssertionError("two processes hold one run")
+    with store.claim():
+        assert store.load()["step"] == 2
 
 
 def test_a_crash_between_the_two_renames_loses_nothing(store):

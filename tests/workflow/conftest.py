@@ -1,5 +1,6 @@
 """A copy of the project for each test to run Snakemake in, with the corpus cache shared between them all."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,11 @@ class Project:
         return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
 
     def snakemake(self, *arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run(self.command(*arguments), cwd=self.folder, capture_output=True, text=True, timeout=600)
+        # Compiled files appear beside the sources, as they do on a user's machine.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return subprocess.run(
+            self.command(*arguments), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600
+        )
 
     def edit(self, path: str, old: str, new: str) -> None:
         text = (self.folder / path).read_text()

@@ -28,12 +28,10 @@ def test_a_wrong_configuration(project, config, words):
     assert all(word in said for word in words), said
 
 
-def test_an_unknown_model_or_row_has_no_rule(project):
-    done = project.snakemake("-n", "results/runs/mini/7b/adamw/seed0/record.json")
-    assert done.returncode != 0
-    said = done.stderr + done.stdout
-    assert "results/runs/mini/7b/adamw/seed0/record.json" in said
-    assert "Traceback" not in said
+@pytest.mark.parametrize("name", ["mini/7b/adamw/seed0", "mini/60m/sgd/seed0", "mini/60m/adamw/seed7"])
+def test_an_unknown_run_is_refused_with_those_that_there_are(project, name):
+    said = refused(project, f"results/runs/{name}/record.json")
+    assert all(word in said for word in (name, "60m", "1.3b", "adamw", "poet-fs-1_2", "[0]")), said
 
 
 def test_a_block_size_that_does_not_divide_fails_in_one_sentence(project):

@@ -7,7 +7,7 @@ for rank, model in enumerate(suite.scale.models):
         name:
             f"train_{model.replace('.', '_')}"
         input:
-            rules.data.output,
+            rules.data.output.meta,
         output:
             record=RESULTS / "runs" / "{run}" / "record.json",
             history=RESULTS / "runs" / "{run}" / "history.csv",
@@ -27,7 +27,9 @@ for rank, model in enumerate(suite.scale.models):
             runtime=suite.scale.settings["resources"]["runtime"],
         params:
             spec=lambda wildcards: suite.runs[wildcards.run].to_dict(),
-            sources=training_sources(),
+            sources=lambda wildcards: training_sources(
+                suite.runs[wildcards.run].method
+            ),
             checkpoints=str(RESULTS / "checkpoints" / "{run}"),
         script:
             "../scripts/train.py"

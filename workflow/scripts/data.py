@@ -4,7 +4,8 @@ from pathlib import Path
 
 from job import job
 
-with job(snakemake):
-    from poet.data.prepare import prepare
+if __name__ == "__main__":  # cleaning starts processes, which on some systems import this file again
+    with job(snakemake):
+        from poet.data.prepare import prepare
 
-    prepare(snakemake.params.data, Path(snakemake.output.meta).parent, Path(snakemake.params.cache))
+        prepare(snakemake.params.data, Path(snakemake.output.meta).parent, Path(snakemake.params.cache))
