@@ -70,6 +70,12 @@ class Scale:
         """What ``poet.data.prepare`` is given."""
         return self.settings["data"]
 
+    @property
+    def corpus(self) -> str:
+        """The corpus, called a stand-in where it is not the paper's."""
+        name = self.data["corpus"]
+        return "C4" if name == "c4" else f"{name} (stand-in for C4)"
+
     def learning_rate_source(self, model: str, row: str) -> str:
         """Where the learning rates of a row on a model come from: the table, the model it was swept on, or defaults."""
         settings = self.settings["learning_rates"]

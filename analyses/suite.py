@@ -13,7 +13,7 @@ from typing import Any
 
 from analyses.artifact import Artifact, collect_runs, discover
 from analyses.scale import ROOT, ConfigError, Scale, dataset_name, load_scale
-from poet.methods import METHODS
+from poet.methods import METHODS, table_rows
 from poet.training.spec import RunSpec
 
 RESULTS = Path("results")
@@ -61,10 +61,9 @@ class Suite:
             name = str(target).removeprefix(f"{RESULTS}/runs/").rpartition("/")[0]
             if str(target).startswith(f"{RESULTS}/runs/") and name not in self.runs:
                 models = ", ".join(self.scale.models)
-                variants = ", ".join(dict.fromkeys(spec.variant for spec in self.runs.values()))
                 raise ConfigError(
                     f"there is no run {name!r} at scale {self.scale.name} with seeds {list(self.scale.seeds)}; "
-                    f"models are {models}; methods are {variants}"
+                    f"models are {models}; methods are {', '.join(table_rows())}"
                 )
 
     def default_targets(self) -> list[Path]:

@@ -139,6 +139,7 @@ def table(context: Context) -> pd.DataFrame:
                 "method": row.label,
                 "variant": variant,
                 "scale": context.scale.name,
+                "corpus": context.scale.corpus,
                 "unit": "perplexity",
                 "published": float(paper.perplexity) if paper else math.nan,
                 "measured": statistics.fmean(values),
@@ -211,7 +212,9 @@ def draw(frame: pd.DataFrame) -> Figure:
         axes[1, 0].set_ylabel("validation perplexity, published")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False)
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    note = f"Above: {frame.scale.iloc[0]} scale, {frame.corpus.iloc[0]}. Below: as printed in the paper, C4."
+    figure.text(0.5, 0.06, note, ha="center", fontsize="small")
+    figure.tight_layout(rect=(0, 0.09, 1, 1))
     return figure
 
 

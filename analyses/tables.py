@@ -44,7 +44,7 @@ def paper_layout(frame: pd.DataFrame, artifact: Artifact, summary: list[str], pa
         "",
         artifact.caption,
         "",
-        f"Each cell: published / **measured at {scale} scale**, mean over seeds, ± standard deviation where there are "
+        f"Each cell: published on C4 / **measured at {scale} scale on {frame.corpus.iloc[0]}**, mean over seeds, ± standard deviation where there are "
         "several. ✓ reproduced and ✗ contradicted (95% interval), + as published and - opposite (direction alone), "
         "each against AdamW on the same model. Below it, trainable parameters counted at paper scale.",
         "",

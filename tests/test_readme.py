@@ -58,3 +58,15 @@ def test_the_lock_and_the_conda_environment_have_the_same_pins(repository):
     for wanted in project["optional-dependencies"]["suite"]:
         name, version = wanted.partition(";")[0].strip().split("==")
         assert pinned[name.lower()] == version
+
+
+def test_results_of_another_scale_are_never_recorded(repository, tmp_path):
+    (tmp_path / "table2.csv").write_text("model,scale\n60m,smoke\n")
+    done = subprocess.run(
+        [sys.executable, "tools/record.py", "--scale", "mini", "--results", tmp_path],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "is of scale smoke, not mini" in done.stderr
