@@ -1,7 +1,7 @@
 """The learning-rate sweep behind the fairness of every comparison at mini scale.
 
-Every row of a comparison table is trained with every combination of its grid (``sweep.grids`` of the scale) on the
-scale's sweep models, with a seed that no table uses. The rule: the lowest validation perplexity is chosen; a diverged
+Every row of a comparison table is trained with every combination of its grid (``sweep.grids`` of the scale, by model),
+with a seed that no table uses. The rule: the lowest validation perplexity is chosen; a diverged
 run is never chosen; a choice at the end of its grid is marked, because a wider grid might have done better. The result
 goes to ``analyses/recorded/`` by ``make record``, where the scale reads it: a table never waits for a sweep.
 """
@@ -20,15 +20,15 @@ from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 
 
-def axes(scale: Scale, row: str) -> dict[str, list[float]]:
-    """The grid of a table row, or that of its method; empty if the scale has neither."""
-    grids, (method, _) = scale.settings["sweep"]["grids"], table_rows()[row]
+def axes(scale: Scale, model: str, row: str) -> dict[str, list[float]]:
+    """The grid of a table row on a model, or that of its method; empty if the scale has neither."""
+    grids, (method, _) = scale.settings["sweep"]["grids"][model], table_rows()[row]
     return grids.get(row, grids.get(method.name, {}))
 
 
-def grid(scale: Scale, row: str) -> list[dict[str, float]]:
-    """The combinations of learning rates for a table row; none if the scale has no grid for it."""
-    names = axes(scale, row)
+def grid(scale: Scale, model: str, row: str) -> list[dict[str, float]]:
+    """The combinations of learning rates for a table row on a model; none if the scale has no grid for it."""
+    names = axes(scale, model, row)
     return [dict(zip(names, values, strict=True)) for values in itertools.product(*names.values())] if names else []
 
 
@@ -39,9 +39,9 @@ def candidates(scale: Scale) -> list[tuple[RunSpec, str, dict[str, float]]]:
     sweep = scale.settings["sweep"]
     return [
         (scale.run(model, key, sweep["seed"], overrides=rates, spell_all=True), key, rates)
-        for model in sweep["models"]
+        for model in sweep["grids"]
         for key in table_rows()
-        for rates in grid(scale, key)
+        for rates in grid(scale, model, key)
     ]
 
 
@@ -59,12 +59,12 @@ def table(context: Context) -> pd.DataFrame:
         raise RunError(f"scale {context.scale.name} sweeps no learning rates: give its file a `sweep`, or use mini")
     frame = pd.DataFrame(lines)
     frame["chosen"], frame["at_grid_end"] = "", ""
-    for (_, variant), part in frame.groupby(["model", "variant"]):
+    for (model, variant), part in frame.groupby(["model", "variant"]):
         if part.perplexity.isna().all():
             continue
         best = part.perplexity.idxmin()
         frame.loc[best, "chosen"] = "yes"
-        names = axes(context.scale, variant)
+        names = axes(context.scale, model, variant)
         ends = [name for name, values in names.items() if frame.loc[best, name] in (min(values), max(values))]
         frame.loc[best, "at_grid_end"] = " ".join(ends)
     frame["scale"] = context.scale.name

@@ -78,9 +78,15 @@ class Scale:
 
     def learning_rate_source(self, model: str, row: str) -> str:
         """Where the learning rates of a row on a model come from: the table, the model it was swept on, or defaults."""
-        settings = self.settings["learning_rates"]
-        source = settings.get("borrow", {}).get(model, model)
-        return f"{settings['table']} ({source})" if (source, row) in self.learning_rates else "the method's defaults"
+        source = self._swept_model(model, row)
+        if (source, row) not in self.learning_rates:
+            return "the method's defaults"
+        return f"{self.settings['learning_rates']['table']} ({source})"
+
+    def _swept_model(self, model: str, row: str) -> str:
+        """The model whose rates a row takes: its own if they were swept, else the one that the scale borrows from."""
+        own = (model, row) in self.learning_rates
+        return model if own else self.settings["learning_rates"].get("borrow", {}).get(model, model)
 
     def run(
         self, model: str, row: str, seed: int, *, overrides: dict[str, Any] | None = None, spell_all: bool = False
@@ -109,8 +115,7 @@ class Scale:
         published = {**m.get("methods", {}).get(method.name, {}), **definition.parameters}
         parameters = scale_parameters(method, published, self.settings["width_divisor"])
         parameters |= self.settings.get("methods", {}).get(method.name, {})
-        source = self.settings["learning_rates"].get("borrow", {}).get(model, model)
-        parameters |= self.learning_rates.get((source, row), {})
+        parameters |= self.learning_rates.get((self._swept_model(model, row), row), {})
         overrides = overrides or {}
         differing = {name: value for name, value in overrides.items() if spell_all or parameters.get(name) != value}
         parameters |= overrides
@@ -169,14 +174,14 @@ def _read_learning_rates(path: Path) -> dict[tuple[str, str], dict[str, float]]:
 
 def _check_names(settings: dict[str, Any], where: str) -> None:
     """Names in a scale file that point to models, methods and rows: each has to exist."""
-    models, sweep = settings["models"], settings.get("sweep", {"grids": {}, "models": []})
+    models, grids = settings["models"], settings.get("sweep", {}).get("grids", {})
     rows = table_rows()
     borrow = settings["learning_rates"].get("borrow", {})
     mentions = [
         *((f"models.{m}.methods", name, METHODS) for m, values in models.items() for name in values.get("methods", {})),
         *(("methods", name, METHODS) for name in settings.get("methods", {})),
-        *(("sweep.grids", name, {**rows, **{method.name: method for method, _ in rows.values()}}) for name in sweep["grids"]),
-        *(("sweep.models", name, models) for name in sweep["models"]),
+        *(("sweep.grids", name, {**rows, **{method.name: method for method, _ in rows.values()}}) for grid in grids.values() for name in grid),
+        *(("sweep.grids", name, models) for name in grids),
         *(("learning_rates.borrow", name, models) for pair in borrow.items() for name in pair),
     ]
     for key, name, known in mentions:
