@@ -18,7 +18,8 @@ class Project:
         self.folder = folder
         for part in ("poet", "analyses", "config", "workflow"):
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "environment.yml", folder)
+        for part in ("environment.yml", "requirements.lock"):
+            shutil.copy(ROOT / part, folder)
         (ROOT / "data" / "cache").mkdir(parents=True, exist_ok=True)
         (folder / "data").mkdir()
         (folder / "data" / "cache").symlink_to(ROOT / "data" / "cache")
