@@ -1,0 +1,58 @@
+"""C4's layout through the whole pipeline: local shards made from the default corpus, one padded document a row."""
+
+import gzip
+import itertools
+import json
+
+import pytest
+import tokenizers
+import transformers
+import yaml
+from poet.data.corpora import enwik8_articles, read_articles
+
+pytestmark = pytest.mark.xdist_group("smoke")
+
+
+def write_shards(folder, cache):
+    folder.mkdir()
+    texts = [prose for _, prose in itertools.islice(read_articles(enwik8_articles(cache)), 120)]
+    for name, part in (
+        ("train.00000-of-00002", texts[:50]),
+        ("train.00001-of-00002", texts[50:100]),
+        ("validation.00000-of-00001", [text[:90] for text in texts[100:]]),  # shorter than a row: padded
+    ):
+        with gzip.open(folder / f"c4-{name}.json.gz", "wt") as file:
+            file.writelines(json.dumps({"text": text, "url": "", "timestamp": ""}) + "\n" for text in part)
+
+
+def write_stand_in(folder, bpe):
+    """The corpus's own BPE as a Hugging Face tokenizer: stands in for T5's, which needs a network."""
+    backend = tokenizers.Tokenizer.from_file(str(bpe))
+    backend.post_processor = tokenizers.processors.TemplateProcessing("$A </s>", special_tokens=[("</s>", 1)])
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    ).save_pretrained(folder)
+
+
+def test_shards_in_c4_s_layout_train_through_the_same_pipeline(made):
+    (bpe,) = (made.folder / "data").glob("enwik8-*/tokenizer.json")
+    write_shards(made.folder / "c4", made.folder / "data" / "cache")
+    write_stand_in(made.folder / "stand-in", bpe)
+    settings = yaml.safe_load((made.folder / "config" / "scales" / "smoke.yaml").read_text())
+    settings["data"] = {
+        "corpus": "c4",
+        "path": str(made.folder / "c4"),
+        "tokenizer": {"kind": "hf", "name": str(made.folder / "stand-in")},
+        "sequence_length": 64,
+        "packing": "pad",
+    }
+    (made.folder / "config" / "scales" / "shards.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
+    target = "results/runs/shards/60m/poet-fs-1_2/seed0/record.json"
+    done = made.snakemake(target, "--config", "scale=shards")
+    assert done.returncode == 0, done.stderr[-3000:]
+    record = json.loads((made.folder / target).read_text())
+    assert record["status"] == "completed"
+    assert 1 < record["validation_perplexity"] < 1100
+    (meta,) = (json.loads(p.read_text()) for p in (made.folder / "data").glob("c4-*/meta.json"))
+    assert meta["splits"]["train"]["rows"] == 100
+    assert meta["splits"]["validation"]["tokens_without_padding"] < meta["splits"]["validation"]["tokens"]
