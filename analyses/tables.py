@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from analyses.artifact import Artifact
-from poet.training.records import write_atomically
+from poet.files import write_text
 
 #: What a verdict looks like in a Markdown cell.
 _MARKS = {"reproduced": "✓", "contradicted": "✗", "as published": "+", "opposite": "-"}
 
 
+def measured_columns(values: Sequence[float]) -> dict[str, float]:
+    """The columns that every measured number comes with.
+
+    Args:
+        values: one for each seed; NaN where the run diverged.
+
+    Returns:
+        ``measured`` (mean; NaN if any run diverged), ``n`` (runs that did not), ``std`` (sample standard deviation over
+        them, NaN for fewer than two) and ``diverged`` (runs that did).
+    """
+    done = [v for v in values if not math.isnan(v)]
+    return {
+        "measured": statistics.fmean(values),
+        "n": len(done),
+        "std": statistics.stdev(done) if len(done) > 1 else math.nan,
+        "diverged": len(values) - len(done),
+    }
+
+
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
     """A tidy table; floats in full precision, missing values as empty cells."""
-    write_atomically(path, frame.to_csv(index=False, lineterminator="\n"))
+    write_text(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
 def _cell(line) -> str:
@@ -55,4 +76,4 @@ def paper_layout(frame: pd.DataFrame, artifact: Artifact, summary: list[str], pa
         by_model = {line.model: line for line in part.itertuples()}
         cells = [f"{_cell(by_model[m])}<br>({by_model[m].counted_trainable})" for m in models]
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    write_atomically(path, "\n".join([*lines, "", *(f"- {sentence}" for sentence in summary), ""]))
+    write_text(path, "\n".join([*lines, "", *(f"- {sentence}" for sentence in summary), ""]))

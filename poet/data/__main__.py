@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from poet.data.errors import DataError
+from poet.errors import UserError
 from poet.data.prepare import prepare
 
 
@@ -25,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         meta = prepare(_parse(given.data), given.folder, given.cache)
-    except DataError as error:
+    except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from poet.data.errors import DataError
-from poet.data.files import atomic_path, exclusive, read_json, write_json
+from poet.data.files import exclusive, read_json, write_json
+from poet.files import atomic_path
 from poet.progress import Progress
 from poet.data.wikitext import CLEANER_VERSION, articles
 

@@ -1,48 +1,13 @@
-"""Files that are there completely or not at all, one writer at a time, and hashes of them."""
+"""Folders with one writer at a time, JSON, and hashes of files."""
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from poet.data.errors import DataError
-
-_PART = ".part"
-
-
-@contextlib.contextmanager
-def readable_disk_errors(path: Path) -> Iterator[None]:
-    """Turns an OSError inside the block into a DataError that names `path`."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DataError(
-                f"the disk is full while writing {path}: free some space and run again"
-            ) from error
-        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-@contextlib.contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
-    """Gives a temporary name beside `path` and renames it to `path` at the end of the block.
-
-    Where the block raises (KeyboardInterrupt included) the temporary file is removed and `path` is left as it
-    was. Raises DataError where the disk is full or the folder cannot be written.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{_PART}")
-    try:
-        with readable_disk_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            yield temporary
-            os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
+from poet.files import PART, readable_disk_errors, write_text
 
 @contextlib.contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
@@ -60,15 +25,14 @@ def exclusive(folder: Path) -> Iterator[None]:
         except OSError:
             yield
             return
-        for part in folder.glob(f".*{_PART}"):
+        for part in folder.glob(f".*{PART}"):
             part.unlink(missing_ok=True)
         yield
 
 
 def write_json(path: Path, value: dict) -> None:
     """Writes `value` atomically, with sorted keys, so that equal values are equal bytes."""
-    with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
 def read_json(path: Path) -> dict | None:

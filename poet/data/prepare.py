@@ -13,7 +13,8 @@ from poet.data.c4 import c4_documents, c4_identity
 from poet.data.corpora import ENWIK8_MD5, enwik8_articles, read_articles, title_hash
 from poet.data.description import check_description
 from poet.data.errors import DataError
-from poet.data.files import atomic_path, exclusive, read_json, sha256_of, write_json
+from poet.data.files import exclusive, read_json, sha256_of, write_json
+from poet.files import atomic_path
 from poet.data.npy import RowWriter
 from poet.data.packing import PACKINGS, row_dtype
 from poet.progress import Progress

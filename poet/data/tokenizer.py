@@ -9,7 +9,7 @@ import numpy as np
 import tokenizers
 
 from poet.data.errors import DataError
-from poet.data.files import atomic_path
+from poet.files import atomic_path
 
 PAD, EOS, UNK = "<pad>", "</s>", "<unk>"
 SPECIAL_TOKENS = (PAD, EOS, UNK)  # ids 0, 1, 2, as in T5

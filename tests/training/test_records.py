@@ -1,14 +1,12 @@
 """Records and histories: atomic, exact, with errors that say what to do."""
 
-import errno
 import json
 import math
-import os
 
 import pytest
 
 from poet.training.errors import RunError
-from poet.training.records import HISTORY_COLUMNS, read_history, read_record, write_atomically, write_history
+from poet.training.records import HISTORY_COLUMNS, read_history, read_record, write_history
 from poet.training.records import write_record
 
 
@@ -37,28 +35,6 @@ def test_errors_name_the_run_and_the_command(place, harm):
     sentence = str(caught.value)
     assert spec.name in sentence and f"snakemake --cores 1 --force {path}" in sentence
     assert f"scale={spec.scale}" in sentence and "seeds=[3]" in sentence and "\n" not in sentence
-
-
-def test_atomic_write_leaves_no_other_file(tmp_path):
-    path = tmp_path / "deep" / "a.json"
-    write_atomically(path, "one")
-    write_atomically(path, "two")
-    assert path.read_text() == "two"
-    assert [p.name for p in path.parent.iterdir()] == ["a.json"]
-
-
-def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(tmp_path, monkeypatch):
-    path = tmp_path / "a.json"
-    write_atomically(path, "old")
-
-    def fail(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(RunError, match="No space left on device"):
-        write_atomically(path, "new")
-    assert path.read_text() == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_history_keeps_every_digit_nan_and_empty_cells(tmp_path):

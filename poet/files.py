@@ -1,0 +1,54 @@
+"""Files that are there completely or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from poet.errors import UserError
+
+#: How the name of a file that is being written ends.
+PART = ".part"
+
+
+class DiskError(UserError):
+    """A file cannot be written."""
+
+
+@contextlib.contextmanager
+def readable_disk_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError inside the block into a :class:`DiskError` that names ``path``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskError(f"the disk is full while writing {path}: free some space and run again") from error
+        raise DiskError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Give a temporary name beside ``path`` and rename it to ``path`` at the end of the block.
+
+    Where the block raises (KeyboardInterrupt included) the temporary file is removed and ``path`` is left as it was.
+
+    Raises:
+        DiskError: the disk is full or the folder cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{PART}")
+    try:
+        with readable_disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically; see :func:`atomic_path` for the errors."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
