@@ -34,7 +34,7 @@ def train(
 ) -> dict[str, Any]:
     """Train a run to its end, from its last checkpoint if there is one.
 
-    Writes ``history.csv``, then ``weights/`` if the spec keeps them, then ``record.json``, then removes the
+    Writes ``history.csv``, ``probes.npz`` if the spec has probes, then ``weights/`` if the spec keeps them, then ``record.json``, then removes the
     checkpoints. A loss that is NaN or infinite ends the run as ``diverged``, with the NaN in its record.
 
     Args:
@@ -108,10 +108,12 @@ def _record(run: Run) -> dict[str, Any]:
         "tokens": run.tokens,
         "trainable_parameters": count_trainable(run.model),
         "total_parameters": run.total_parameters,
+        "held": run.held,
         "weights_sha256": run.weights_digest(),
         "data_sha256": run.train_rows.sha256,
         "cost": {
             "train_seconds": run.seconds,
+            "probe_seconds": run.probes.seconds,
             "peak_memory_bytes": peak,
             "tokens_per_second": spec.tokens / spec.steps * run.step / run.seconds if run.seconds else None,
         },
@@ -121,6 +123,8 @@ def _record(run: Run) -> dict[str, Any]:
 
 def _write(run: Run, folder: Path, record: dict[str, Any]) -> None:
     write_history(folder / "history.csv", run.history)
+    if run.spec.probes:
+        run.probes.write(folder / "probes.npz")
     if run.spec.keep_weights and record["status"] == "completed":
         try:
             run.method.export(run.model).save_pretrained(folder / "weights")

@@ -1,13 +1,17 @@
-"""Run records: ``record.json`` and ``history.csv``."""
+"""Run records: ``record.json`` and ``history.csv``, and how a run's files are read back."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
-import os
+import zipfile
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from poet.files import write_text
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 
@@ -24,27 +28,11 @@ HISTORY_COLUMNS = (
 )
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file beside its name, then rename: a reader never sees half of it.
-
-    Raises:
-        RunError: the disk is full or the folder cannot be written.
-    """
-    temporary = path.with_name(path.name + ".writing")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text)
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise RunError(f"cannot write {path} ({error.strerror}): free some space or check its permissions") from None
-
-
 def write_history(path: Path, history: list[dict[str, Any]]) -> None:
     """History rows as CSV, numbers in full precision."""
     lines = [",".join(HISTORY_COLUMNS)]
     lines += [",".join("" if row.get(c) is None else repr(row[c]) for c in HISTORY_COLUMNS) for row in history]
-    write_atomically(path, "\n".join(lines) + "\n")
+    write_text(path, "\n".join(lines) + "\n")
 
 
 def read_history(path: Path) -> list[dict[str, float | None]]:
@@ -55,28 +43,44 @@ def read_history(path: Path) -> list[dict[str, float | None]]:
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
     """A record as JSON. NaN and Infinity are written as such (Python's JSON reads them back)."""
-    write_atomically(path, json.dumps(record, indent=1) + "\n")
+    write_text(path, json.dumps(record, indent=1) + "\n")
+
+
+def _again(record: Path, spec: RunSpec) -> str:
+    return f"snakemake --cores 1 --force {record} --config scale={spec.scale} 'seeds=[{spec.seed}]'"
+
+
+@contextlib.contextmanager
+def reading(results: Path, spec: RunSpec, name: str) -> Iterator[Path]:
+    """Give the path of a run's file, and turn what goes wrong with reading it into a sentence.
+
+    Args:
+        results: the results folder.
+        spec: the run.
+        name: the file's name in the run's folder.
+
+    Raises:
+        RunError: missing or unreadable; the sentence has the command that makes it again.
+    """
+    folder = results / "runs" / spec.name
+    again = _again(folder / "record.json", spec)
+    what = name.partition(".")[0]
+    try:
+        yield folder / name
+    except FileNotFoundError:
+        raise RunError(f"run {spec.name} has no {what} ({folder / name}): make it with `{again}`") from None
+    except (ValueError, OSError, EOFError, TypeError, KeyError, zipfile.BadZipFile, zlib.error):
+        raise RunError(f"the {what} of run {spec.name} ({folder / name}) cannot be read: make it again with `{again}`") from None
 
 
 def read_record(results: Path, spec: RunSpec) -> dict[str, Any]:
     """The record of a run, checked against the spec that is asked for.
 
-    Args:
-        results: the results folder.
-        spec: the run that an artifact asks for.
-
     Raises:
         RunError: missing, unreadable, or of another spec; the sentence has the command that makes it again.
     """
-    path = results / "runs" / spec.name / "record.json"
-    again = f"snakemake --cores 1 --force {path} --config scale={spec.scale} 'seeds=[{spec.seed}]'"
-    try:
+    with reading(results, spec, "record.json") as path:
         record = json.loads(path.read_text())
-        digest = record["spec_digest"]
-    except FileNotFoundError:
-        raise RunError(f"run {spec.name} has no record ({path}): make it with `{again}`") from None
-    except (ValueError, OSError, TypeError, KeyError):
-        raise RunError(f"the record of run {spec.name} ({path}) cannot be read: make it again with `{again}`") from None
-    if digest != spec.digest:
-        raise RunError(f"the record of run {spec.name} is of another spec: make it again with `{again}`")
+        if record["spec_digest"] != spec.digest:
+            raise RunError(f"the record of run {spec.name} is of another spec: make it again with `{_again(path, spec)}`")
     return record

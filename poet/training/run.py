@@ -20,6 +20,8 @@ from poet.training import evaluator
 from poet.training.errors import RunError
 from poet.training.evaluator import summed_loss
 from poet.training.llama import build_llama
+from poet.training.memory import held
+from poet.training.probes import Probes
 from poet.training.schedule import cosine
 from poet.training.seeds import derive
 from poet.training.spec import RunSpec
@@ -54,6 +56,7 @@ class Run:
             method = get_method(spec.method)
             self.method = method(parse_parameters(method, spec.parameters), weight_decay=spec.weight_decay)
             self.model = self.method.prepare(model, derive("method", spec.seed)).to(device)
+            self.probes = Probes(spec, self.model)
         except ValueError as error:  # the core's word for a block size, a budget, ... that does not fit this model
             raise RunError(f"run {spec.name}: {error}") from None
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
@@ -63,6 +66,9 @@ class Run:
                 group["peak_lr"] = group["lr"]
         self.step, self.tokens, self.seconds, self.diverged = 0, 0, 0.0, False
         self.history: list[dict[str, Any]] = []
+        self.held: list[dict[str, Any]] = []
+        for merged in (False, True):
+            self.probes.take(0, merged=merged)
         # Sum of step losses since the last history row; on the device, so that a step waits for nothing.
         self.window = torch.zeros((), device=device)
         self.window_steps = 0
@@ -93,16 +99,18 @@ class Run:
         return {
             "model": self.model.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "probes": self.probes.state(),
             **{key: getattr(self, key) for key in self._PROGRESS},
         }
 
-    _PROGRESS = ("step", "tokens", "seconds", "history", "window", "window_steps")
+    _PROGRESS = ("step", "tokens", "seconds", "history", "held", "window", "window_steps")
 
     def restore(self, state: dict[str, Any]) -> None:
         """The inverse of :meth:`state`."""
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
+        self.probes.restore(state["probes"])
         for key in self._PROGRESS:
             setattr(self, key, state[key])
         self.window = self.window.to(self.device)
@@ -138,17 +146,23 @@ class Run:
         norm = nn.utils.clip_grad_norm_(self.parameters, threshold)
         for optimizer in self.optimizers:
             optimizer.step()
+        if self.step == 0:  # all is there: weights, gradients, optimizer state
+            self.held = held(self.model, self.optimizers)
+        for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
+        self.probes.take(self.step + 1, merged=False)
         self.method.after_step(self.step)
         self.step += 1
+        self.probes.take(self.step, merged=True)
         self.window += total
         self.window_steps += 1
         return norm, threshold
 
     def advance(self) -> dict[str, Any] | None:
         """One step, with the evaluation and the history row that are due after it; returns that row, if any."""
-        spec, started = self.spec, time.monotonic()
+        spec, started, probed = self.spec, time.monotonic(), self.probes.seconds
         norm, threshold = self.train_step()
+        started += self.probes.seconds - probed  # counted apart: what is measured is not part of the method
         seconds = time.monotonic() - started
         last = self.step == spec.steps
         evaluated = last or self.step % spec.evaluate_every == 0

@@ -50,6 +50,8 @@ class RunSpec:
         evaluation_rows: validation rows of the evaluations along the way.
         final_evaluation_rows: validation rows of the last one (0: all).
         seed: of initialization, batch order and the method's sampling, each derived by name.
+        probes: names in ``poet.training.probes``, each with the steps after which it is taken, ascending; 0 is before
+            training.
         keep_weights: keep the final model in the Hugging Face format.
     """
 
@@ -72,6 +74,7 @@ class RunSpec:
     evaluation_rows: int
     final_evaluation_rows: int
     seed: int
+    probes: dict[str, tuple[int, ...]] = field(hash=False, default_factory=dict)
     keep_weights: bool = False
 
     def __post_init__(self) -> None:
@@ -82,6 +85,9 @@ class RunSpec:
                 raise ValueError(f"{name} is 1 or more, got {getattr(self, name)}")
         if self.batch_rows % self.accumulation:
             raise ValueError(f"batch_rows={self.batch_rows} is not divisible by accumulation={self.accumulation}")
+        for name, steps in self.probes.items():
+            if list(steps) != sorted(set(steps)) or not steps or steps[0] < 0 or steps[-1] > self.steps:
+                raise ValueError(f"probe {name} wants ascending steps between 0 and {self.steps}, got {list(steps)}")
 
     @property
     def name(self) -> str:
@@ -112,13 +118,14 @@ class RunSpec:
         known = {f.name for f in fields(cls)}
         if unknown := sorted(set(values) - known):
             raise ValueError(f"a run spec has no key {unknown[0]!r}")
-        if missing := sorted(known - set(values) - {"keep_weights"}):
+        if missing := sorted(known - set(values) - {"probes", "keep_weights"}):
             raise ValueError(f"a run spec needs the key {missing[0]!r}")
         try:
             architecture = Architecture(**values["architecture"])
         except TypeError as error:
             raise ValueError(f"a run spec's architecture: {error}") from None
-        return cls(**{**values, "architecture": architecture})
+        probes = {name: tuple(steps) for name, steps in values.get("probes", {}).items()}
+        return cls(**{**values, "architecture": architecture, "probes": probes})
 
 
 def _canonical(value: Any) -> Any:

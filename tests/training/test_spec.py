@@ -22,7 +22,7 @@ def other(value):
 
 
 def test_round_trip_through_json(make_spec):
-    spec = make_spec(parameters={"lr": 1e-3, "block_size_r": None}, keep_weights=True)
+    spec = make_spec(parameters={"lr": 1e-3, "block_size_r": None}, probes={"energy": (0, 2)}, keep_weights=True)
     again = RunSpec.from_dict(json.loads(json.dumps(spec.to_dict())))
     assert again == spec and again.digest == spec.digest and hash(again) == hash(spec)
 
@@ -30,7 +30,8 @@ def test_round_trip_through_json(make_spec):
 @pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(RunSpec)])
 def test_every_field_changes_the_digest(make_spec, field):
     spec = make_spec(batch_rows=12)
-    changed = dataclasses.replace(spec, **{field: other(getattr(spec, field))})
+    value = {"energy": (1,)} if field == "probes" else other(getattr(spec, field))
+    changed = dataclasses.replace(spec, **{field: value})
     assert changed != spec and changed.digest != spec.digest
 
 
@@ -70,6 +71,9 @@ def test_values_that_do_not_fit_are_refused(make_spec, architecture):
         make_spec(precision="fp16")
     with pytest.raises(ValueError, match="batch_rows=4 is not divisible by accumulation=3"):
         make_spec(accumulation=3)
+    for steps in ((), (2, 1), (1, 1), (-1, 2), (0, 13)):
+        with pytest.raises(ValueError, match="probe energy wants ascending steps between 0 and 12"):
+            make_spec(probes={"energy": steps})
     with pytest.raises(ValueError, match="heads"):
         dataclasses.replace(architecture, heads=3)
 

@@ -1,0 +1,44 @@
+"""Numbers that describe a weight matrix: how spread its singular values and its neurons are."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def singular_value_entropy(singular_values: Tensor) -> Tensor:
+    """H = -1/log(n) sum_i p_i log p_i with p_i = s_i^2 / sum_j s_j^2 (Section 4, "Dynamics of singular spectrum").
+
+    The paper prints it without the minus sign. 1 means that all singular values are equal, 0 that there is but one.
+
+    Args:
+        singular_values: (..., n) non-negative, floating dtype, n >= 2.
+
+    Returns:
+        (...), in [0, 1], natural logarithm normalized by log n.
+
+    Raises:
+        ValueError: fewer than two singular values.
+    """
+    n = singular_values.shape[-1]
+    if n < 2:
+        raise ValueError(f"the entropy of a spectrum is normalized by log n, n >= 2; got n = {n}")
+    share = singular_values.square()
+    share = share / share.sum(-1, keepdim=True)
+    return torch.special.entr(share).sum(-1) / math.log(n)
+
+
+def hyperspherical_energy(weight: Tensor) -> Tensor:
+    """HE(W) = sum over i != j of 1/||w_i - w_j||, neurons w_i at unit norm (Section 2); ordered pairs, so each twice.
+
+    Args:
+        weight: (n, m), neurons in rows as ``nn.Linear.weight`` stores them (the paper's columns), floating dtype.
+
+    Returns:
+        A scalar, fp64; infinite if two neurons point the same way.
+    """
+    neurons = torch.nn.functional.normalize(weight.double(), dim=1)
+    # Half of all ordered pairs, each distance once. Distances proper, not from the Gram matrix: near 0 that one cancels.
+    return 2 * torch.pdist(neurons).reciprocal().sum()
