@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poet.initialization import INITIALIZATIONS
-from poet.primitives import Primitive, block_stochastic, fully_stochastic
+from poet.primitives import Primitive, block_stochastic, fully_stochastic, split_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,8 @@ class POETConfig:
         block_size_r, block_size_p: override ``block_size`` for R (inputs) or P (outputs); 0 makes that side the
             identity. R alone is orthogonal training.
         budget_r, budget_p: the same for ``budget`` (Figure 5).
+        share_r: of the fully stochastic variant: the share of a layer's parameters that R gets, P the rest, at the
+            total that ``budget`` gives to both (Figure 5); 1 is orthogonal training.
         neumann_terms: k of the Cayley-Neumann map (Equation (7), Table 7); None is the exact Cayley map.
         merge_every: T_m, optimizer steps between two merges (Table 6).
         merge: "neumann" merges the factors that were trained with; "exact" merges the exact Cayley map of the same
@@ -42,6 +44,7 @@ class POETConfig:
     block_size_p: int | None = None
     budget_r: float | None = None
     budget_p: float | None = None
+    share_r: float | None = None
     neumann_terms: int | None = 3
     merge_every: int = 400
     merge: str = "neumann"
@@ -67,17 +70,21 @@ class POETConfig:
         for name, own in pairs if self.variant == "bs" else ((own, name) for name, own in pairs):
             if getattr(self, name) is not None:
                 raise ValueError(f"POETConfig.{name} has no meaning with variant={self.variant!r}: set {own} instead")
-        for name in ("budget", "budget_r", "budget_p"):
+        for name in ("budget", "budget_r", "budget_p", "share_r"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
-                raise ValueError(f"POETConfig.{name} is a share of the dimension, between 0 and 1; got {value}")
+                raise ValueError(f"POETConfig.{name} is a share, between 0 and 1; got {value}")
+        if self.share_r is not None and (self.variant == "bs" or (self.budget_r, self.budget_p) != (None, None)):
+            raise ValueError("POETConfig.share_r splits `budget` of variant='fs': leave budget_r and budget_p unset")
 
     def primitives(self, in_features: int, out_features: int) -> tuple[Primitive, Primitive]:
         """The primitives (R on the inputs, P on the outputs) of a layer.
 
         Raises:
-            ValueError: a block size does not divide its dimension.
+            ValueError: a block size does not divide its dimension, or is larger than it.
         """
+        if self.share_r is not None:
+            return split_budget(in_features, out_features, self.budget, self.share_r)
         if self.variant == "fs":
             r, p = _override(self.budget, self.budget_r), _override(self.budget, self.budget_p)
             return fully_stochastic(in_features, r), fully_stochastic(out_features, p)

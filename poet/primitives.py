@@ -8,6 +8,7 @@ is why the layer, the transform and the merge know only :class:`Primitive`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -79,6 +80,29 @@ def fully_stochastic(dimension: int, budget: float) -> Primitive:
     if block_size < 2:
         raise ValueError(f"budget {budget} of dimension {dimension} leaves no 2 x 2 block: use a larger one, or 0")
     return Primitive(dimension, block_size, 1)
+
+
+def split_budget(in_features: int, out_features: int, budget: float, share_r: float) -> tuple[Primitive, Primitive]:
+    """Fully stochastic primitives of R and P that share a constant number of parameters (Section 4, Figure 5).
+
+    The total is that of b_in = budget * m and b_out = budget * n; R's block gets ``share_r`` of it and P's the rest,
+    each as near as a whole block size comes.
+
+    Raises:
+        ValueError: the budget is outside [0, 1], or a block would be larger than its dimension.
+    """
+    dimensions = (in_features, out_features)
+    total = sum(fully_stochastic(dimension, budget).parameters for dimension in dimensions)
+    found = []
+    for dimension, share in zip(dimensions, (share_r, 1 - share_r), strict=True):
+        block_size = round((1 + math.sqrt(1 + 8 * share * total)) / 2)
+        if block_size > dimension:
+            raise ValueError(
+                f"a share of {share:g} of budget {budget:g} is a block of {block_size}, more than dimension {dimension}: "
+                "use a smaller budget"
+            )
+        found.append(Primitive(dimension, block_size, 1) if block_size > 1 else Primitive(dimension, 0, 0))
+    return found[0], found[1]
 
 
 def block_stochastic(dimension: int, block_size: int) -> Primitive:

@@ -46,3 +46,16 @@ def test_overrides_win_and_zero_is_the_identity():
 def test_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         POETConfig().variant = "fs"
+
+
+def test_a_shared_budget_is_split_layer_by_layer():
+    r, p = POETConfig(variant="fs", budget=0.25, share_r=0.9).primitives(64, 32)
+    assert (r.block_size, p.block_size) == (17, 6)  # of C(16, 2) + C(8, 2) = 148: 133.2 is C(16.8, 2), 14.8 is C(5.96, 2)
+    r, p = POETConfig(variant="fs", budget=0.25, share_r=1.0).primitives(64, 32)
+    assert (r.block_size, p.blocks) == (18, 0)
+
+
+@pytest.mark.parametrize("other", ({"variant": "bs"}, {"variant": "fs", "budget_p": 0.5}, {"variant": "fs", "share_r": 2.0}))
+def test_a_share_belongs_to_one_budget(other):
+    with pytest.raises(ValueError, match="POETConfig.share_r"):
+        POETConfig(**{"share_r": 0.5, **other})

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poet.orthogonal import orthogonality_error, skew_unpack, cayley
-from poet.primitives import Primitive, block_stochastic, fully_stochastic
+from poet.primitives import Primitive, block_stochastic, fully_stochastic, split_budget
 
 
 def seeded(seed):
@@ -121,3 +121,20 @@ def test_budgets_outside_the_unit_interval_are_refused(budget):
 def test_a_budget_without_a_block_is_refused():
     with pytest.raises(ValueError, match="no 2 x 2 block"):
         fully_stochastic(12, 0.1)
+
+
+@pytest.mark.parametrize("share", (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1))
+@pytest.mark.parametrize(("m", "n", "budget"), ((512, 1376, 1 / 3), (1376, 512, 1 / 4), (512, 512, 1 / 8)))
+def test_a_split_budget_keeps_the_total(m, n, budget, share):
+    total = fully_stochastic(m, budget).parameters + fully_stochastic(n, budget).parameters
+    r, p = split_budget(m, n, budget, share)
+    assert (r.dimension, p.dimension) == (m, n)
+    largest = max(r.block_size, p.block_size)  # rounding moves each side by at most half a row
+    assert abs(r.parameters + p.parameters - total) <= largest
+    assert abs(r.parameters - share * total) <= largest / 2
+    assert (p.blocks == 0) == (share == 1) and (r.blocks == 0) == (share == 0)
+
+
+def test_a_split_that_no_block_can_hold_is_refused():
+    with pytest.raises(ValueError, match="more than dimension 512"):
+        split_budget(512, 1376, 1 / 2, 1)

@@ -36,6 +36,11 @@ def get_method(name: str) -> type[Method]:
 
 def table_rows() -> dict[str, tuple[type[Method], Row]]:
     """Every row of a comparison table by its key: the paper's own rows, and those of any method added since."""
+    return {key: found for key, found in all_rows().items() if found[1].in_tables}
+
+
+def all_rows() -> dict[str, tuple[type[Method], Row]]:
+    """Every row by its key, those that only figures and controls ask for among them."""
     rows: dict[str, tuple[type[Method], Row]] = {}
     for method in METHODS.values():
         for row in method.rows:
@@ -45,4 +50,4 @@ def table_rows() -> dict[str, tuple[type[Method], Row]]:
     return rows
 
 
-__all__ = ["METHODS", "Method", "Row", "get_method", "table_rows"]
+__all__ = ["METHODS", "Method", "Row", "all_rows", "get_method", "table_rows"]

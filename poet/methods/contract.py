@@ -31,12 +31,14 @@ class Row:
         label: the name that a reader sees.
         parameters: what differs from the method's defaults, in the paper's units.
         ffn: "standard", or "divisible" for rows that the paper trains with the d_ff that block sizes divide.
+        in_tables: whether comparison tables have it; otherwise only figures and controls ask for it.
     """
 
     key: str
     label: str
     parameters: dict[str, Any]
     ffn: str = "standard"
+    in_tables: bool = True
 
     def __post_init__(self) -> None:
         if self.ffn not in ("standard", "divisible"):
@@ -51,7 +53,7 @@ class Method(ABC):
         Parameters: frozen dataclass of the method's hyperparameters; ``lr`` is the peak learning rate of embeddings,
             head and norms (and of the weights, where they are trained directly).
         learning_rates: which of them are learning rates, for sweeps.
-        rows: the method's rows in comparison tables; empty for methods that only figures ask for.
+        rows: the settings of the method that artifacts ask for by key.
 
     Args:
         parameters: an instance of ``Parameters``.

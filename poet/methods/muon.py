@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from poet.methods.contract import Method, adamw, is_counted
+from poet.methods.contract import Method, Row, adamw, is_counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,7 @@ class Muon(Method):
     name = "muon"
     Parameters = Parameters
     learning_rates = ("lr", "muon_lr")
+    rows = (Row("muon", "Muon", {}, in_tables=False),)
 
     def optimizers(self, model):
         matrices = [p for name, p in model.named_parameters() if is_counted(name)]

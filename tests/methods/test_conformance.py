@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from poet.methods import METHODS, table_rows
+from poet.methods import METHODS, all_rows
 from poet.methods.contract import count_trainable, is_counted, parse_parameters, scale_parameters
 from poet.training.evaluator import summed_loss
 from poet.training.llama import trainable_parameters
 
 CASES = {name: (method, {}) for name, method in METHODS.items() if not method.rows}
-CASES |= {key: (method, row.parameters) for key, (method, row) in table_rows().items()}
+CASES |= {key: (method, row.parameters) for key, (method, row) in all_rows().items()}
 
 
 def expected_count(name, parameters, model):

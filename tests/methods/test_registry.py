@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from poet import methods
-from poet.methods import METHODS, get_method, table_rows
+from poet.methods import METHODS, all_rows, get_method, table_rows
 from poet.methods.contract import parse_parameters, scale_parameters
 
 FILE = '''
@@ -81,9 +81,9 @@ def test_unknown_parameters_are_refused_and_the_known_listed(name):
         parse_parameters(METHODS[name], {"learning_rate": 1.0})
 
 
-@pytest.mark.parametrize("key", table_rows())
+@pytest.mark.parametrize("key", all_rows())
 def test_row_parameters_are_accepted(key):
-    method, row = table_rows()[key]
+    method, row = all_rows()[key]
     parse_parameters(method, row.parameters)
     assert row.ffn in ("standard", "divisible")
 
