@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 import analyses
 from analyses.scale import Scale
-from poet.training.records import read_record
+from poet.training.probes import read_probes
+from poet.training.records import read_history, read_record, reading
 from poet.training.spec import RunSpec
 
 
@@ -31,6 +35,24 @@ class Context:
         """The record of a run; see :func:`poet.training.records.read_record` for the errors."""
         return read_record(self.results, spec)
 
+    def history(self, spec: RunSpec) -> pd.DataFrame:
+        """The history of a run, one line a measured step; NaN where a column was not measured.
+
+        Raises:
+            RunError: missing or unreadable; the sentence has the command that makes it again.
+        """
+        with reading(self.results, spec, "history.csv") as path:
+            return pd.DataFrame(read_history(path)).astype(float)
+
+    def probes(self, spec: RunSpec) -> dict[str, np.ndarray]:
+        """What a run's probes measured; see :func:`poet.training.probes.read_probes`."""
+        return read_probes(self.results, spec)
+
+    def caption(self, artifact: Artifact, note: str = "") -> str:
+        """An artifact's label and caption with the scale, and a note if there is one."""
+        scale = "Independent of the scale." if artifact.scale_free else f"Scale: {self.scale.name}, {self.scale.corpus}."
+        return " ".join(part for part in (f"{artifact.label}.", artifact.caption, note, scale) if part)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
@@ -43,6 +65,8 @@ class Artifact:
         runs: the runs it needs at a scale.
         build: writes every file of ``outputs``.
         in_all: whether ``snakemake all`` makes it (sweeps are asked for by name).
+        scale_free: its numbers come from formulas and simulations alone, and are the same at every scale.
+        models: it cannot do without these; ``snakemake all`` leaves it out at a scale that lacks one.
     """
 
     label: str
@@ -51,6 +75,8 @@ class Artifact:
     runs: Callable[[Scale], list[RunSpec]]
     build: Callable[[Context], None]
     in_all: bool = True
+    scale_free: bool = False
+    models: tuple[str, ...] = ()
 
 
 def discover() -> dict[str, Artifact]:

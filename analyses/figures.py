@@ -1,8 +1,8 @@
-"""What the figures share: look and files."""
+"""What the figures share: look, caption, files."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import textwrap
 
 import matplotlib
 
@@ -12,18 +12,35 @@ import matplotlib.pyplot as plt
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from poet.data.files import atomic_path
+from analyses.artifact import Artifact, Context
+from poet.files import atomic_path
 
 sns.set_theme(context="paper", style="whitegrid", palette="colorblind", font_scale=1.1)
 
+#: Markers and lines in the order of the palette, so that series are told apart without colour.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 1, 2)))
+#: Characters of a caption's line for each inch of the figure's width.
+CAPTION_CHARACTERS = 15
 
-def save_figure(figure: Figure, stem: Path) -> None:
-    """Write ``<stem>.pdf`` and ``<stem>.png``, with no dates in them, and close the figure.
+
+def save_figure(figure: Figure, context: Context, artifact: Artifact, note: str = "") -> None:
+    """Write the caption below a figure, save it as the PDF and the PNG among the artifact's outputs, and close it.
+
+    Args:
+        figure: what to save; anything outside its frame is kept.
+        context: for the scale that the caption names, and the results folder.
+        artifact: for its label, caption and outputs.
+        note: what has to be said beside the caption.
 
     Raises:
-        DataError: the disk is full or the folder cannot be written.
+        DiskError: the disk is full or the folder cannot be written.
     """
+    lines = textwrap.fill(context.caption(artifact, note), int(CAPTION_CHARACTERS * figure.get_figwidth()))
+    figure.text(0.5, -0.01, lines, ha="center", va="top", fontsize="small")
+    # No dates in the files: the same records give the same bytes.
     for suffix, options in ((".pdf", {"metadata": {"CreationDate": None}}), (".png", {"dpi": 150, "metadata": {"Software": None}})):
-        with atomic_path(stem.with_name(stem.name + suffix)) as temporary:
-            figure.savefig(temporary, format=suffix[1:], **options)
+        (name,) = (output for output in artifact.outputs if output.endswith(suffix))
+        with atomic_path(context.results / name) as temporary:
+            figure.savefig(temporary, format=suffix[1:], bbox_inches="tight", pad_inches=0.15, **options)
     plt.close(figure)

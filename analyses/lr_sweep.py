@@ -15,14 +15,14 @@ import pandas as pd
 from analyses.artifact import Artifact, Context
 from analyses.scale import Scale
 from analyses.tables import write_csv
-from poet.methods import table_rows
+from poet.methods import all_rows
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 
 
 def axes(scale: Scale, model: str, row: str) -> dict[str, list[float]]:
     """The grid of a table row on a model, or that of its method; empty if the scale has neither."""
-    grids, (method, _) = scale.settings["sweep"]["grids"][model], table_rows()[row]
+    grids, (method, _) = scale.settings["sweep"]["grids"][model], all_rows()[row]
     return grids.get(row, grids.get(method.name, {}))
 
 
@@ -40,7 +40,7 @@ def candidates(scale: Scale) -> list[tuple[RunSpec, str, dict[str, float]]]:
     return [
         (scale.run(model, key, sweep["seed"], overrides=rates, spell_all=True), key, rates)
         for model in sweep["grids"]
-        for key in table_rows()
+        for key in all_rows()
         for rates in grid(scale, model, key)
     ]
 

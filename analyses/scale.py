@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ import yaml
 
 from poet.data.description import check_description
 from poet.errors import UserError
-from poet.methods import METHODS, table_rows
+from poet.methods import METHODS, all_rows
 from poet.methods.contract import parse_parameters, scale_parameters
+from poet.training.probes import get_probe
 from poet.training.spec import Architecture, RunSpec
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,17 +91,27 @@ class Scale:
         return model if own else self.settings["learning_rates"].get("borrow", {}).get(model, model)
 
     def run(
-        self, model: str, row: str, seed: int, *, overrides: dict[str, Any] | None = None, spell_all: bool = False
+        self,
+        model: str,
+        row: str,
+        seed: int,
+        *,
+        overrides: dict[str, Any] | None = None,
+        spell_all: bool = False,
+        steps: int | None = None,
+        probes: dict[str, Iterable[int]] | None = None,
     ) -> RunSpec:
         """The run of a table row on a model.
 
         Args:
             model: a key of the scale's models.
-            row: a key of ``poet.methods.table_rows()``.
+            row: a key of ``poet.methods.all_rows()``.
             seed: the run's seed.
             overrides: method parameters in the scale's own units that differ from the row's; they are spelled out
                 in the run's name where they differ from what is in force.
             spell_all: spell out every override, so that names do not change with what is in force (sweeps).
+            steps: optimizer steps, if not the model's.
+            probes: what to measure, and after which steps; see ``poet.training.probes``.
 
         Raises:
             ConfigError: the scale has no such model.
@@ -107,9 +119,9 @@ class Scale:
         """
         if model not in self.settings["models"]:
             raise ConfigError(f"scale {self.name} has no model {model!r}; it has {', '.join(self.models)}")
-        rows = table_rows()
+        rows = all_rows()
         if row not in rows:
-            raise ValueError(f"no table row {row!r}; there are {', '.join(rows)}")
+            raise ValueError(f"no row {row!r}; there are {', '.join(rows)}")
         method, definition = rows[row]
         m, training = self.settings["models"][model], self.settings["training"]
         published = {**m.get("methods", {}).get(method.name, {}), **definition.parameters}
@@ -120,6 +132,13 @@ class Scale:
         differing = {name: value for name, value in overrides.items() if spell_all or parameters.get(name) != value}
         parameters |= overrides
         parse_parameters(method, parameters)  # a wrong name or value is refused now, not when the run starts
+        probes = {name: tuple(at) for name, at in sorted((probes or {}).items())}
+        for name in probes:
+            get_probe(name)
+        steps = steps or m["steps"]
+        if steps != m["steps"]:
+            differing["steps"] = steps
+        differing |= {name: len(at) for name, at in probes.items()}
         variant = "-".join([row, *(f"{name}={_short(value)}" for name, value in differing.items())])
         return RunSpec(
             scale=self.name,
@@ -138,8 +157,9 @@ class Scale:
             data=self.data,
             batch_rows=m["batch_rows"],
             accumulation=m["accumulation"],
-            steps=m["steps"],
+            steps=steps,
             seed=seed,
+            probes=probes,
             **training,
         )
 
@@ -160,7 +180,7 @@ def _read_learning_rates(path: Path) -> dict[tuple[str, str], dict[str, float]]:
     Raises:
         ConfigError: a column is missing, a row unknown, or a rate not a number.
     """
-    rows, rates = table_rows(), {}
+    rows, rates = all_rows(), {}
     with open(path, newline="") as file:
         for line, entry in enumerate(csv.DictReader(file), start=2):
             try:
@@ -175,7 +195,7 @@ def _read_learning_rates(path: Path) -> dict[tuple[str, str], dict[str, float]]:
 def _check_names(settings: dict[str, Any], where: str) -> None:
     """Names in a scale file that point to models, methods and rows: each has to exist."""
     models, grids = settings["models"], settings.get("sweep", {}).get("grids", {})
-    rows = table_rows()
+    rows = all_rows()
     borrow = settings["learning_rates"].get("borrow", {})
     mentions = [
         *((f"models.{m}.methods", name, METHODS) for m, values in models.items() for name in values.get("methods", {})),

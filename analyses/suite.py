@@ -13,7 +13,7 @@ from typing import Any
 
 from analyses.artifact import Artifact, collect_runs, discover
 from analyses.scale import ROOT, ConfigError, Scale, dataset_name, load_scale
-from poet.methods import METHODS, table_rows
+from poet.methods import METHODS, all_rows
 from poet.training.spec import RunSpec
 
 RESULTS = Path("results")
@@ -26,12 +26,14 @@ class Suite:
 
     Attributes:
         scale: see :class:`analyses.scale.Scale`.
-        artifacts: by name.
+        artifacts: by name, those that the scale has the models for.
+        left_out: the others' names, with the models that they miss.
         runs: every distinct run by name.
     """
 
     scale: Scale
     artifacts: dict[str, Artifact]
+    left_out: dict[str, list[str]]
     runs: dict[str, RunSpec]
 
     @property
@@ -52,18 +54,22 @@ class Suite:
         return "|".join(re.escape(name) for name, spec in self.runs.items() if spec.model == model) or "(?!)"
 
     def check_targets(self, targets: Iterable[str]) -> None:
-        """Refuse a target in ``results/runs`` that is no run of this scale, and say which there are.
+        """Refuse a target in ``results/`` that this scale cannot make, and say why.
 
         Raises:
             ConfigError: as above.
         """
         for target in targets:
+            artifact = Path(str(target)).name.partition(".")[0]
+            if str(target).startswith(f"{RESULTS}/") and artifact in self.left_out:
+                missing, models = ", ".join(self.left_out[artifact]), ", ".join(self.scale.models)
+                raise ConfigError(f"{artifact} needs model {missing}; scale {self.scale.name} has {models}: choose another scale")
             name = str(target).removeprefix(f"{RESULTS}/runs/").rpartition("/")[0]
             if str(target).startswith(f"{RESULTS}/runs/") and name not in self.runs:
                 models = ", ".join(self.scale.models)
                 raise ConfigError(
                     f"there is no run {name!r} at scale {self.scale.name} with seeds {list(self.scale.seeds)}; "
-                    f"models are {models}; methods are {', '.join(table_rows())}"
+                    f"models are {models}; methods are {', '.join(all_rows())}"
                 )
 
     def default_targets(self) -> list[Path]:
@@ -115,8 +121,11 @@ def load_suite(config: dict[str, Any]) -> Suite:
         ConfigError: in one sentence, for anything that the user wrote wrong.
     """
     scale = load_scale(config)
-    artifacts = discover()
+    found = discover()
+    missing = {name: [m for m in a.models if m not in scale.models] for name, a in found.items()}
+    left_out = {name: models for name, models in missing.items() if models}
+    artifacts = {name: artifact for name, artifact in found.items() if name not in left_out}
     try:
-        return Suite(scale, artifacts, collect_runs(artifacts, scale))
+        return Suite(scale, artifacts, left_out, collect_runs(artifacts, scale))
     except ValueError as error:
         raise ConfigError(f"scale {scale.name}: {error}") from None

@@ -22,7 +22,7 @@ from analyses.artifact import Artifact, Context
 from analyses.figures import save_figure
 from analyses.published import as_printed, number, read_published
 from analyses.scale import Scale, load_scale
-from analyses.tables import paper_layout, write_csv
+from analyses.tables import measured_columns, paper_layout, write_csv
 from poet.methods import table_rows
 from poet.training.errors import RunError
 from poet.training.llama import trainable_parameters
@@ -127,7 +127,6 @@ def table(context: Context) -> pd.DataFrame:
         model, variant = key
         method, row = table_rows()[variant]
         values, paper, baseline = measured[key], printed.get(key), printed.get((model, BASELINE))
-        done = [v for v in values if not math.isnan(v)]
         reference = measured[model, BASELINE]
         published_difference = float(paper.perplexity) - float(baseline.perplexity) if paper else None
         direction, verdict = judge(published_difference, values, reference, context.scale.name)
@@ -142,10 +141,7 @@ def table(context: Context) -> pd.DataFrame:
                 "corpus": context.scale.corpus,
                 "unit": "perplexity",
                 "published": float(paper.perplexity) if paper else math.nan,
-                "measured": statistics.fmean(values),
-                "n": len(done),
-                "std": statistics.stdev(done) if len(done) > 1 else math.nan,
-                "diverged": len(values) - len(done),
+                **measured_columns(values),
                 "published_difference": published_difference,
                 "measured_difference": statistics.fmean(values) - statistics.fmean(reference),
                 "direction": direction,
@@ -212,9 +208,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         axes[1, 0].set_ylabel("validation perplexity, published")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False)
-    note = f"Above: {frame.scale.iloc[0]} scale, {frame.corpus.iloc[0]}. Below: as printed in the paper, C4."
-    figure.text(0.5, 0.06, note, ha="center", fontsize="small")
-    figure.tight_layout(rect=(0, 0.09, 1, 1))
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
     return figure
 
 
@@ -222,7 +216,7 @@ def build(context: Context) -> None:
     frame = table(context)
     write_csv(frame, context.results / "table2.csv")
     paper_layout(frame, ARTIFACT, summary(frame), context.results / "table2.md")
-    save_figure(draw(frame), context.results / "figures" / "table2")
+    save_figure(draw(frame), context, ARTIFACT, "Above: measured. Below: as printed in the paper, on C4.")
 
 
 ARTIFACT = Artifact(

@@ -34,7 +34,7 @@ def root(tmp_path, monkeypatch):
         ("{merge_every: 5,", "{merge_every: soon,", ("merge_every", "'soon'", "int")),
         ("{merge_every: 5,", "{merge_every: 2.5,", ("merge_every", "2.5", "int")),
         ("width_divisor: 16", "width_divisor: [16", ("mini.yaml", "not YAML")),
-        ("      galore: {lr: [0.01,", "      muon: {lr: [0.01,", ("sweep.grids", "'muon'", "galore")),
+        ("      galore: {lr: [0.01,", "      oft: {lr: [0.01,", ("sweep.grids", "'oft'", "galore")),
     ],
 )
 def test_a_wrong_scale_file_is_refused_in_one_sentence(root, old, new, words):
@@ -109,3 +109,25 @@ def test_a_run_that_two_artifacts_share_is_one_run():
     scale = load_scale({"scale": "mini", "seeds": [0]})
     shared = Artifact(label="", caption="", outputs=(), runs=lambda s: [s.run("60m", "adamw", 0)], build=print)
     assert len(collect_runs({"a": shared, "b": shared}, scale)) == 1
+
+
+def test_steps_and_probes_are_part_of_the_run_and_of_its_name():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    plain = scale.run("60m", "muon", 0, steps=480, probes={})
+    assert plain.name == "mini/60m/muon/seed0"  # the model's own number of steps changes nothing
+    longer = scale.run("60m", "muon", 0, steps=960, probes={"spectrum": range(0, 960, 96), "energy": [960]})
+    assert longer.name == "mini/60m/muon-steps=960-energy=1-spectrum=10/seed0"
+    assert longer.steps == 960 and longer.probes["spectrum"][-1] == 864 and longer.probes["energy"] == (960,)
+    with pytest.raises(ValueError, match="unknown probe 'speed'; known are spectrum"):
+        scale.run("60m", "muon", 0, probes={"speed": [1]})
+
+
+def test_an_artifact_whose_model_the_scale_lacks_is_left_out_and_says_so(monkeypatch):
+    wanted = Artifact(label="", caption="", outputs=("big.csv",), runs=lambda s: [s.run("3b", "adamw", 0)], build=print, models=("3b",))
+    monkeypatch.setattr("analyses.suite.discover", lambda: {"big": wanted})
+    here, there = (load_suite({"scale": name, "seeds": [0]}) for name in ("mini", "gpu"))
+    assert len(here.runs) == 1 and not here.left_out and here.default_targets()
+    assert not there.runs and not there.default_targets()
+    here.check_targets(["results/big.csv"])
+    with pytest.raises(UserError, match="big needs model 3b; scale gpu has 60m, 130m"):
+        there.check_targets(["results/big.csv"])
