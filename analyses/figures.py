@@ -38,6 +38,9 @@ def save_figure(figure: Figure, context: Context, artifact: Artifact, note: str 
     """
     lines = textwrap.fill(context.caption(artifact, note), int(CAPTION_CHARACTERS * figure.get_figwidth()))
     figure.text(0.5, -0.01, lines, ha="center", va="top", fontsize="small")
+    for legend in figure.legends:
+        if legend.get_bbox_to_anchor() is figure.bbox:  # would follow the tight frame, onto the caption
+            legend.set_bbox_to_anchor((0, 0, 1, 1), transform=figure.transFigure)
     # No dates in the files: the same records give the same bytes.
     for suffix, options in ((".pdf", {"metadata": {"CreationDate": None}}), (".png", {"dpi": 150, "metadata": {"Software": None}})):
         (name,) = (output for output in artifact.outputs if output.endswith(suffix))
