@@ -1,0 +1,29 @@
+"""Figure 15: how often POET-BS updates each element of a 64 x 64 weight in 100 steps with T_m = 1.
+
+What is counted, and what is expected, stands in :mod:`analyses.coverage`. Published: the text says that every element
+reaches the maximum of 200 with every block size.
+"""
+
+from __future__ import annotations
+
+from analyses import coverage
+from analyses.artifact import Artifact, Context
+from analyses.published import read_published
+from poet import POETConfig
+
+VARIANTS = {f"POET-BS (b={b})": POETConfig(variant="bs", block_size=b, merge_every=1) for b in (8, 16, 32)}
+
+
+def build(context: Context) -> None:
+    printed = {(p.variant, p.quantity): float(p.value) for p in read_published("figure15").itertuples()}
+    coverage.build(context, ARTIFACT, VARIANTS, printed, "Below: distribution over the elements.")
+
+
+ARTIFACT = Artifact(
+    label="Figure 15",
+    caption="Updates of each element of a 64 x 64 weight by POET-BS after 100 steps with T_m = 1, at most 200.",
+    outputs=("figure15.csv", "figures/figure15.png", "figures/figure15.pdf"),
+    runs=lambda scale: [],
+    build=build,
+    scale_free=True,
+)

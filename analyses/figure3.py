@@ -1,0 +1,157 @@
+"""Figure 3: singular values of a 512 x 1376 weight under the four initializations, against random-matrix theory.
+
+Orientation: the paper's W has m = 512 inputs and n = 1376 outputs, ``nn.Linear(512, 1376)``, a gate or up projection of
+the 60M model. Its neurons are the 1376 columns, each with 512 entries. Nothing but "normalized" depends on that choice.
+
+Prediction, by the law of Marchenko and Pastur for independent entries of variance v:
+
+- standard: v = 0.02^2 (LLaMA's default); xavier: v = 2/(m + n);
+- normalized: every column has unit norm, so v = 1/m = 1/512. The entries of a column are not independent, but the limit
+  is the same, with the paper's edges 1 + sqrt(lambda) = 2.64 and |1 - sqrt(lambda)| = 0.64, lambda = n/m (Equation
+  "final_sinval_bound"; printed for lambda < 1, while its own example has lambda = 2.69). Turned around, with 512 neurons
+  of 1376 entries, they would be 1.61 and 0.39.
+- uniform spectrum: every singular value is 1 by construction.
+
+Published are values read off Figure 1, to about two digits; Figure 3's own curves are not printed as numbers. AdamW's
+spectrum there begins at 1.19, which is the largest singular value of a standard 512 x 1376 weight (1280 columns would
+give 1.17), so the figure shows a weight of this shape. POET's two ends there lie below the fresh weight's. That is the
+side to which training with k = 3 moves them: a factor of the Neumann series is an orthogonal matrix times I - Q^4
+(``poet.orthogonal``), so while the series converges a merge shrinks singular values and raises none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import torch
+
+from analyses.artifact import Artifact, Context
+from analyses.figures import LINES, MARKERS, plt, save_figure, sns
+from analyses.marchenko_pastur import MarchenkoPastur
+from analyses.published import read_published
+from analyses.tables import write_csv
+from poet.initialization import INITIALIZATIONS, STANDARD_DEVIATION
+
+INPUTS, OUTPUTS = 512, 1376
+SEEDS = range(5)
+LABELS = {
+    "standard": "Standard",
+    "xavier": "Xavier",
+    "uniform_spectrum": "Uniform spectrum",
+    "normalized": "Normalized",
+}
+#: Standard deviation of an entry where the law of Marchenko and Pastur applies.
+DEVIATIONS = {
+    "standard": STANDARD_DEVIATION,
+    "xavier": (2 / (INPUTS + OUTPUTS)) ** 0.5,
+    "normalized": INPUTS**-0.5,
+}
+#: Place of each quantity in the descending order of the singular values; the median of 512 lies between two.
+QUANTITIES = {"largest": 0.0, "median": 0.5, "smallest": 1.0}
+
+
+def law(initialization: str) -> MarchenkoPastur | None:
+    """The predicted law of the singular values; None for the uniform spectrum, where all are 1."""
+    deviation = DEVIATIONS.get(initialization)
+    return None if deviation is None else MarchenkoPastur(OUTPUTS, INPUTS, deviation)
+
+
+def spectrum(initialization: str, seed: int) -> np.ndarray:
+    """(512,) singular values of a fresh weight, descending, fp64."""
+    weight = INITIALIZATIONS[initialization](OUTPUTS, INPUTS, torch.Generator().manual_seed(seed))
+    return torch.linalg.svdvals(weight.double()).numpy()
+
+
+def predicted(initialization: str, place: np.ndarray) -> np.ndarray:
+    """Predicted singular values at places in the descending order: 0 is the largest, 1 the smallest."""
+    found = law(initialization)
+    return np.ones_like(place) if found is None else found.quantiles(1 - place)
+
+
+def table(spectra: dict[str, np.ndarray]) -> pd.DataFrame:
+    """The tidy table: largest, median and smallest singular value of each initialization.
+
+    Args:
+        spectra: by initialization, (seeds, 512) descending.
+    """
+    printed = {(p.initialization, p.quantity): p for p in read_published("figure3").itertuples()}
+    lines = []
+    for name, values in spectra.items():
+        for quantity, place in QUANTITIES.items():
+            measured, paper = np.quantile(values, 1 - place, axis=1), printed.get((name, quantity))
+            prediction = float(predicted(name, np.array(place)))
+            lines.append(
+                {
+                    "initialization": name,
+                    "quantity": f"{quantity} singular value",
+                    "published": float(paper.value) if paper else np.nan,
+                    "published_source": paper.source if paper else "",
+                    "predicted": prediction,
+                    "measured": measured.mean(),
+                    "n": len(measured),
+                    "std": measured.std(ddof=1),
+                    "unit": "1",
+                    "scale": "any",
+                    "measured_over_predicted": measured.mean() / prediction,
+                    "published_over_predicted": float(paper.value) / prediction if paper else np.nan,
+                }
+            )
+    return pd.DataFrame(lines)
+
+
+def draw(spectra: dict[str, np.ndarray], frame: pd.DataFrame):
+    """Left: singular values by rank. Right: their densities on the same axis. Lines are predictions."""
+    figure, (ranks, densities) = plt.subplots(
+        1, 2, figsize=(8.6, 4.2), sharey=True, gridspec_kw={"width_ratios": (3, 2)}
+    )
+    index = np.arange(INPUTS)
+    bins = np.linspace(0, 2.75, 56)
+    for i, name in enumerate(LABELS):
+        colour, values, found = sns.color_palette()[i], spectra[name], law(name)
+        ranks.plot(
+            index + 1, values[0], linestyle="", marker=MARKERS[i], markevery=(4 * i, 24), markersize=5, color=colour,
+            label=LABELS[name],
+        )
+        ranks.plot(index + 1, predicted(name, (index + 0.5) / INPUTS), linestyle=LINES[i], color=colour, linewidth=1.2)
+        if found is None:
+            densities.axhline(1, linestyle=LINES[i], color=colour, linewidth=1.2)
+            densities.text(0.98, 1.02, "all at 1", transform=densities.get_yaxis_transform(), ha="right", fontsize="small")
+            continue
+        s = np.linspace(found.smallest, found.largest, 500)
+        share, middle = np.histogram(values, bins, density=True)[0], (bins[1:] + bins[:-1]) / 2
+        densities.plot(share[share > 0], middle[share > 0], linestyle="", marker=MARKERS[i], markersize=4, color=colour)
+        densities.plot(found.density(s), s, linestyle=LINES[i], color=colour, linewidth=1.2)
+    published = frame.dropna(subset="published")
+    place = published.quantity.map(lambda q: 1 + QUANTITIES[q.split()[0]] * (INPUTS - 1))
+    star = {"marker": "*", "markersize": 12, "markerfacecolor": "none"}
+    ranks.plot(place, published.published, linestyle="", color="black", label="read off Figure 1", **star)
+    ranks.plot([], [], color="grey", linewidth=1.2, label="prediction (lines)")
+    ranks.set(xlabel="index, largest first", ylabel="singular value", ylim=(0, 2.75), title="Singular values")
+    densities.set(xlabel="density", title="Distribution")
+    ranks.legend(fontsize="small")
+    figure.tight_layout()
+    return figure
+
+
+def build(context: Context) -> None:
+    spectra = {name: np.stack([spectrum(name, seed) for seed in SEEDS]) for name in LABELS}
+    frame = table(spectra)
+    write_csv(frame, context.results / "figure3.csv")
+    note = (
+        f"Markers: one seed on the left, {len(SEEDS)} on the right. "
+        "Lines: Marchenko-Pastur, and 1 for the uniform spectrum."
+    )
+    save_figure(draw(spectra, frame), context, ARTIFACT, note)
+
+
+ARTIFACT = Artifact(
+    label="Figure 3",
+    caption=(
+        f"Singular values of a {INPUTS} x {OUTPUTS} weight under the four initializations, and what random-matrix theory "
+        "predicts."
+    ),
+    outputs=("figure3.csv", "figures/figure3.png", "figures/figure3.pdf"),
+    runs=lambda scale: [],
+    build=build,
+    scale_free=True,
+)

@@ -1,0 +1,61 @@
+"""The Marchenko-Pastur law, written for singular values: the spectrum of a large matrix of independent entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class MarchenkoPastur:
+    """Limit of the singular values of a matrix whose independent entries have mean 0, as it grows with its shape kept.
+
+    The paper's edges sqrt(d)(1 + sqrt(lambda)) and sqrt(d)(1 - sqrt(lambda)) (Equation "standard_sinval_bound", printed
+    for d longer than n) are :attr:`largest` and :attr:`smallest`; between them lie all the others with
+    :meth:`density`.
+
+    Attributes:
+        long, short: sizes of the matrix, long > short.
+        deviation: standard deviation of an entry.
+    """
+
+    long: int
+    short: int
+    deviation: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.short < self.long:
+            raise ValueError(f"the law is written for short < long, got {self.short} and {self.long}")
+
+    @property
+    def largest(self) -> float:
+        """Upper edge of the spectrum."""
+        return self.deviation * (self.long**0.5 + self.short**0.5)
+
+    @property
+    def smallest(self) -> float:
+        """Lower edge of the spectrum."""
+        return self.deviation * (self.long**0.5 - self.short**0.5)
+
+    def density(self, s: np.ndarray) -> np.ndarray:
+        """Probability density at the singular values s > 0, 0 outside of the edges.
+
+        The law is usually written for the eigenvalues s^2 of W^T W; changing the variable to s gives
+        sqrt((largest^2 - s^2)(s^2 - smallest^2)) / (pi short deviation^2 s).
+        """
+        inside = (self.largest**2 - s**2) * (s**2 - self.smallest**2)
+        return np.sqrt(np.maximum(inside, 0)) / (np.pi * self.short * self.deviation**2 * s)
+
+    def quantiles(self, share: np.ndarray) -> np.ndarray:
+        """The singular values that a given share of all singular values lies below.
+
+        Args:
+            share: values in [0, 1].
+        """
+        # Nodes that crowd at the edges, where the density rises like a square root.
+        middle, half = (self.largest + self.smallest) / 2, (self.largest - self.smallest) / 2
+        s = middle - half * np.cos(np.linspace(0, np.pi, 20_001))
+        density = self.density(s)
+        mass = np.concatenate(([0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(s))))
+        return np.interp(share, mass / mass[-1], s)

@@ -1,0 +1,56 @@
+"""Table 8: the architectures of the LLaMA models, as printed and as ``config/scales/paper.yaml`` has them.
+
+The printed intermediate dimension is the one of POET-BS, whose block sizes have to divide it (Appendix "Experimental
+details"). The other methods' is not printed; it follows from the parameter counts of Table 2, and stands below the
+table.
+"""
+
+from __future__ import annotations
+
+from analyses.artifact import Artifact, Context
+from analyses.config_tables import compare, markdown, paper_scale
+from analyses.tables import write_csv
+from poet.files import write_text
+
+UNITS = {
+    "Hidden dimension": "coordinates",
+    "Intermediate dimension": "coordinates",
+    "Number of attention heads": "heads",
+    "Number of hidden layers": "layers",
+}
+#: Rows of Table 2 whose models have the printed intermediate dimension, and the other one.
+DIVISIBLE, STANDARD = "poet-bs-b256", "adamw"
+
+
+def architecture(model: str, row: str = DIVISIBLE) -> dict[str, int]:
+    """The parameters of Table 8 for a model at paper scale.
+
+    Args:
+        model: a model of the paper's scale.
+        row: the row of Table 2 whose model is asked for.
+    """
+    a = paper_scale().run(model, row, 0).architecture
+    return dict(zip(UNITS, (a.hidden_size, a.intermediate_size, a.heads, a.layers), strict=True))
+
+
+def build(context: Context) -> None:
+    frame = compare("table8", lambda model, _: architecture(model), UNITS, {})
+    others = {model: architecture(model, STANDARD)["Intermediate dimension"] for model in dict.fromkeys(frame.model)}
+    note = (
+        "The printed intermediate dimension is the one of POET-BS and LoRA. Not printed, and implied by the parameter "
+        "counts of Table 2 for AdamW, GaLore and POET-FS: "
+        + ", ".join(f"{size} ({model})" for model, size in others.items())
+        + "."
+    )
+    write_csv(frame.drop(columns="printed"), context.results / "table8.csv")
+    write_text(context.results / "table8.md", markdown(frame, ARTIFACT, ("parameter",), "model", [note]))
+
+
+ARTIFACT = Artifact(
+    label="Table 8",
+    caption="Model architectures for the LLaMA variants, as printed and as configured at paper scale.",
+    outputs=("table8.csv", "table8.md"),
+    runs=lambda scale: [],
+    build=build,
+    scale_free=True,
+)
