@@ -106,12 +106,13 @@ def data_sources() -> str:
 
 
 def artifact_sources(name: str) -> str:
-    """Digest of the source files that an artifact depends on: its own, and what artifacts share."""
-    folder, artifacts = ROOT / "analyses", discover()
-    shared = (path for path in folder.glob("*.py") if path.stem not in artifacts)
-    published = (path for path in (folder / "published").iterdir() if path.suffix in (".py", ".csv"))
+    """Digest of the source files that an artifact depends on: its own, and whatever is no other artifact's one file."""
+    folder = ROOT / "analyses"
+    others = {folder / f"{other}.py" for other in discover() if other != name}
+    sources = (path for path in folder.rglob("*.py") if path not in others)
+    published = (folder / "published").glob("*.csv")
     # Tables count parameters at paper scale, whichever scale they are made at.
-    return _digest([folder / f"{name}.py", *shared, *published, ROOT / "config" / "scales" / "paper.yaml"])
+    return _digest([*sources, *published, ROOT / "config" / "scales" / "paper.yaml"])
 
 
 def load_suite(config: dict[str, Any]) -> Suite:

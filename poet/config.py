@@ -13,7 +13,7 @@ class POETConfig:
     """Hyperparameters of POET; the defaults are the paper's.
 
     Attributes:
-        variant: "bs" (block-stochastic SPO, Equation (6)) or "fs" (fully stochastic SPO, Equation (5)).
+        variant: "bs" (block-stochastic SPO, Equation (5)) or "fs" (fully stochastic SPO, Equation (4)).
         block_size: b of the block-stochastic variant; must divide both dimensions of every wrapped layer.
         budget: b/m and b/n of the fully stochastic variant, in [0, 1].
         block_size_r, block_size_p: override ``block_size`` for R (inputs) or P (outputs); 0 makes that side the
@@ -21,7 +21,7 @@ class POETConfig:
         budget_r, budget_p: the same for ``budget`` (Figure 5).
         share_r: of the fully stochastic variant: the share of a layer's parameters that R gets, P the rest, at the
             total that ``budget`` gives to both (Figure 5); 1 is orthogonal training.
-        neumann_terms: k of the Cayley-Neumann map (Equation (7), Table 7); None is the exact Cayley map.
+        neumann_terms: k of the Cayley-Neumann map (Equation (6), Table 7); None is the exact Cayley map.
         merge_every: T_m, optimizer steps between two merges (Table 6).
         merge: "neumann" merges the factors that were trained with; "exact" merges the exact Cayley map of the same
             parameters, so that the singular values are kept to rounding.

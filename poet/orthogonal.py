@@ -1,4 +1,4 @@
-"""Skew-symmetric matrices and the two Cayley maps (Section 3.2.2, Equation (7) of the paper's source).
+"""Skew-symmetric matrices and the two Cayley maps (Section 3.2.2, Equation (6) of the paper's source).
 
 Everything is batched: ``...`` stands for any leading dimensions, ``b`` for the block size. A skew-symmetric matrix is
 given by its strictly upper triangle, row by row (the "packed" form, b(b-1)/2 numbers).
@@ -87,7 +87,7 @@ def skew_pack(q: Tensor) -> Tensor:
 
 
 def cayley(q: Tensor) -> Tensor:
-    """The exact Cayley map R = (I + Q)(I - Q)^-1, Equation (7), left-hand side.
+    """The exact Cayley map R = (I + Q)(I - Q)^-1, Equation (6), left-hand side.
 
     Args:
         q: (..., b, b) skew-symmetric, fp32 or fp64 (``torch.linalg`` has no half-precision solve; half-precision
@@ -103,7 +103,7 @@ def cayley(q: Tensor) -> Tensor:
 
 
 def cayley_neumann(q: Tensor, terms: int) -> Tensor:
-    """The Cayley-Neumann parameterization R = (I + Q)(I + Q + ... + Q^k), Equation (7), right-hand side.
+    """The Cayley-Neumann parameterization R = (I + Q)(I + Q + ... + Q^k), Equation (6), right-hand side.
 
     Computed from the even powers, which are symmetric. With X = Q^2 and E_j = I + X + ... + X^j:
 

@@ -1,4 +1,4 @@
-"""Stochastic primitives: which coordinates one orthogonal factor acts on (Section 3.2.1, Equations (5) and (6)).
+"""Stochastic primitives: which coordinates one orthogonal factor acts on (Section 3.2.1, Equations (4) and (5)).
 
 A primitive of an m x m orthogonal matrix is ``blocks`` small orthogonal matrices of size ``block_size``, and a
 permutation that brings the coordinates they act on to the front. Fully stochastic SPO has one block on a random subset;
@@ -51,7 +51,7 @@ class Primitive:
         return torch.cat((shuffled[: self.covered], shuffled[self.covered :].sort().values))
 
     def embed(self, blocks: Tensor, permutation: Tensor) -> Tensor:
-        """The dense m x m orthogonal matrix of Equation (5) or (6).
+        """The dense m x m orthogonal matrix of Equation (4) or (5).
 
         Args:
             blocks: (blocks, b, b), the small orthogonal matrices.
@@ -67,7 +67,7 @@ class Primitive:
 
 
 def fully_stochastic(dimension: int, budget: float) -> Primitive:
-    """Fully stochastic SPO, Equation (5): one block on a random subset of b = budget * m coordinates.
+    """Fully stochastic SPO, Equation (4): one block on a random subset of b = budget * m coordinates.
 
     Raises:
         ValueError: the budget is outside [0, 1], or so small that the block has fewer than two coordinates.
@@ -106,7 +106,7 @@ def split_budget(in_features: int, out_features: int, budget: float, share_r: fl
 
 
 def block_stochastic(dimension: int, block_size: int) -> Primitive:
-    """Block-stochastic SPO, Equation (6): m/b blocks under a random permutation; block size 0 is the identity.
+    """Block-stochastic SPO, Equation (5): m/b blocks under a random permutation; block size 0 is the identity.
 
     Raises:
         ValueError: the block size is below 2 (and not 0), or does not divide the dimension.

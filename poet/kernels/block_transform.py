@@ -18,7 +18,7 @@ def _blocks_first(columns_nm: Tensor, k: int, b: int) -> Tensor:
 
 
 def rotate_inputs(weight_nm: Tensor, g_r_kbb: Tensor | None) -> Tensor:
-    """``weight @ diag(G_1, ..., G_k, I)^T``: the R side of Equation (4) for a weight stored as (out, in).
+    """``weight @ diag(G_1, ..., G_k, I)^T``: the R side of Equation (3) for a weight stored as (out, in).
 
     Args:
         weight_nm: (n, m), permuted basis.
@@ -42,7 +42,7 @@ def rotate_inputs(weight_nm: Tensor, g_r_kbb: Tensor | None) -> Tensor:
 
 
 def rotate_outputs(weight_nm: Tensor, g_p_kbb: Tensor | None, *, transpose: bool = True) -> Tensor:
-    """``diag(G_1, ..., G_k, I)^T @ weight``: the P side of Equation (4) for a weight stored as (out, in).
+    """``diag(G_1, ..., G_k, I)^T @ weight``: the P side of Equation (3) for a weight stored as (out, in).
 
     Args:
         weight_nm: (n, m), permuted basis.
@@ -64,7 +64,7 @@ def rotate_outputs(weight_nm: Tensor, g_p_kbb: Tensor | None, *, transpose: bool
 
 
 def block_transform(weight_nm: Tensor, g_r_kbb: Tensor | None, g_p_kbb: Tensor | None) -> Tensor:
-    """W_RP in the permuted basis: ``diag(G_P, I)^T @ weight @ diag(G_R, I)^T``, Equation (4).
+    """W_RP in the permuted basis: ``diag(G_P, I)^T @ weight @ diag(G_R, I)^T``, Equation (3).
 
     Differentiable by autograd in every argument; :func:`block_transform_pullback` is the same derivative without a
     graph, for the factors alone (the base weight is fixed).

@@ -3,10 +3,11 @@
 import shutil
 
 import analyses.scale
+import analyses.suite
 import pytest
 from analyses.artifact import Artifact, collect_runs
 from analyses.scale import load_scale
-from analyses.suite import load_suite, training_sources
+from analyses.suite import artifact_sources, load_suite, training_sources
 from poet.errors import UserError
 
 
@@ -131,3 +132,15 @@ def test_an_artifact_whose_model_the_scale_lacks_is_left_out_and_says_so(monkeyp
     here.check_targets(["results/big.csv"])
     with pytest.raises(UserError, match="big needs model 3b; scale gpu has 60m, 130m"):
         there.check_targets(["results/big.csv"])
+
+
+def test_an_artifact_is_remade_when_its_own_or_a_shared_source_changes_and_not_for_another_s(root, monkeypatch):
+    shutil.copytree(analyses.suite.ROOT / "analyses", root / "analyses", dirs_exist_ok=True)
+    monkeypatch.setattr("analyses.suite.ROOT", root)
+    before = artifact_sources("table5"), artifact_sources("errata")
+    for changed, same in (("table6.py", True), ("tables.py", False), ("errata/counts.py", False)):
+        path = root / "analyses" / changed
+        path.write_text(path.read_text() + "\n# changed\n")
+        after = artifact_sources("table5"), artifact_sources("errata")
+        assert (after == before) is same, changed
+        before = after

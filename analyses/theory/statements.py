@@ -1,0 +1,130 @@
+"""A theoretical statement beside what was measured of it, and the rule that judges it.
+
+The rule (written before any number was seen). Each measurement comes with an interval: four standard errors either side
+for means and variances, the exact (Clopper-Pearson) interval of the same confidence for frequencies, and what else the
+line's module states. Nearly two hundred are judged, which is why it is four and not two. A printed value that lies inside
+the interval is ``reproduced``, one outside ``contradicted``. A printed bound is ``reproduced`` if the whole interval
+keeps it, ``contradicted`` if the whole interval breaks it, ``inconclusive`` otherwise. A statement that the paper makes
+without a number has no ``published``, and only its derived value is judged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+#: Half-width of an interval in standard errors, and the confidence that it has for a normal variable.
+STANDARD_ERRORS = 4.0
+CONFIDENCE = math.erf(STANDARD_ERRORS / math.sqrt(2))
+#: fp64 rounding of a few thousand operations on numbers of order one.
+ROUNDING = 1e-11
+
+Relation = Literal["=", "<=", ">="]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A measured number.
+
+    Attributes:
+        value: the number.
+        low, high: its interval.
+        n: draws it comes from.
+        std: spread of a single draw; NaN where there is none.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    std: float = math.nan
+
+    @classmethod
+    def around(cls, value: float, half_width: float, n: int, std: float = math.nan) -> Measured:
+        """With a symmetric interval, rounding included."""
+        half_width += ROUNDING
+        return cls(float(value), float(value - half_width), float(value + half_width), n, float(std))
+
+
+def mean_of(draws: np.ndarray) -> Measured:
+    """Mean of independent draws, (n,)."""
+    spread = np.std(draws, ddof=1)
+    return Measured.around(np.mean(draws), STANDARD_ERRORS * spread / math.sqrt(len(draws)), len(draws), spread)
+
+
+def variance_of(draws: np.ndarray) -> Measured:
+    """Variance of independent draws, (n,); its standard error from the fourth moment, so not for normal draws alone."""
+    deviations = np.square(draws - np.mean(draws))
+    error = np.std(deviations) / math.sqrt(len(draws))
+    return Measured.around(np.var(draws, ddof=1), STANDARD_ERRORS * error, len(draws), np.std(draws, ddof=1))
+
+
+def frequency_of(events: np.ndarray) -> Measured:
+    """Share of True among independent events, (n,) bool."""
+    count, n = int(np.sum(events)), len(events)
+    interval = stats.binomtest(count, n).proportion_ci(CONFIDENCE, "exact")
+    share = count / n
+    return Measured(share, float(interval.low), float(interval.high), n, math.sqrt(share * (1 - share)))
+
+
+def verdict(measured: Measured, relation: Relation, value: float) -> str:
+    """Judge a stated value or bound by the rule at the top of this file; empty where nothing is stated (NaN)."""
+    if math.isnan(value):
+        return ""
+    if relation == "=":
+        return "reproduced" if measured.low <= value <= measured.high else "contradicted"
+    low, high = measured.low, measured.high
+    if relation == ">=":
+        low, high, value = -high, -low, -value
+    return "reproduced" if high <= value else "contradicted" if low > value else "inconclusive"
+
+
+def line(
+    statement: str,
+    place: str,
+    setting: str,
+    quantity: str,
+    measured: Measured,
+    *,
+    published: float = math.nan,
+    relation: Relation = "=",
+    derived: float | None = None,
+    derived_relation: Relation | None = None,
+    unit: str = "",
+) -> dict:
+    """One line of ``results/theory.csv``.
+
+    Args:
+        statement, place, setting, quantity: what is stated, where in the paper, for which sizes, of what.
+        measured: the measurement.
+        published: what the printed formula gives; NaN if none is printed.
+        relation: how the measurement should stand to ``published``.
+        derived: what a derivation gives where the printed formula is wrong or missing; None: the same as printed.
+        derived_relation: how the measurement should stand to ``derived``; None: as to ``published``.
+        unit: unit of all the numbers; empty for pure numbers.
+    """
+    derived = published if derived is None else derived
+    derived_relation = derived_relation or relation
+    return {
+        "statement": statement,
+        "place": place,
+        "setting": setting,
+        "quantity": quantity,
+        "relation": relation,
+        "published": published,
+        "derived_relation": derived_relation,
+        "derived": derived,
+        "measured": measured.value,
+        "low": measured.low,
+        "high": measured.high,
+        "n": measured.n,
+        "std": measured.std,
+        "unit": unit,
+        "verdict": verdict(measured, relation, published),
+        "derived_verdict": verdict(measured, derived_relation, derived),
+        "scale": "any",
+    }
