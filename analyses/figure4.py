@@ -7,7 +7,7 @@ map itself, not copied from a formula:
 - Givens: a rotation of two random coordinates, which is fully stochastic SPO with b = 2 (the Cayley map of one number).
 - Householder: I - 2 v v^T with a unit vector v on the last b coordinates, as the successive steps of a QR factorization
   have it. All b^2 cells of its support are learned, though b - 1 parameters move them (v up to its sign).
-- Fully stochastic SPO: Equation (5); one b x b block on random coordinates. Block-stochastic SPO: Equation (6); m/b
+- Fully stochastic SPO: Equation (4); one b x b block on random coordinates. Block-stochastic SPO: Equation (5); m/b
   blocks under a random permutation, so that no coordinate is left out. Both are sampled and embedded by
   ``poet.primitives``.
 
