@@ -64,16 +64,18 @@ def energy(model: nn.Module, seed: int) -> Measurement:
 
 
 def rotations(model: nn.Module, seed: int) -> Measurement:
-    """(v'Rv, Tr(R)/m) of every R and P (Appendix "Vector Probing"), as ``<layer>.R`` and ``<layer>.P``.
+    """(v'Rv, Tr(R)/m, ||(R + R')/2||_F^2/m) of every R and P (Appendix "Vector Probing"), as ``<layer>.R``, ``<layer>.P``.
 
-    v is a random unit vector, drawn once for each matrix and fixed along the run.
+    v is a random unit vector, drawn once for each matrix and fixed along the run. The last two are the mean and the mean
+    square of the eigenvalues of R's symmetric part: the variance of v'Rv over v follows from them.
     """
     found = {}
     for name, layer in poet_layers(model):
         for side, matrix in zip("RP", layer.rotations(), strict=True):
             generator = torch.Generator().manual_seed(derive("probing vector", seed, name, side))
             v = nn.functional.normalize(torch.randn(len(matrix), generator=generator), dim=0).to(matrix)
-            found[f"{name}.{side}"] = torch.stack((v @ matrix @ v, matrix.trace() / len(matrix)))
+            square = (matrix + matrix.mT).square().mean() * len(matrix) / 4
+            found[f"{name}.{side}"] = torch.stack((v @ matrix @ v, matrix.trace() / len(matrix), square))
     return found
 
 

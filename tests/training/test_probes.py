@@ -40,7 +40,7 @@ def test_every_probe_covers_every_matrix_at_its_steps(probed):
         keys = {f"{name}/model.layers.{i}.{part}.{p}{side}" for i in range(2) for p in PROJECTIONS for side in sides for part in (("self_attn",) if p[0] in "qkvo" else ("mlp",))}
         assert set(found) & {k for k in found if k.startswith(name)} == keys | {f"{name}/steps"}
     assert found[f"spectrum/{LAYER}"].shape == (3, 32) and found[f"energy/{LAYER}"].shape == (3,)
-    assert found[f"rotations/{LAYER}.R"].shape == (3, 2) and found[f"orthogonality/{LAYER}.P"].shape == (3,)
+    assert found[f"rotations/{LAYER}.R"].shape == (3, 3) and found[f"orthogonality/{LAYER}.P"].shape == (3,)
     assert 0 < record["cost"]["probe_seconds"] and "probe" not in record["weights_sha256"]
 
 
@@ -71,7 +71,9 @@ def test_values_are_those_of_the_dense_matrices(make_spec, data):
             assert taken["energy"][name].item() == pytest.approx(energy, rel=1e-6)
             for side, matrix in zip("RP", before[name], strict=True):
                 matrix = matrix.detach().double()
-                cosine, trace = taken["rotations"][f"{name}.{side}"].tolist()
+                cosine, trace, square = taken["rotations"][f"{name}.{side}"].tolist()
+                eigenvalues = torch.linalg.eigvalsh((matrix + matrix.mT) / 2)
+                assert square == pytest.approx(eigenvalues.square().mean().item(), rel=1e-5)
                 assert trace == pytest.approx(matrix.trace().item() / len(matrix), rel=1e-5)
                 assert cosine < 1 and cosine == pytest.approx(trace, abs=0.2)
                 error = torch.linalg.matrix_norm(matrix @ matrix.T - torch.eye(len(matrix))) / math.sqrt(len(matrix))

@@ -1,0 +1,43 @@
+"""What a training step costs in matrix products, counted on shapes alone."""
+
+from __future__ import annotations
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from poet.methods import get_method
+from poet.methods.contract import parse_parameters
+from poet.model import merge_and_reinitialize, poet_layers
+from poet.training.llama import build_llama
+from poet.training.spec import RunSpec
+
+
+def operations_per_step(spec: RunSpec) -> int:
+    """Floating-point operations of the matrix products of one optimizer step; a multiply and an add are two.
+
+    Counted while a model without memory (meta device) goes through forward and backward: every micro-batch, with
+    POET's factors and transforms as they are really computed, and POET's merges spread over the steps of the run.
+    Attention is counted over all pairs of tokens. Not counted: what is elementwise, matrix decompositions (the exact
+    Cayley map's solve), what the optimizer multiplies (GaLore's projections, Muon's iteration), and evaluation.
+
+    Args:
+        spec: the run.
+
+    Raises:
+        ValueError: the method refuses the parameters or the model.
+    """
+    method = get_method(spec.method)
+    instance = method(parse_parameters(method, spec.parameters), weight_decay=spec.weight_decay)
+    model = instance.prepare(build_llama(spec.architecture, device="meta"), seed=0)
+    rows, length = spec.batch_rows // spec.accumulation, spec.architecture.sequence_length
+    tokens = torch.zeros(rows, length, dtype=torch.long, device="meta")
+    # A finished mask: to make one, transformers would look at values, and there are none.
+    mask = torch.ones(1, 1, length, length, dtype=torch.bool, device="meta")
+    with FlopCounterMode(display=False) as step:
+        model(input_ids=tokens, attention_mask=mask).logits.sum().backward()
+    operations = spec.accumulation * step.get_total_flops()
+    if (layer := next((layer for _, layer in poet_layers(model)), None)) is not None:
+        with FlopCounterMode(display=False) as merge:
+            merge_and_reinitialize(model)
+        operations += round(merge.get_total_flops() * (spec.steps // layer.config.merge_every) / spec.steps)
+    return operations

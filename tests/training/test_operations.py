@@ -1,0 +1,61 @@
+"""Operations of a step against counts worked out by hand."""
+
+import pytest
+
+from poet.training.operations import operations_per_step
+from poet.training.spec import Architecture
+
+ROWS = 4
+
+
+def shapes(architecture):
+    """(m, n) of every linear layer of the decoder."""
+    hidden, wide = architecture.hidden_size, architecture.intermediate_size
+    return architecture.layers * ([(hidden, hidden)] * 4 + [(hidden, wide)] * 2 + [(wide, hidden)])
+
+
+def plain(architecture):
+    """A plain decoder's step: a product forward, two backward; scores and values in attention likewise."""
+    a, length = architecture, architecture.sequence_length
+    weights = sum(m * n for m, n in shapes(a)) + a.hidden_size * a.vocabulary
+    attention = a.layers * 2 * length * length * a.hidden_size
+    return 3 * 2 * ROWS * (length * weights + attention)
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_adamw_costs_its_linear_layers_and_attention(make_spec, architecture, accumulation):
+    assert operations_per_step(make_spec(accumulation=accumulation)) == plain(architecture)
+
+
+def poet_overhead(architecture, b):
+    """Of a micro-batch and of a merge, for block-stochastic POET with k = 3.
+
+    A transform is 2mn(b_in + b_out). Forward and backward both build the weight, and the pull-back takes four products of
+    2mnb. A block's factor takes two products of 2b^3; backward makes it again and differentiates both.
+    """
+    transform = sum(2 * m * n * (b + b) for m, n in shapes(architecture))
+    blocks = sum(m // b + n // b for m, n in shapes(architecture))
+    factors = blocks * 2 * b**3
+    return 2 * transform + 2 * transform + 8 * factors, transform + 2 * factors
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_poet_adds_transforms_and_factors_for_each_micro_batch_and_its_merges(make_spec, architecture, accumulation):
+    parameters = {"variant": "bs", "block_size": 8, "merge_every": 5}
+    spec = make_spec(method="poet", parameters=parameters, accumulation=accumulation)
+    once, merge = poet_overhead(architecture, 8)
+    assert spec.steps == 12  # merges after steps 5 and 10
+    assert operations_per_step(spec) == plain(architecture) + accumulation * once + round(2 * merge / 12)
+
+
+def test_poet_without_factors_saves_the_gradients_of_the_weights(make_spec, architecture):
+    spec = make_spec(method="poet", parameters={"variant": "fs", "budget_r": 0.0, "budget_p": 0.0})
+    saved = 2 * ROWS * architecture.sequence_length * sum(m * n for m, n in shapes(architecture))
+    assert operations_per_step(spec) == plain(architecture) - saved
+
+
+def test_counting_holds_no_weights(make_spec):
+    """A decoder of 100 billion parameters, which no test machine could hold."""
+    large = Architecture(hidden_size=20480, intermediate_size=57344, layers=20, heads=160, vocabulary=32000, sequence_length=64)
+    assert sum(m * n for m, n in shapes(large)) > 1e11
+    assert operations_per_step(make_spec(architecture=large)) == plain(large)
