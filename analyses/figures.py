@@ -10,7 +10,9 @@ matplotlib.use("Agg")  # no display is ever needed
 
 import matplotlib.pyplot as plt
 import seaborn as sns
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from analyses.artifact import Artifact, Context
 from poet.files import atomic_path
@@ -47,3 +49,10 @@ def save_figure(figure: Figure, context: Context, artifact: Artifact, note: str 
         with atomic_path(context.results / name) as temporary:
             figure.savefig(temporary, format=suffix[1:], bbox_inches="tight", pad_inches=0.15, **options)
     plt.close(figure)
+
+
+def plain_logarithmic(axis: Axis) -> None:
+    """A few round numbers, written out, on a logarithmic axis that spans less than a decade."""
+    axis.set_major_locator(MaxNLocator(5))
+    axis.set_major_formatter("{x:.0f}")
+    axis.set_minor_formatter(NullFormatter())

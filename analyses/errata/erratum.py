@@ -1,0 +1,150 @@
+"""What an entry of the errata is, and how its computation is held against its verdict.
+
+A computation returns numbers and ``holds``: whether they bear out the verdict that stands beside them. One that does
+not stops the build, so that no sentence outlives the numbers that it was written for. Sentences take their numbers
+from the computation (``"{computed:.3f}"``), and what the paper prints comes from ``analyses/published``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from analyses.published import number, read_published
+
+#: Every verdict, and what it says.
+VERDICTS = {
+    "confirmed error": "what is printed does not hold as it stands",
+    "inconsistent": "two places disagree, and nothing printed says which one is right",
+    "explained": "it looks like a contradiction, and has a resolution",
+    "not an error": "it was suspected, and holds",
+}
+KINDS = (
+    "arithmetic",
+    "claim too general",
+    "contradiction",
+    "gap in a proof",
+    "missing or wrong reference",
+    "notation",
+    "text against figure",
+    "text against table",
+    "typo in a formula",
+    "unequal comparison",
+    "unexplained choice",
+)
+QUOTATION_WORDS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computed:
+    """What a computation found.
+
+    Attributes:
+        published: the printed number that it is about; NaN if the paper states it in words.
+        computed: what comes out.
+        unit: of both.
+        holds: whether the numbers bear out the verdict.
+        values: further numbers for the sentences.
+    """
+
+    published: float = math.nan
+    computed: float
+    unit: str
+    holds: bool
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erratum:
+    """One entry.
+
+    Attributes:
+        id: its name.
+        where: the place or the two places in the paper.
+        kind: one of :data:`KINDS`.
+        quotation, second_quotation: a few words of the paper, formulas in plain text.
+        verdict: one of :data:`VERDICTS`.
+        explanation: what is right, or what the conflict is; numbers as fields of ``str.format``.
+        consequence: what it means for a reproduction, and what this suite does.
+        compute: computes the numbers; None where two quotations are enough.
+
+    Raises:
+        ValueError: on construction, for an unknown kind or verdict, or a quotation that is too long.
+    """
+
+    id: str
+    where: str
+    kind: str
+    quotation: str
+    second_quotation: str = ""
+    verdict: str
+    explanation: str
+    consequence: str
+    compute: Callable[[], Computed] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS or self.verdict not in VERDICTS:
+            raise ValueError(f"erratum {self.id}: unknown kind {self.kind!r} or verdict {self.verdict!r}")
+        for quotation in (self.quotation, self.second_quotation):
+            if len(quotation.split()) > QUOTATION_WORDS:
+                raise ValueError(f"erratum {self.id}: quote at most {QUOTATION_WORDS} words, not {quotation!r}")
+
+    def line(self) -> dict[str, Any]:
+        """Its line of the table; runs the computation.
+
+        Raises:
+            ValueError: the numbers do not bear out the verdict.
+        """
+        found = self.compute() if self.compute else None
+        if found is not None and not found.holds:
+            raise ValueError(f"erratum {self.id}: {self.verdict!r} does not follow from what is computed: {found}")
+        values = {"published": found.published, "computed": found.computed, **found.values} if found else {}
+        return {
+            "id": self.id,
+            "where": self.where,
+            "kind": self.kind,
+            "quotation": self.quotation,
+            "second_quotation": self.second_quotation,
+            "published": found.published if found else math.nan,
+            "computed": found.computed if found else math.nan,
+            "n": 1 if found else None,
+            "unit": found.unit if found else "",
+            "scale": "any",
+            "check": "computation" if found else "quotation",
+            "verdict": self.verdict,
+            "explanation": self.explanation.format(**values),
+            "consequence": self.consequence.format(**values),
+        }
+
+
+def checked(**entry: str) -> Callable[[Callable[[], Computed]], Erratum]:
+    """Make an entry of the function below it, which is its computation."""
+    return lambda compute: Erratum(compute=compute, **entry)
+
+
+def collect(*modules: ModuleType) -> list[Erratum]:
+    """The entries of some modules, as they stand there."""
+    return [value for module in modules for value in vars(module).values() if isinstance(value, Erratum)]
+
+
+def printed_cell(table: str, column: str, **where: str) -> float:
+    """The one number that ``analyses/published/<table>.csv`` has in a column of the row with the given values.
+
+    Raises:
+        ValueError: none or several rows have them, or the cell is no number.
+    """
+    rows = read_published(table)
+    for name, value in where.items():
+        rows = rows[rows[name] == value]
+    if len(rows) != 1:
+        raise ValueError(f"analyses/published/{table}.csv: {len(rows)} rows with {where}, expected one")
+    return number(rows[column].item())
+
+
+def printed(erratum: str) -> dict[str, float]:
+    """The numbers of an entry that no other table has, by name, from ``analyses/published/errata.csv``."""
+    rows = read_published("errata").query("erratum == @erratum")
+    return dict(zip(rows.quantity, rows.value.map(number), strict=True))

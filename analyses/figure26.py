@@ -1,0 +1,17 @@
+"""Figure 26: validation perplexity along training on all four models, every row of Table 2.
+
+The paper shows AdamW and the variants of POET; GaLore and LoRA are added in grey. Curves and the rule for crossings:
+``analyses.dynamics``.
+"""
+
+from analyses.dynamics import dynamics_artifact
+from analyses.table2 import MODELS
+
+ARTIFACT = dynamics_artifact(
+    26,
+    "Validation perplexity during the training of LLaMA models with 60M, 130M, 350M and 1.3B parameters.",
+    models=MODELS,
+    prefixes=("",),
+    needed=(),
+    columns=2,
+)

@@ -1,0 +1,115 @@
+"""What each method holds for one weight matrix, by formula: as Table 1 prints it, and without its shortcuts.
+
+Numbers of elements. The paper's memory is weights (trained or fixed, factors included) plus optimizer state. Table 1 takes
+m for the shorter side ("m <= n") and gives fully stochastic POET one block size b; but b is budget x dimension, which
+differs between the sides of a rectangle. Its printed formulas are evaluated here with the shorter side's b.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from poet.orthogonal import packed_size
+
+#: Quantities and the names that tables give them.
+QUANTITIES = {
+    "trainable": "trainable parameters",
+    "total": "memory: weights + optimizer state",
+    "weights": "weights, factors included",
+    "gradients": "gradients",
+    "state": "optimizer state",
+    "indices": "index buffers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Formulas:
+    """What a method needs for one matrix; callables of (m, n, p), p being the method's parameters.
+
+    Attributes:
+        trainable, memory: as printed, with m <= n.
+        count: trainable parameters without the printed table's shortcut.
+        state: optimizer state, in elements.
+        text: of the last two.
+        factors: whether the trainable parameters come on top of a fixed matrix, which has index buffers then.
+    """
+
+    trainable: Callable[[int, int, Any], int]
+    memory: Callable[[int, int, Any], int]
+    count: Callable[[int, int, Any], int]
+    state: Callable[[int, int, Any], int]
+    text: tuple[str, str]
+    factors: bool = False
+
+
+def _fs_count(m: int, n: int, p: Any) -> int:
+    return packed_size(round(p.budget * m)) + packed_size(round(p.budget * n))
+
+
+def _fs_printed(m: int, n: int, p: Any) -> int:
+    return 2 * packed_size(round(p.budget * m))
+
+
+def _bs_count(m: int, n: int, p: Any) -> int:
+    return (m + n) * (p.block_size - 1) // 2
+
+
+FORMULAS = {
+    "adamw": Formulas(
+        trainable=lambda m, n, p: m * n,
+        memory=lambda m, n, p: 3 * m * n,
+        count=lambda m, n, p: m * n,
+        state=lambda m, n, p: 2 * m * n,
+        text=("mn", "2mn"),
+    ),
+    "galore": Formulas(
+        trainable=lambda m, n, p: m * n,
+        memory=lambda m, n, p: m * n + m * p.rank + 2 * n * p.rank,
+        count=lambda m, n, p: m * n,
+        state=lambda m, n, p: min(m, n) * p.rank + 2 * max(m, n) * p.rank,
+        text=("mn", "r min(m,n) + 2r max(m,n)"),
+    ),
+    "poet-fs": Formulas(
+        trainable=_fs_printed,
+        memory=lambda m, n, p: m * n + 3 * _fs_printed(m, n, p),
+        count=_fs_count,
+        state=lambda m, n, p: 2 * _fs_count(m, n, p),
+        text=("(b_in(b_in-1) + b_out(b_out-1))/2", "b_in(b_in-1) + b_out(b_out-1)"),
+        factors=True,
+    ),
+    "poet-bs": Formulas(
+        trainable=_bs_count,
+        memory=lambda m, n, p: m * n + 3 * _bs_count(m, n, p),
+        count=_bs_count,
+        state=lambda m, n, p: 2 * _bs_count(m, n, p),
+        text=("(m+n)(b-1)/2", "(m+n)(b-1)"),
+        factors=True,
+    ),
+}
+
+
+def published(formulas: Formulas, m: int, n: int, parameters: Any) -> dict[str, float]:
+    """The printed formulas' values for an m x n matrix; NaN where the paper prints none."""
+    short, long = sorted((m, n))
+    values = dict.fromkeys(QUANTITIES, math.nan)
+    return values | {"trainable": formulas.trainable(short, long, parameters), "total": formulas.memory(short, long, parameters)}
+
+
+def expected(formulas: Formulas, m: int, n: int, parameters: Any) -> dict[str, int]:
+    """What training has to hold for an m x n matrix, in elements, by quantity."""
+    count, state = formulas.count(m, n, parameters), formulas.state(m, n, parameters)
+    weights = m * n + (count if formulas.factors else 0)
+    # Both sides of a POET layer have their permutation and its inverse.
+    indices = 2 * (m + n) if formulas.factors else 0
+    return {"trainable": count, "total": weights + state, "weights": weights, "gradients": count, "state": state, "indices": indices}
+
+
+def formula_texts(formulas: Formulas) -> dict[str, str]:
+    """The formulas of :func:`expected`, by quantity."""
+    count, state = formulas.text
+    weights = f"mn + {count}" if formulas.factors else "mn"
+    indices = "2(m+n)" if formulas.factors else "0"
+    return {"trainable": count, "total": f"{weights} + {state}", "weights": weights, "gradients": count, "state": state, "indices": indices}

@@ -1,0 +1,89 @@
+"""The three phases of POET's training (Figure 2), found by a rule that was written before any run, and can fail.
+
+c(t) is the mean of v'Rv over all R and P (``analyses.probing``).
+
+- Phase I (conical shell searching) ends at the first measured step from which on c stays within a tenth of its total change
+  of its final value. If c changes by less than 0.05 in all, no shell was searched and there are no phases.
+- Phase III (final adjusting) begins at the first measured step from which on the single cosines move slowly: the mean over
+  R and P of |change of v'Rv| per step stays below a quarter of what it is on average over training. A quarter, because
+  movement in proportion to the learning rate passes it at 78% of a cosine schedule, where the paper's figure has it. If not
+  even the last interval is that slow, the phase is missing.
+- Phase II (stable learning) is what lies between. If phase III begins before I ends, it is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+
+SETTLED, LEAST_CHANGE, SLOW = 0.1, 0.05, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """Where the phases meet, as shares of training.
+
+    Attributes:
+        first_end: end of phase I; NaN if there are no phases.
+        last_start: start of phase III; NaN if there is none.
+    """
+
+    first_end: float
+    last_start: float
+
+    @property
+    def second(self) -> float:
+        """Length of phase II; 0 if it is missing, NaN if one of its ends is."""
+        return float(np.maximum(0, self.last_start - self.first_end))
+
+    def __str__(self) -> str:
+        if math.isnan(self.first_end):
+            return "By the rule of analyses/phases.py there are no phases."
+        if math.isnan(self.last_start):
+            return f"Phase I ends at {self.first_end:.0%} of training; by the rule of analyses/phases.py there is no phase III."
+        if not self.second:
+            return (
+                f"By the rule of analyses/phases.py there is no phase II: the cosines settle at {self.first_end:.0%} of "
+                f"training, and have slowed down at {self.last_start:.0%} already."
+            )
+        return f"Phases I and II end at {self.first_end:.0%} and {self.last_start:.0%} of training."
+
+
+def find_phases(steps: np.ndarray, cosines: np.ndarray) -> Phases:
+    """The phases of a run by the rule above.
+
+    Args:
+        steps: (s,) measured steps, ascending, from 0 to the end.
+        cosines: (matrices, s); NaN from where a run diverged, which leaves it without phases.
+    """
+    mean, moves = cosines.mean(0), np.abs(np.diff(cosines)).mean(0)
+    change = abs(mean[0] - mean[-1])
+    if not change >= LEAST_CHANGE:
+        return Phases(math.nan, math.nan)
+    first = _holds_from(np.abs(mean - mean[-1]) <= SETTLED * change)
+    last = _holds_from(moves / np.diff(steps) < SLOW * moves.sum() / steps[-1])
+    return Phases(steps[first] / steps[-1], steps[last] / steps[-1] if last < len(moves) else math.nan)
+
+
+def _holds_from(condition: np.ndarray) -> int:
+    """The first place from which on a condition holds to the end; the length if it does not hold there."""
+    failures = np.flatnonzero(~condition)
+    return int(failures[-1]) + 1 if len(failures) else 0
+
+
+def mark_phases(axes: Iterable[Axes], phases: Phases, steps: int) -> None:
+    """Shade the phases that there are, and name them above the panels."""
+    if math.isnan(phases.first_end):
+        return
+    last = 1.0 if math.isnan(phases.last_start) else max(phases.first_end, phases.last_start)
+    ends = (0.0, phases.first_end, last, 1.0)
+    for axis in axes:
+        for name, start, stop, shade in zip(("I", "II", "III"), ends, ends[1:], ("0.88", "0.95", "0.88"), strict=False):
+            if stop > start:
+                axis.axvspan(start * steps, stop * steps, color=shade, zorder=0)
+                middle = (start + stop) / 2 * steps
+                axis.text(middle, 1.01, name, transform=axis.get_xaxis_transform(), ha="center", va="bottom")

@@ -1,0 +1,50 @@
+"""Table 3: AdamW and POET on the 3B model.
+
+The paper reuses the hyperparameters of its 1.3B model and a tenth of that model's tokens. So does every scale that has
+a 3b model: its rates are those of 1.3b (``learning_rates.borrow`` of the scale).
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analyses.ablation import perplexity_table, write_table
+from analyses.artifact import Artifact, Context
+from analyses.scale import Scale
+from poet.training.spec import RunSpec
+
+MODEL = "3b"
+#: Printed name of a row to its key.
+ROWS = {"AdamW": "adamw", "POET FS b=1/2": "poet-fs-1_2"}
+
+
+def specs(scale: Scale) -> dict[str, list[RunSpec]]:
+    """The runs of each row, by seed."""
+    return {label: [scale.run(MODEL, key, seed) for seed in scale.seeds] for label, key in ROWS.items()}
+
+
+def table(context: Context) -> pd.DataFrame:
+    """One line per method."""
+    frame = perplexity_table(context, "table3", specs(context.scale))
+    frame["learning_rates_from"] = [context.scale.learning_rate_source(MODEL, ROWS[method]) for method in frame.method]
+    return frame
+
+
+def build(context: Context) -> None:
+    frame = table(context)
+    adamw, poet = frame.measured
+    sentences = [
+        f"POET's perplexity over AdamW's: printed {frame.published[1] / frame.published[0]:.3f}, measured {poet / adamw:.3f}.",
+        f"Learning rates: {', '.join(f'{m}: {r} from {s}' for m, r, s in frame[['method', 'learning_rates', 'learning_rates_from']].values)}.",
+    ]
+    write_table(context, ARTIFACT, frame, {"method": "Method"}, sentences)
+
+
+ARTIFACT = Artifact(
+    label="Table 3",
+    caption="Validation perplexity of a LLaMA 3B model, trained on a tenth of the 1.3B model's tokens with its hyperparameters.",
+    outputs=("table3.csv", "table3.md"),
+    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
+    build=build,
+    models=(MODEL,),
+)

@@ -1,0 +1,50 @@
+"""What the tests of tables and figures share."""
+
+import numpy as np
+import pytest
+
+from analyses.artifact import Context
+from analyses.scale import load_scale
+from poet.training.records import write_history, write_record
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """``recorded(artifact, record)``: a context with a record of every run of the artifact.
+
+    ``record(spec)`` gives what a record says beside defaults; its key "history" holds rows of ``history.csv``.
+    """
+
+    def _recorded(artifact, record, scale="mini", seeds=(0,)):
+        context = Context(load_scale({"scale": scale, "seeds": list(seeds)}), tmp_path)
+        for spec in artifact.runs(context.scale):
+            values = {"validation_perplexity": 50.0, "trainable_parameters": 1, "cost": {"train_seconds": float(spec.steps)}, **record(spec)}
+            folder = context.results / "runs" / spec.name
+            last = {"step": spec.steps, "tokens": spec.tokens, "validation_perplexity": values["validation_perplexity"]}
+            write_history(folder / "history.csv", values.pop("history", [last]))
+            write_record(folder / "record.json", {"spec_digest": spec.digest, **values})
+        return context
+
+    return _recorded
+
+
+@pytest.fixture
+def probed(recorded):
+    """``probed(artifact, measure, record)``: as ``recorded``, and every run with what its probes measured.
+
+    ``measure(spec, probe, steps)`` gives {matrix: (steps, ...)} for all steps of a probe, or for the first of them if the
+    run diverged.
+    """
+
+    def _probed(artifact, measure, record=lambda spec: {}, **options):
+        context = recorded(artifact, lambda spec: {"status": "completed", "steps": spec.steps, **record(spec)}, **options)
+        for spec in artifact.runs(context.scale):
+            arrays = {}
+            for probe, steps in spec.probes.items():
+                found = measure(spec, probe, np.array(steps))
+                arrays[f"{probe}/steps"] = np.array(steps[: len(next(iter(found.values())))])
+                arrays |= {f"{probe}/{name}": values for name, values in found.items()}
+            np.savez(context.results / "runs" / spec.name / "probes.npz", **arrays)
+        return context
+
+    return _probed
