@@ -5,11 +5,12 @@ SCALE ?= mini
 SEEDS ?= [0]
 CORES ?= all
 
-.PHONY: help test record lock clean
+.PHONY: help all test record lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make results/table2.csv [SCALE=mini|smoke|gpu|paper] [SEEDS=[0,1]] [CORES=all]"
+	@echo "make all     every table and figure; the same options"
 	@echo "make test    every test that needs no GPU"
 	@echo "make record  keep results/ as the recorded numbers of SCALE, and bring README.md up to date"
 	@echo "make lock    write requirements.lock and environment.yml anew from pyproject.toml (constraints-cuda.txt is kept by hand)"
@@ -23,6 +24,9 @@ help:
 	.venv/bin/python -m pip install --quiet --requirement requirements.lock --constraint constraints-cuda.txt
 	@touch $@
 
+all: .venv/installed
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) all --config scale=$(SCALE) 'seeds=$(SEEDS)'
+
 # Snakemake knows what is up to date; make only hands the target on.
 results/%: .venv/installed FORCE
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $@ --config scale=$(SCALE) 'seeds=$(SEEDS)'
@@ -31,7 +35,7 @@ test: .venv/installed
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadgroup -q
 
 record: .venv/installed
-	.venv/bin/python tools/record.py --scale $(SCALE)
+	.venv/bin/python tools/record.py --scale $(SCALE) --seeds '$(SEEDS)'
 
 lock: .venv/installed
 	.venv/bin/python tools/lock.py

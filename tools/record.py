@@ -1,8 +1,8 @@
 """Keep results as the recorded ones, and bring README.md up to date with them: ``make record SCALE=mini``.
 
-Shows first what would change. Records go to ``analyses/recorded/<scale>/``: tables, the figure that README shows, and
-``cost.csv`` (runs, core-minutes, memory), summed over the run records. ``--check`` writes nothing and fails if README.md
-does not say what is recorded.
+Shows first what would change. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
+figures that README shows, and ``cost.csv`` (what the runs of each artifact cost, from their records). ``--check`` writes
+nothing and fails if README.md does not say what is recorded.
 """
 
 from __future__ import annotations
@@ -16,34 +16,83 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = ("table2.csv", "table2.md", "lr_sweep.csv", "figures/table2.png")
+sys.path.insert(0, str(ROOT))
+
+from analyses.artifact import Artifact, discover
+from analyses.suite import load_suite
+from poet.training.spec import RunSpec
+
+#: Figures that README shows.
+PICTURES = ("table2", "figure1", "figure5", "controls")
 
 
-def cost(results: Path, scale: str) -> str:
-    """CSV of what Table 2's runs cost, from their records."""
-    with open(results / "table2.csv", newline="") as file:
-        runs = [(results / "runs" / scale / r["model"] / r["variant"], r["seeds"]) for r in csv.DictReader(file)]
-        records = [json.loads((f / f"seed{s}" / "record.json").read_text()) for f, seeds in runs for s in seeds.split()]
-    line = {
-        "scale": scale,
-        "runs": len(records),
-        "core_minutes": round(sum(r["cost"]["train_seconds"] for r in records) / 60, 1),
-        "peak_memory_gb": round(max(r["cost"]["peak_memory_bytes"] for r in records) / 1e9, 2),
-        "device": records[0]["provenance"]["device"],
-        "torch": records[0]["provenance"]["versions"]["torch"],
-        "commit": records[0]["provenance"]["commit"],
-    }
-    return ",".join(line) + "\n" + ",".join(map(str, line.values())) + "\n"
+def kept_outputs(artifacts: dict[str, Artifact]) -> list[str]:
+    """Files below ``results/`` that are recorded."""
+    return [
+        output
+        for name, artifact in artifacts.items()
+        for output in artifact.outputs
+        if output.endswith((".csv", ".md")) or (output.endswith(".png") and name in PICTURES)
+    ]
+
+
+def cost(results: Path, scale: str, seeds: list[int]) -> str:
+    """CSV of what each artifact's runs cost, and all together; a run that is shared counts once in each line."""
+    suite = load_suite({"scale": scale, "seeds": seeds})
+    groups = {name: artifact.runs(suite.scale) for name, artifact in suite.artifacts.items() if artifact.in_all}
+    distinct = {spec.name: spec for specs in groups.values() for spec in specs}
+    lines = []
+    for name, specs in {**groups, "all": list(distinct.values())}.items():
+        records = [_record(results, spec) for spec in {spec.name: spec for spec in specs}.values()]
+        if not records:
+            continue
+        seconds = [r["cost"]["train_seconds"] for r in records]
+        lines.append(
+            {
+                "scale": scale,
+                "artifact": name,
+                "runs": len(records),
+                "core_minutes": round(sum(seconds) / 60, 1),
+                "longest_run_seconds": round(max(seconds)),
+                "probe_share": round(max(r["cost"]["probe_seconds"] / r["cost"]["train_seconds"] for r in records), 3),
+                "peak_memory_gb": round(max(r["cost"]["peak_memory_bytes"] for r in records) / 1e9, 2),
+                "device": records[0]["provenance"]["device"],
+                "torch": records[0]["provenance"]["versions"]["torch"],
+                "commits": " ".join(sorted({r["provenance"]["commit"][:9] for r in records})),
+            }
+        )
+    return "\n".join([",".join(lines[0]), *(",".join(map(str, line.values())) for line in lines)]) + "\n"
+
+
+def _record(results: Path, spec: RunSpec) -> dict:
+    return json.loads((results / "runs" / spec.name / "record.json").read_text())
 
 
 def readme(text: str) -> str:
-    """README.md with its generated parts written anew from ``analyses/recorded``."""
-    recorded = ROOT / "analyses" / "recorded"
-    text = _between(text, "recorded", _summary(recorded / "mini" / "table2.md"))
-    with open(recorded / "mini" / "cost.csv", newline="") as file:
-        line = next(csv.DictReader(file))
-    said = f"{line['runs']} runs, {line['core_minutes']} core-minutes, {line['peak_memory_gb']} GB a run"
-    return _between(text, "cost-mini", said, inline=True)
+    """README.md with its generated parts written anew from ``analyses/recorded`` and the artifacts themselves."""
+    recorded = ROOT / "analyses" / "recorded" / "mini"
+    text = _between(text, "recorded", _summary(recorded / "table2.md"))
+    with open(recorded / "cost.csv", newline="") as file:
+        lines = {line["artifact"]: line for line in csv.DictReader(file)}
+    for name in ("table2", "all"):
+        said = f"{lines[name]['runs']} runs, {lines[name]['core_minutes']} core-minutes, {lines[name]['peak_memory_gb']} GB a run"
+        text = _between(text, f"cost-{name}", said, inline=True)
+    return _between(text, "artifacts", _artifacts(recorded))
+
+
+def _artifacts(recorded: Path) -> str:
+    """A table of every artifact, with a link to what is recorded of it."""
+    lines = ["| target | in the paper | what it shows |", "| --- | --- | --- |"]
+    for name, artifact in sorted(discover().items(), key=lambda item: _natural(item[0])):
+        kept = recorded / f"{name}.csv"
+        link = f"[`{name}`]({kept.relative_to(ROOT)})" if kept.exists() else f"`{name}`"
+        lines.append(f"| {link} | {artifact.label} | {artifact.caption} |")
+    return "\n".join(lines)
+
+
+def _natural(name: str) -> tuple[str, int]:
+    word = name.rstrip("0123456789")
+    return word, int(name[len(word) :] or 0)
 
 
 def _summary(table: Path) -> str:
@@ -61,15 +110,15 @@ def _between(text: str, name: str, content: str, inline: bool = False) -> str:
 
 
 def _scale_of(table: Path) -> str | None:
-    if not table.exists():
-        return None
     with open(table, newline="") as file:
-        return next(csv.DictReader(file))["scale"]
+        line = next(csv.DictReader(file), None)
+    return line["scale"] if line else None
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", default="mini")
+    parser.add_argument("--seeds", type=json.loads, default=[0], help="as in SEEDS=[0,1]")
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
@@ -79,27 +128,27 @@ def main() -> int:
             print("error: README.md does not say what analyses/recorded says: run `make record`", file=sys.stderr)
             return 1
         return 0
-    for name in ("table2.csv", "lr_sweep.csv"):
-        found = _scale_of(given.results / name)
-        if found not in (None, given.scale):
-            print(f"error: {given.results / name} is of scale {found}, not {given.scale}: make it again first", file=sys.stderr)
+    outputs = [output for output in kept_outputs(discover()) if (given.results / output).exists()]
+    for output in outputs:
+        found = _scale_of(given.results / output) if output.endswith(".csv") else None
+        if found not in (None, "any", given.scale):
+            print(f"error: {given.results / output} is of scale {found}, not {given.scale}: make it again first", file=sys.stderr)
             return 1
     kept = ROOT / "analyses" / "recorded" / given.scale
     kept.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
-        new, old = given.results / name, kept / Path(name).name
-        if not new.exists():
-            print(f"{name}: not in {given.results}, what is recorded stays")
-            continue
+    for output in outputs:
+        new, old = given.results / output, kept / Path(output).name
         if old.exists() and new.suffix != ".png":
             sys.stdout.writelines(
                 difflib.unified_diff(
-                    old.read_text().splitlines(True), new.read_text().splitlines(True), f"recorded/{name}", name, n=0
+                    old.read_text().splitlines(True), new.read_text().splitlines(True), f"recorded/{old.name}", output, n=0
                 )
             )
         shutil.copy(new, old)
-    if (given.results / "table2.csv").exists():
-        (kept / "cost.csv").write_text(cost(given.results, given.scale))
+    try:
+        (kept / "cost.csv").write_text(cost(given.results, given.scale, given.seeds))
+    except FileNotFoundError as error:
+        print(f"cost.csv stays as recorded: {error.filename} is missing", file=sys.stderr)
     page.write_text(readme(page.read_text()))
     return 0
 

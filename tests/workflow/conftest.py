@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from analyses.suite import load_suite
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,6 +44,12 @@ class Project:
 @pytest.fixture
 def project(tmp_path):
     return Project(tmp_path / "project")
+
+
+@pytest.fixture(scope="session")
+def suite():
+    """The smoke scale's suite."""
+    return load_suite({"scale": "smoke", "seeds": [0]})
 
 
 @pytest.fixture(scope="session")
