@@ -1,7 +1,7 @@
 """Validation perplexity along training: what Figures 8 and 26 share.
 
-The runs are those of Table 2, evaluated every so often; curves are means over seeds. The last evaluation of a run uses more validation
-rows than those along the way where the scale says so, for all methods alike, so that curves may have a step at their end.
+The runs are those of Table 2, evaluated every so often; curves are means over seeds. Where the scale says so, the last
+evaluation of a run uses more validation rows than those along the way, for all methods alike: curves may have a step there.
 
 The rule for crossings: a variant has crossed AdamW at the first evaluation from which on its mean perplexity stays below
 AdamW's of the same step to the end; the number is that evaluation's share of training, or 0 if it is the first of all
@@ -74,8 +74,10 @@ def table(context: Context, specs: list[RunSpec], published_crossing: tuple[floa
         if variant == BASELINE:
             continue
         below = printed.get(key, math.inf) < printed[model, BASELINE]
-        where = crossing(found[key].mean(axis=1, skipna=False), found[model, BASELINE].mean(axis=1, skipna=False), mine[0].steps)
-        value = line(context, [where], "share of training", published_crossing if below else (math.nan, math.nan), **about, quantity=CROSSING)
+        curve, baseline = (found[k].mean(axis=1, skipna=False) for k in (key, (model, BASELINE)))
+        where = crossing(curve, baseline, mine[0].steps)
+        expected = published_crossing if below else (math.nan, math.nan)
+        value = line(context, [where], "share of training", expected, **about, quantity=CROSSING)
         crossed = "no" if math.isnan(where) else "yes" if where else "below throughout"
         # One number for all seeds; a curve that does not cross has none, and need not have diverged.
         lines.append({**value, "n": len(mine), "diverged": sum(map(math.isnan, finals)), "collapsed": gone, "crossed": crossed})
@@ -104,9 +106,11 @@ def draw(axis: Axes, context: Context, model: str, found: dict[tuple[str, str], 
             continue
         mean, spread = by_seed.mean(axis=1, skipna=False).dropna(), by_seed.std(axis=1, ddof=1)
         look = style(variant)
-        axis.plot(mean.index, mean, **look, markersize=4, markevery=max(1, len(mean) // 8), label=table_rows()[variant][1].label)
+        label, every = table_rows()[variant][1].label, max(1, len(mean) // 8)
+        axis.plot(mean.index, mean, **look, markersize=4, markevery=every, label=label)
         if len(by_seed.columns) > 1:
-            axis.fill_between(mean.index, mean - spread[mean.index], mean + spread[mean.index], color=look["color"], alpha=0.2, linewidth=0)
+            half = spread[mean.index]
+            axis.fill_between(mean.index, mean - half, mean + half, color=look["color"], alpha=0.2, linewidth=0)
         if len(mean) and mean.index[-1] < steps:
             axis.plot(mean.index[-1], mean.iloc[-1], marker="x", color="black", markersize=11, markeredgewidth=2.5)
         tops.append((mean[mean.index >= steps / 5].max(), mean.min()))
@@ -115,8 +119,10 @@ def draw(axis: Axes, context: Context, model: str, found: dict[tuple[str, str], 
     axis.set(title=model, xlabel="step", ylim=(low * 0.97, high * 1.05) if low < high else None)
 
 
-def dynamics_artifact(number: int, caption: str, models: tuple[str, ...], prefixes: tuple[str, ...], needed: tuple[str, ...], columns: int) -> Artifact:
-    """A figure of validation perplexity along training, one panel a model.
+def dynamics_artifact(
+    number: int, caption: str, models: tuple[str, ...], prefixes: tuple[str, ...] = ("",), needed: tuple[str, ...] = ()
+) -> Artifact:
+    """A figure of validation perplexity along training, one panel a model, two in a row.
 
     Args:
         number: of the figure.
@@ -124,7 +130,6 @@ def dynamics_artifact(number: int, caption: str, models: tuple[str, ...], prefix
         models: shown where the scale has them.
         prefixes: of the rows of Table 2 that are shown.
         needed: models that the figure cannot do without.
-        columns: panels in a row.
     """
 
     def build(context: Context) -> None:
@@ -133,8 +138,8 @@ def dynamics_artifact(number: int, caption: str, models: tuple[str, ...], prefix
         frame, found = table(context, specs, printed[CROSSING]), curves(context, specs)
         write_csv(frame, context.results / artifact.outputs[0])
         shown = list(dict.fromkeys(spec.model for spec in specs))
-        rows = -(-len(shown) // columns)
-        figure, axes = plt.subplots(rows, columns, figsize=(5 * columns, 3.8 * rows + 0.8), squeeze=False)
+        rows = -(-len(shown) // 2)
+        figure, axes = plt.subplots(rows, 2, figsize=(10, 3.8 * rows + 0.8), squeeze=False)
         for axis, model in zip(axes.flat, shown, strict=False):
             draw(axis, context, model, found, next(spec.steps for spec in specs if spec.model == model))
         for axis in axes.flat[len(shown) :]:
@@ -166,6 +171,7 @@ def sentence(frame: pd.DataFrame) -> str:
         crossed = part[part.crossed == "yes"].measured
         when = f" ({crossed.min():.0%} to {crossed.max():.0%} of training)" if len(crossed) else ""
         throughout = (part.crossed == "below throughout").sum()
-        parts.append(f"of {len(part)} that the paper prints {name} it, {len(crossed)} cross it{when} and {throughout} are below it throughout")
+        rest = f"{len(crossed)} cross it{when} and {throughout} are below it throughout"
+        parts.append(f"of {len(part)} that the paper prints {name} it, {rest}")
     low, high = found.published_low.min(), found.published_high.max()
     return f"POET against AdamW: {'; '.join(parts)}. The paper's crossings: {low:.0%} to {high:.0%}. Crosses mark divergence."

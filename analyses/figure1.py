@@ -36,7 +36,8 @@ def build(context: Context) -> None:
         axis.set(title=ROWS[row], xlabel="step")
         largest = frame[frame.quantity == "largest"].measured.to_numpy()
         change = frame[frame.quantity == "largest relative change"].measured.item()
-        growth.append(f"{ROWS[row]}: largest {largest[0]:.3g} to {largest[-1]:.3g}, no value changed by more than {change:.1%}.")
+        grown = f"largest {largest[0]:.3g} to {largest[-1]:.3g}, largest change of a value relative to its start {change:.3g}"
+        growth.append(f"{ROWS[row]}: {grown}.")
     axes[0].set(ylabel="singular value", ylim=(0, None))
     axes[0].legend(title="thin lines: between", loc="upper left")
     figure.tight_layout()

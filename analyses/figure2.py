@@ -1,10 +1,10 @@
 """Figure 2: the three phases of POET's training: the cone, v'Rv along training, and loss with validation perplexity.
 
 Runs and definitions: ``analyses.probing``; the rule for the phases: ``analyses.phases``. The middle panel shows R of the seven
-matrix types, averaged over blocks. ``results/figure2.csv`` has P beside it and answers three questions more. Are R and P still
-orthogonal at the end? Does the exact Cayley map (control) find the same cone? Does v'Rv keep to its theory: the deviations of v'Rv from
-Tr(R)/m, over all R and P at the last step, divided by their standard deviation, have a root mean square near 1 if the
-formula holds, the corrected one or the printed one.
+matrix types, averaged over blocks. ``results/figure2.csv`` has P beside it and answers three questions more. Are R and P
+still orthogonal at the end? Does the exact Cayley map (control) find the same cone? Does v'Rv keep to its theory: its
+deviations from Tr(R)/m, over all R and P at the last step, divided by their standard deviation, have a root mean square
+near 1 if the formula holds, the corrected one or the printed one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def runs(scale: Scale) -> list[RunSpec]:
 
 
 def table(context: Context) -> pd.DataFrame:
-    """Final cosines by matrix type, phases, orthogonality, deviations from theory, perplexity; the control where it tells."""
+    """Final cosines by matrix type, phases, orthogonality, deviations from theory and perplexity, with the control."""
     printed = {p.quantity: (float(p.low), float(p.high)) for p in read_published("figure2").itertuples()}
     lines = []
     for exact, name in MAPS.items():
@@ -50,7 +50,8 @@ def table(context: Context) -> pd.DataFrame:
             errors = [stacked(context, spec, "orthogonality", side) for spec in specs]
             for p, matrix in LABELS.items():
                 add("final cosine", [r[p][:, -1, COSINE].mean() for r in rotations], "cosine", side, matrix)
-                add("final trace / dimension", [r[p][:, -1, TRACE].mean() for r in rotations], "trace / dimension", side, matrix)
+                traces = [r[p][:, -1, TRACE].mean() for r in rotations]
+                add("final trace / dimension", traces, "trace / dimension", side, matrix)
                 add("final orthogonality error", [e[p][:, -1].mean() for e in errors], "e_orth", side, matrix)
         rotations = [both_sides(context, spec, "rotations") for spec in specs]
         at, m = np.array(specs[0].probes["rotations"]), dimensions(specs[0].architecture)
@@ -63,8 +64,8 @@ def table(context: Context) -> pd.DataFrame:
         for quantity in ("length of phase II", "length of phase II, text"):
             add(quantity, [f.second for f in found], "share of training")
         for formula, sign in (("corrected", -1), ("printed", 1)):
-            last = [r[:, -1].T for r in rotations]
-            scores = [(c - t) / predicted_deviation(t, s, m, sign) for c, t, s in ((x[COSINE], x[TRACE], x[SQUARE]) for x in last)]
+            last = [r[:, -1].T[[COSINE, TRACE, SQUARE]] for r in rotations]
+            scores = [(c - t) / predicted_deviation(t, s, m, sign) for c, t, s in last]
             add(f"deviation of v'Rv, {formula} formula", [np.sqrt(np.mean(z**2)) for z in scores], "standard deviations")
         add("final perplexity", [context.record(spec)["validation_perplexity"] for spec in specs], "perplexity")
     return pd.DataFrame(lines)
@@ -122,8 +123,9 @@ def build(context: Context) -> None:
     lowest, error = lines.measured["lowest trace / dimension"], lines.measured["largest orthogonality error"]
     walls = "; ".join(f"{name} {lowest[name]:.2f}, {error[name]:.2g}" for name in MAPS.values())
     printed = [lines.published[quantity].iloc[0] for quantity in ("end of phase I", "start of phase III")]
-    note = f"{phases} In the paper's figure: {printed[0]:.0%} and {printed[1]:.0%}. Lowest trace / dimension and largest e_orth: {walls}."
-    save_figure(figure, context, ARTIFACT, f"{note} {several_seeds(context)}".strip())
+    walls = f"Lowest trace / dimension and largest e_orth: {walls}."
+    note = f"{phases} In the paper's figure: {printed[0]:.0%} and {printed[1]:.0%}. {walls} {several_seeds(context)}"
+    save_figure(figure, context, ARTIFACT, note.strip())
 
 
 ARTIFACT = Artifact(

@@ -11,7 +11,4 @@ ARTIFACT = dynamics_artifact(
     26,
     "Validation perplexity during the training of LLaMA models with 60M, 130M, 350M and 1.3B parameters.",
     models=MODELS,
-    prefixes=("",),
-    needed=(),
-    columns=2,
 )

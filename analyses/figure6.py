@@ -31,11 +31,12 @@ def table(context: Context) -> pd.DataFrame:
         when = {0: "start", 1: "first", len(steps) - 1: "end"}
         for projection, matrix in LABELS.items():
             spectra = [np.stack([found[layer(block, projection)] for block in range(depth)]) for found in seeds]
-            entropy = [singular_value_entropy(torch.from_numpy(s)).mean(0) for s in spectra]  # (blocks, steps) -> (steps,)
+            entropy = [singular_value_entropy(torch.from_numpy(s)).mean(0) for s in spectra]  # (steps,) each
             for i, step in enumerate(steps):
                 published = printed.get((row, matrix, when.get(i)), np.nan)
                 values = [e[i] for e in entropy]
-                lines.append(line(context, values, "entropy", published, model=name, method=label, matrix=matrix, step=step))
+                about = {"model": name, "method": label, "matrix": matrix, "step": step}
+                lines.append(line(context, values, "entropy", published, **about))
     return pd.DataFrame(lines)
 
 

@@ -12,5 +12,4 @@ ARTIFACT = dynamics_artifact(
     models=("350m", "1.3b"),
     prefixes=("adamw", "poet"),
     needed=("350m", "1.3b"),
-    columns=2,
 )

@@ -53,6 +53,6 @@ def save_figure(figure: Figure, context: Context, artifact: Artifact, note: str 
 
 def plain_logarithmic(axis: Axis) -> None:
     """A few round numbers, written out, on a logarithmic axis that spans less than a decade."""
-    axis.set_major_locator(MaxNLocator(5))
-    axis.set_major_formatter("{x:.0f}")
+    axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())

@@ -1,15 +1,15 @@
 """The error of Cayley-Neumann along training, for k = 0 to 5 terms: what Figures 10 and 23 to 25 share.
 
-The paper (Section 5.3; Appendix "Orthogonality Approximation Quality using Neumann Series"): e_orth = ||R R' - I||_F / ||I||_F of
-R and P in a 130M model that POET-FS (b = 1/2) trains for 10,000 steps; in Figure 10 the error falls back every 200 steps, at the merges. It does
-not say whether the cosine schedule ended at 10,000 steps; here it does. Where a scale trains for fewer steps, the merges keep their
-share, a fiftieth of the run.
+The paper (Section 5.3; Appendix "Orthogonality Approximation Quality using Neumann Series"): e_orth = ||R R' - I||_F / ||I||_F
+of R and P in a 130M model that POET-FS (b = 1/2) trains for 10,000 steps; in Figure 10 the error falls back every 200 steps,
+at the merges. It does not say whether the cosine schedule ended at 10,000 steps; here it does, so that the error falls to
+rounding at the end of the run. Where a scale trains for fewer steps, the merges keep their share, a fiftieth of the run.
 
 The error grows from one merge to the next and is measured before the merge that is due: after every step of the first
 tenth, as in Figures 10, 23 and 24, and then three times in each merge period: after its first step, half-way, and at its end.
 
-The rule for matrices, fixed before any run (the paper chose at random): the up projection of the middle block in Figure 10, as in
-Figure 1, and the down projection of the same block in Figure 25.
+The rule for matrices, fixed before any run (the paper chose at random): the up projection of the middle block in Figure 10,
+as in Figure 1, and the down projection of the same block in Figure 25.
 
 Theory (``poet.orthogonal``): at one Q the error is of order ||Q||^(2k+2) for even k and 2 ||Q||^(k+1) for odd k, so that
 k = 2 should be below k = 3, not above it. Q is trained, and need not be the same: with q the eigenvalues of Q/i, R R' has
@@ -92,7 +92,11 @@ def summaries(spec: RunSpec, values: np.ndarray) -> dict[str, float]:
     width = max(first_tenth(spec.steps), period)  # a merge period that is longer than a tenth still has an end
     ends = (at > 0) & (at % period == 0)
     at_ends, middle_start = at[ends], (spec.steps - width) // 2
-    inside = {"first": at_ends <= width, "middle": (at_ends > middle_start) & (at_ends <= middle_start + width), "last": at_ends > spec.steps - width}
+    inside = {
+        "first": at_ends <= width,
+        "middle": (at_ends > middle_start) & (at_ends <= middle_start + width),
+        "last": at_ends > spec.steps - width,
+    }
     return {
         PEAK: values[at <= width].max(),
         LAST_END: values[ends][inside["first"]][-1],
@@ -100,7 +104,9 @@ def summaries(spec: RunSpec, values: np.ndarray) -> dict[str, float]:
     }
 
 
-def table(context: Context, matrices: Sequence[tuple[int, str, str]], published: Mapping | None = None) -> pd.DataFrame:
+def table(
+    context: Context, matrices: Sequence[tuple[int, str, str]], published: Mapping | None = None
+) -> pd.DataFrame:
     """Peak and medians of the error, by matrix and k.
 
     Args:
@@ -135,8 +141,9 @@ def draw(axis: Axes, context: Context, found: dict, key: str, whole_run: bool) -
         if whole_run:
             axis.plot(at[shown], values[shown], color=f"C{terms}", linewidth=0.6, alpha=0.5)
         every = max(1, thick.sum() // 8)
-        style = {"color": f"C{terms}", "linestyle": LINES[terms], "marker": MARKERS[terms], "markevery": (terms * every // 6, every)}
-        axis.plot(at[thick], values[thick], **style, linewidth=1.2, markersize=4.5, label=f"k={terms}")
+        style = {"color": f"C{terms}", "linestyle": LINES[terms], "marker": MARKERS[terms], "label": f"k={terms}"}
+        marks = (terms * every // len(TERMS), every)  # side by side where lines overlap
+        axis.plot(at[thick], values[thick], **style, linewidth=1.2, markersize=4.5, markevery=marks)
         record = context.record(spec)
         if record["status"] == "diverged" and record["steps"] <= until and shown.any():
             axis.plot(at[shown][-1], values[shown][-1], marker="x", color="black", markersize=11, markeredgewidth=2.5)

@@ -13,12 +13,15 @@ For v uniform on the sphere, v'Rv has mean Tr(R)/m and, with S = (R + R')/2, var
 The paper prints the last formula with a plus sign.
 
 Where Cayley-Neumann ends. With q the eigenvalues of Q/i, the symmetric part of its k = 3 map has the eigenvalues
-(1 - q^2)^2 and R R' has (1 - q^4)^2: as q nears 1 the map shrinks vectors to nothing, beyond 1 it explodes. If the q of a
-large Q fill a semicircle of radius 1, Tr(R)/m = 5/8 and e_orth = 0.33: the middle of the paper's cone, [0.60, 0.65]. A control
-with the exact Cayley map, which has no such wall, tells whether the cone is one of learning or of the approximation.
+(1 - q^2)^2 and R R' has (1 - q^4)^2: as q nears 1 the map shrinks vectors to nothing, beyond 2^(1/4) it stretches them. If
+the q of a large Q fill a semicircle of radius 1, Tr(R)/m = 5/8 and e_orth = 0.33: the middle of the paper's cone,
+[0.60, 0.65]. The exact Cayley map has no such wall: a control with it tells whether the cone is one of learning or of the
+approximation.
 """
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -91,19 +94,17 @@ def predicted_deviation(trace: np.ndarray, square: np.ndarray, m: np.ndarray, si
 def grid_artifact(number: int, side: str, what: int) -> Artifact:
     """Figures 11 to 14: v'Rv or the trace of every R or P, panels by matrix type, lines by block."""
     quantity = ("cosine", "trace / dimension")[what]
-    # Appendix A.2: "the result is generally in the range of [0.6, 0.65]" for the trace; the cosines were read off the figures.
+    # Of the trace the appendix says "generally in the range of [0.6, 0.65]"; the cosines were read off the figures.
     published = ((0.60, 0.66), (0.60, 0.65))[what]
 
     def build(context: Context) -> None:
         at = np.array(runs(context.scale)[0].probes["rotations"])
         found = [stacked(context, spec, "rotations", side) for spec in runs(context.scale)]
-        lines = [
-            line(
-                context, [f[p][block, i, what] for f in found], quantity, published if i == len(at) - 1 else (np.nan, np.nan),
-                model=MODEL, side=side, block=block, matrix=matrix, step=step,
-            )  # fmt: skip
-            for p, matrix in LABELS.items() for block in range(depth(context.scale)) for i, step in enumerate(at)
-        ]  # fmt: skip
+        lines = []
+        for (p, matrix), block, (i, step) in itertools.product(LABELS.items(), range(depth(context.scale)), enumerate(at)):
+            about = {"model": MODEL, "side": side, "block": block, "matrix": matrix, "step": step}
+            printed = published if step == at[-1] else (np.nan, np.nan)
+            lines.append(line(context, [f[p][block, i, what] for f in found], quantity, printed, **about))
         write_csv(pd.DataFrame(lines), context.results / artifact.outputs[0])
         figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True, sharey=True)
         *panels, corner = axes.flat
@@ -112,9 +113,8 @@ def grid_artifact(number: int, side: str, what: int) -> Artifact:
             axis.axhspan(*published, color="0.88", zorder=0)
             for block, values in enumerate(found[0][p][:, :, what]):
                 marker, style = MARKERS[block % len(MARKERS)], LINES[block % len(LINES)]
-                axis.plot(
-                    at, values, color=colours[block], marker=marker, linestyle=style, markersize=4, markevery=(block % 8, 8), label=f"block {block}"
-                )
+                look = {"color": colours[block], "marker": marker, "linestyle": style, "label": f"block {block}"}
+                axis.plot(at, values, **look, markersize=4, markevery=(block % 8, 8))
             axis.set_title(matrix)
         for axis in (*axes[1, :3], axes[0, 3]):
             axis.set_xlabel("step")
@@ -131,7 +131,7 @@ def grid_artifact(number: int, side: str, what: int) -> Artifact:
 
     artifact = Artifact(
         label=f"Figure {number}",
-        caption=(f"Vector probing of every {side} of a 60m model." if what == COSINE else f"Trace of every {side} of a 60m model."),
+        caption=f"{('Vector probing', 'Trace')[what]} of every {side} of a 60M model.",
         outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
         runs=runs,
         build=build,

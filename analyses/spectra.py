@@ -5,9 +5,9 @@ AdamW and by POET-FS (b = 1/2), measured every 5,000 steps, with a merge before 
 the cosine schedule ended at 50,000 steps; here it does, as in every run.
 
 Here: the same three runs (Muon for Figures 6 and 7) serve all nine figures, with a tenth of the run between two
-measurements, moved down to a multiple of POET's T_m: the merge that is due then comes before the measurement, and no other merge
-has to be added (5,000 is no multiple of the paper's T_m = 400). Model: 60m, or the smallest model with three blocks where 60m
-has fewer, because Figures 17 to 22 show the blocks in three groups.
+measurements, moved down to a multiple of POET's T_m: the merge that is due then comes before the measurement, and no other
+merge has to be added (5,000 is no multiple of the paper's T_m = 400). Model: 60m, or the smallest model with three blocks
+where 60m has fewer, because Figures 17 to 22 show the blocks in three groups.
 """
 
 from __future__ import annotations
@@ -86,7 +86,10 @@ def largest_change(spectra: np.ndarray) -> float:
 
 
 def table(
-    context: Context, row: str, matrices: Iterable[tuple[int, str]], published: dict[tuple[str, str, str], float] | None = None
+    context: Context,
+    row: str,
+    matrices: Iterable[tuple[int, str]],
+    published: dict[tuple[str, str, str], float] | None = None,
 ) -> pd.DataFrame:
     """Largest, median and smallest singular value by matrix and step, and the largest relative change over the run.
 
@@ -112,13 +115,13 @@ def table(
 
 
 def draw(axis: plt.Axes, steps: tuple[int, ...], spectra: np.ndarray) -> None:
-    """Singular values (s, r) against the step: the largest, the median and the smallest marked, thin lines between them."""
+    """Singular values (s, r) against the step: largest, median and smallest marked, thin lines between them."""
     between = np.unique(np.linspace(0, spectra.shape[1] - 1, 12).round().astype(int))
     axis.plot(steps, spectra[:, between], color="0.75", linewidth=0.7, zorder=1)
     for colour, (quantity, (summary, marker, style)) in zip(sns.color_palette(), QUANTITIES.items(), strict=False):
         axis.plot(steps, summary(spectra), color=colour, marker=marker, linestyle=style, markersize=3.5, label=quantity)
     axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 4))
-    axis.locator_params(axis="x", nbins=4)
+    axis.locator_params(nbins=4)
 
 
 def about_runs(context: Context) -> str:
@@ -149,11 +152,12 @@ def grid_artifact(number: int, row: str, group: int) -> Artifact:
         for axis in axes[-1]:
             axis.set_xlabel("step")
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="upper center", ncol=3, frameon=False)
-        figure.tight_layout(rect=(0, 0, 1, 1 - 0.25 / figure.get_figheight()), w_pad=0.3)
+        figure.tight_layout(rect=(0, 0, 1, 1 - 0.25 / figure.get_figheight()))
         shown = f"Blocks {chosen[0]} to {chosen[-1]}." if len(chosen) > 1 else f"Block {chosen[0]}."
         change = frame[frame.quantity == "largest relative change"].measured
-        note = f"Largest relative change of any singular value: {change.max():.1%} (median over matrices {change.median():.1%})."
-        save_figure(figure, context, artifact, f"{shown} {note} Thin lines: singular values in between. {about_runs(context)}")
+        changes = f"{change.max():.3g} (median over matrices {change.median():.3g})"
+        note = f"Largest change of a singular value, relative to its start: {changes}"
+        save_figure(figure, context, artifact, f"{shown} {note}. Thin lines: values in between. {about_runs(context)}")
 
     artifact = Artifact(
         label=f"Figure {number}",

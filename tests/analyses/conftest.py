@@ -18,7 +18,12 @@ def recorded(tmp_path):
     def _recorded(artifact, record, scale="mini", seeds=(0,)):
         context = Context(load_scale({"scale": scale, "seeds": list(seeds)}), tmp_path)
         for spec in artifact.runs(context.scale):
-            values = {"validation_perplexity": 50.0, "trainable_parameters": 1, "cost": {"train_seconds": float(spec.steps)}, **record(spec)}
+            values = {
+                "validation_perplexity": 50.0,
+                "trainable_parameters": 1,
+                "cost": {"train_seconds": float(spec.steps)},
+                **record(spec),
+            }
             folder = context.results / "runs" / spec.name
             last = {"step": spec.steps, "tokens": spec.tokens, "validation_perplexity": values["validation_perplexity"]}
             write_history(folder / "history.csv", values.pop("history", [last]))
@@ -37,7 +42,9 @@ def probed(recorded):
     """
 
     def _probed(artifact, measure, record=lambda spec: {}, **options):
-        context = recorded(artifact, lambda spec: {"status": "completed", "steps": spec.steps, **record(spec)}, **options)
+        context = recorded(
+            artifact, lambda spec: {"status": "completed", "steps": spec.steps, **record(spec)}, **options
+        )
         for spec in artifact.runs(context.scale):
             arrays = {}
             for probe, steps in spec.probes.items():

@@ -57,24 +57,30 @@ def test_phases_are_found_where_they_were_put():
     steps = np.linspace(0, 1000, 101)
     found = find_phases(steps, curve(steps, 0.2))
     assert found.first_end == pytest.approx(0.18, abs=0.02)  # 90% of a linear fall
-    # Mean speed (0.38 + 0.5 * 0.8 * 0.5) per training, a quarter of it reached by 0.4 * rate at 70% of the schedule.
-    assert 0.65 < found.last_start < 0.78
+    # Mean |normal| is 0.8, so the wandering moves by 0.4 rate: 0.38 + 0.4 * 0.31 = 0.50 in all, and a quarter of that is
+    # 0.4 rate at 62% of the schedule.
+    assert found.last_start == pytest.approx(0.62, abs=0.03)
     assert found.second == pytest.approx(found.last_start - found.first_end)
     assert f"{found.first_end:.0%}" in str(found)
+
+
+def test_movement_in_proportion_to_the_learning_rate_slows_where_the_paper_has_it():
+    share = np.linspace(0, 1, 101)
+    moved = share + np.sin(np.pi * share) / np.pi  # the integral of 1 + cos
+    assert find_phases(1000 * share, (1 - 0.4 * moved)[None]).last_start == pytest.approx(0.775, abs=0.01)
 
 
 def test_the_rule_can_fail():
     steps = np.linspace(0, 1000, 101)
     whole = np.linspace(1, 0.6, 101)[None].repeat(5, 0)
     steady = find_phases(steps, whole)
-    assert steady.first_end == pytest.approx(0.9) and math.isnan(steady.last_start) and math.isnan(steady.second)
+    assert steady.first_end == pytest.approx(0.9, abs=0.011) and math.isnan(steady.last_start) and math.isnan(steady.second)
     assert "no phase III" in str(steady)
     still = find_phases(steps, np.linspace(1, 0.97, 101)[None])
     assert math.isnan(still.first_end) and "no phases" in str(still)
-    late = np.where(steps < 900, 1 - 0.001 * steps, 0.1)[None]  # nine tenths of the change at 81%, still after 90%
-    late = find_phases(steps, np.concatenate([late] * 3))
-    assert late.second > 0
-    jump = np.concatenate([np.linspace(1, 0.7, 10), np.linspace(0.7, 0.6, 91)])  # slow from 9% on, settled later
+    late = find_phases(steps, np.where(steps < 900, 1 - 0.001 * steps, 0.1)[None])  # 90% of the change at 81%, still after 90%
+    assert late.second == pytest.approx(0.09, abs=0.021)
+    jump = np.concatenate([np.linspace(1, 0.75, 10), np.linspace(0.75, 0.7, 91)])  # slow from 9% on, settled later
     missing = find_phases(steps, jump[None])
     assert missing.second == 0 and missing.last_start < missing.first_end and "no phase II" in str(missing)
 
@@ -86,15 +92,15 @@ def test_a_diverged_run_has_no_phases():
     assert math.isnan(find_phases(steps, cosines).first_end)
 
 
-def _rotation(m, size, seed=0):
-    """Cayley map of a random Q whose eigenvalues fill a semicircle of about that radius."""
+def _skew(m, size, seed=0):
+    """A random Q whose eigenvalues, over i, fill a semicircle of about that radius."""
     gaussian = torch.randn(m, m, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return size * (gaussian - gaussian.T) / math.sqrt(8 * m)
 
 
 def test_the_deviation_of_a_probe_is_that_of_random_vectors():
     m = 24
-    r = cayley(_rotation(m, 1.0))
+    r = cayley(_skew(m, 1.0))
     v = torch.nn.functional.normalize(torch.randn(20000, m, generator=torch.Generator().manual_seed(1), dtype=torch.float64), dim=1)
     found = torch.einsum("ni,ij,nj->n", v, r, v)
     trace, square = (r.trace() / m).item(), ((r + r.T) / 2).square().sum().item() / m
@@ -108,7 +114,7 @@ def test_the_deviation_of_a_probe_is_that_of_random_vectors():
 
 def test_cayley_neumann_ends_in_the_middle_of_the_papers_cone():
     """Tr(R)/m = 5/8 and e_orth = 0.33 where a semicircle of eigenvalues reaches 1, as the module says."""
-    q = _rotation(600, 2.0)
+    q = _skew(600, 1.0)
     assert torch.linalg.matrix_norm(q, 2).item() == pytest.approx(1, abs=0.03)
     r = cayley_neumann(q, 3)
     assert (r.trace() / 600).item() == pytest.approx(5 / 8, abs=0.005)

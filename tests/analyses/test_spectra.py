@@ -83,8 +83,9 @@ def measure(spec, probe, steps):
 
 
 def test_a_spectrum_is_summed_up_by_layer_and_step(probed):
-    context = probed(FIGURES[1], measure)
+    context = probed(FIGURES[1], measure, seeds=(0, 3))
     frame = spectra.table(context, "adamw", [(2, "k_proj")], {("adamw", "largest", "end"): 11.0})
+    assert set(frame.n) == {2} and set(frame["std"]) == {0.0}
     steps = spectra.run(context.scale, "adamw", 0).probes["spectrum"]
     assert set(frame.block) == {2} and set(frame.matrix) == {"k"}
     by_quantity = {q: part for q, part in frame.groupby("quantity")}
