@@ -63,7 +63,14 @@ def perplexity_table(context: Context, name: str, specs: Mapping[str, Sequence[R
     for setting, perplexity in printed[[printed.columns[0], "perplexity"]].itertuples(index=False):
         number = pd.to_numeric(perplexity, errors="coerce")
         note = f"printed: {perplexity}" if math.isnan(number) else ""
-        lines.append({printed.columns[0]: setting, "published": float(number), **perplexity_columns(context, specs[setting]), "note": note})
+        lines.append(
+            {
+                printed.columns[0]: setting,
+                "published": float(number),
+                **perplexity_columns(context, specs[setting]),
+                "note": note,
+            }
+        )
     return pd.DataFrame(lines)
 
 
@@ -76,10 +83,11 @@ def orderings(settings: Sequence[str], published: Sequence[float], measured: Seq
     """
     columns = {"printed": pd.Series(published).fillna(math.inf), "measured": pd.Series(measured).fillna(math.inf)}
     orders = {kind: [settings[i] for i in values.sort_values(kind="stable").index] for kind, values in columns.items()}
+    same_best = "yes" if orders["printed"][0] == orders["measured"][0] else "no"
     tau = stats.kendalltau(*(values.rank() for values in columns.values())).statistic
     return [
         *(f"Order {kind}, best first: {', '.join(order)}." for kind, order in orders.items()),
-        f"Rank agreement, Kendall's tau: {tau:.2f} (n={len(settings)} rows); best in both: {'yes' if orders['printed'][0] == orders['measured'][0] else 'no'}.",
+        f"Rank agreement, Kendall's tau: {tau:.2f} (n={len(settings)} rows); the best is the same: {same_best}.",
     ]
 
 
@@ -112,7 +120,9 @@ def markdown(frame: pd.DataFrame, artifact: Artifact, down: Mapping[str, str], s
     ]
     for line in frame.itertuples():
         printed = line.note.removeprefix("printed: ") if math.isnan(line.published) else f"{line.published:.2f}"
-        lines.append("| " + " | ".join([*(str(getattr(line, column)) for column in down), printed, measured_cell(line)]) + " |")
+        lines.append(
+            "| " + " | ".join([*(str(getattr(line, column)) for column in down), printed, measured_cell(line)]) + " |"
+        )
     return "\n".join([*lines, "", *(f"- {sentence}" for sentence in sentences), ""])
 
 

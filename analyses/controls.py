@@ -5,9 +5,11 @@ POET differs from the AdamW baseline in more than R and P. On each of the smalle
 1. *Initialization.* AdamW on POET's normalized Gaussian weights, at the rate that was chosen for AdamW's own; on 60M, where
    the scale has a sweep, at every rate of AdamW's grid, with both initializations. The best of a grid is chosen with the
    same seeds that it is shown for, which flatters it a little; both initializations have that advantage.
-2. *Two learning rates.* POET without R and P: embeddings, norms and head alone are trained, with POET's recipe and
-   their own high rate, on weights that stay as they were drawn. What R and P add to that is POET's own part.
-3. *Equal cost.* On 60M, AdamW's perplexity at the training time of POET, and at its operations, between AdamW's three whole
+2. *Two learning rates.* POET trains embeddings, norms and head at a rate of their own, far above AdamW's. Plain AdamW with
+   that rate for those, and its own for the matrices; nothing was tuned for it.
+3. *Embeddings, norms and head alone.* POET without R and P, on matrices that stay as they were drawn. What R and P add to
+   that is their own part.
+4. *Equal cost.* On 60M, AdamW's perplexity at the training time of POET, and at its operations, between AdamW's three whole
    runs of Figure 9 (``analyses.equal_cost``). Where POET's cost lies outside of theirs it would be extrapolation, and no
    number is given. Time is wall-clock, whatever else the machine did; evaluations along the way are part of it.
 
@@ -19,7 +21,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -29,6 +30,7 @@ from matplotlib.figure import Figure
 
 from analyses.ablation import perplexity_columns
 from analyses.artifact import Artifact, Context
+from analyses.control_cells import ADAMW, CONTROLS, FROZEN, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells
 from analyses.equal_cost import COSTS, cost_lines, draw_cost
 from analyses.figures import MARKERS, plain_logarithmic, save_figure
 from analyses.longer import longer_runs
@@ -37,56 +39,9 @@ from analyses.scale import Scale
 from analyses.tables import write_csv
 from poet.training.spec import RunSpec
 
-MODELS = ("60m", "130m", "350m")
-#: The model of the grids and of the comparison at equal cost.
-SMALLEST = MODELS[0]
-ADAMW, NORMALIZED, FROZEN, POET_FS, POET_BS = (
-    "AdamW",
-    "AdamW, normalized init",
-    "POET without R and P",
-    "POET FS b=1/2",
-    "POET BS b=256",
-)
-#: Each control: a row, and what differs from it.
-CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
-    ADAMW: ("adamw", {}),
-    NORMALIZED: ("adamw", {"init": "normalized"}),
-    FROZEN: ("poet-fs-1_2", {"budget_r": 0.0, "budget_p": 0.0}),
-    POET_FS: ("poet-fs-1_2", {}),
-    POET_BS: ("poet-bs-b256", {}),
-}
 #: Controls whose cost AdamW is given.
 AT_EQUAL_COST = (POET_FS, POET_BS)
 PERPLEXITY = "validation perplexity"
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A control on a model.
-
-    Attributes:
-        model, control: its place; ``control`` is a key of :data:`CONTROLS`.
-        own_rate: whether the learning rates are those of the row, not another of AdamW's grid.
-        specs: one for each seed.
-    """
-
-    model: str
-    control: str
-    own_rate: bool
-    specs: list[RunSpec]
-
-
-def cells(scale: Scale) -> list[Cell]:
-    """Every control on every model that the scale has."""
-    found = []
-    for model in (m for m in MODELS if m in scale.models):
-        grid = scale.settings.get("sweep", {}).get("grids", {}).get(model, {}).get("adamw", {}).get("lr", []) if model == SMALLEST else []
-        for control, (row, overrides) in CONTROLS.items():
-            own = [scale.run(model, row, seed, overrides=overrides) for seed in scale.seeds]
-            found.append(Cell(model, control, True, own))
-            for lr in (r for r in grid if row == "adamw" and r != own[0].parameters["lr"]):
-                found.append(Cell(model, control, False, [scale.run(model, row, seed, overrides={**overrides, "lr": lr}) for seed in scale.seeds]))
-    return found
 
 
 def runs(scale: Scale) -> list[RunSpec]:
@@ -131,25 +86,35 @@ def table(context: Context) -> pd.DataFrame:
     """One line for each control (``quantity`` validation perplexity), then those of ``analyses.equal_cost``."""
     compared = {c.control: c.specs for c in cells(context.scale) if c.model == SMALLEST and c.control in AT_EQUAL_COST}
     frame = pd.DataFrame([*_controls(context), *cost_lines(context, SMALLEST, compared)])
-    first = ["model", "control", "quantity", "learning_rates", "own_rate", "published", "measured", "n", "std", "diverged", "collapsed", "gain", "gain_share"]
+    first = [
+        "model",
+        "control",
+        "quantity",
+        "learning_rates",
+        "own_rate",
+        "published",
+        "measured",
+        "n",
+        "std",
+        "diverged",
+        "collapsed",
+        "gain",
+        "gain_share",
+    ]
     return frame[[*first, *(column for column in frame if column not in first)]].astype({"collapsed": "Int64"})
 
 
 def answers(frame: pd.DataFrame) -> list[str]:
-    """For each model: what of POET's advantage each control has."""
+    """For each model: the gain of every control, in a sentence."""
     lines = []
-    chosen = frame[frame.quantity == PERPLEXITY]
-    for model, part in chosen.groupby("model", sort=False):
-        own = part[part.own_rate == "yes"].set_index("control")
-        total = own.gain[POET_FS]
-        if not total > 0:
-            lines.append(f"{model}: POET-FS has no advantage over AdamW here ({total:+.3f} nats).")
-            continue
+    for model, part in frame[frame.quantity == PERPLEXITY].groupby("model", sort=False):
+        own = part[part.own_rate == "yes"].set_index("control").gain
         best = part[part.control == NORMALIZED].gain.max()
-        grid = f" ({best:+.3f} at the best rate)" if best > own.gain[NORMALIZED] else ""
+        grid = f" ({best:+.3f} at its best rate)" if best > own[NORMALIZED] else ""
         lines.append(
-            f"{model}: POET-FS is {total:.3f} nats below AdamW; normalized initialization alone brings {own.gain[NORMALIZED]:+.3f}{grid}, "
-            f"embeddings, norms and head alone {own.gain[FROZEN]:+.3f} ({own.gain_share[FROZEN]:.0%}), R and P on top {total - own.gain[FROZEN]:+.3f}."
+            f"{model}, nats below AdamW: normalized initialization {own[NORMALIZED]:+.3f}{grid}, two learning rates "
+            f"{own[TWO_RATES]:+.3f}, embeddings, norms and head alone {own[FROZEN]:+.3f}, to which R and P add "
+            f"{own[POET_FS] - own[FROZEN]:+.3f} in POET-FS: {own[POET_FS]:+.3f}; POET-BS {own[POET_BS]:+.3f}."
         )
     return lines
 
@@ -159,13 +124,44 @@ def _draw_controls(axis: Axes, part: pd.DataFrame, model: str) -> None:
     for y, label in enumerate(labels):
         own = part[(part.control == label) & (part.own_rate == "yes")]
         others = part[(part.control == label) & (part.own_rate == "no")]
-        axis.plot(others.measured, [y] * len(others), marker="o", linestyle="", markersize=5, fillstyle="none", color=f"C{y}")
-        axis.errorbar(own.measured, [y] * len(own), xerr=own["std"].fillna(0), marker=MARKERS[y], linestyle="", markersize=9, capsize=3, color=f"C{y}")
+        axis.plot(
+            others.measured, [y] * len(others), marker="o", linestyle="", markersize=5, fillstyle="none", color=f"C{y}"
+        )
+        axis.errorbar(
+            own.measured,
+            [y] * len(own),
+            xerr=own["std"].fillna(0),
+            marker=MARKERS[y],
+            linestyle="",
+            markersize=9,
+            capsize=3,
+            color=f"C{y}",
+        )
         for line in own.itertuples():
-            axis.annotate(f"{line.measured:.1f}" if not line.diverged else "diverged", (line.measured, y), xytext=(0, 9), textcoords="offset points", ha="center", fontsize="small", bbox={"color": "white", "pad": 0.5})
+            if line.diverged:
+                axis.text(
+                    0.98, y, "diverged", transform=axis.get_yaxis_transform(), ha="right", va="center", fontsize="small"
+                )
+                continue
+            axis.annotate(
+                f"{line.measured:.1f}",
+                (line.measured, y),
+                xytext=(0, 9),
+                textcoords="offset points",
+                ha="center",
+                fontsize="small",
+                bbox={"color": "white", "pad": 0.5},
+            )
     reference = part[(part.control == ADAMW) & (part.own_rate == "yes")].measured.iloc[0]
     axis.axvline(reference, color="black", linewidth=0.8, linestyle="--", zorder=0)
-    axis.set(title=model, xlabel="validation perplexity", xscale="log", yticks=range(len(labels)), yticklabels=labels, ylim=(len(labels) - 0.5, -0.7))
+    axis.set(
+        title=model,
+        xlabel="validation perplexity",
+        xscale="log",
+        yticks=range(len(labels)),
+        yticklabels=labels,
+        ylim=(len(labels) - 0.5, -0.7),
+    )
     plain_logarithmic(axis.xaxis)
     axis.margins(x=0.15)
 
@@ -189,12 +185,18 @@ def draw(frame: pd.DataFrame) -> Figure:
 def build(context: Context) -> None:
     frame = table(context)
     write_csv(frame, context.results / "controls.csv")
-    save_figure(draw(frame), context, ARTIFACT, " ".join(answers(frame)) + " Small hollow markers above: other rates of AdamW's grid; below: AdamW at POET's cost.")
+    save_figure(
+        draw(frame),
+        context,
+        ARTIFACT,
+        " ".join(answers(frame))
+        + " Small hollow markers above: other rates of AdamW's grid; below: AdamW at POET's cost.",
+    )
 
 
 ARTIFACT = Artifact(
     label="Controls (not in the paper)",
-    caption="What AdamW gains from POET's initialization, what POET has without R and P, and AdamW at POET's cost.",
+    caption="What AdamW gains from POET's initialization and learning rates, what POET has without R and P, and equal cost.",
     outputs=("controls.csv", "figures/controls.png", "figures/controls.pdf"),
     runs=runs,
     build=build,

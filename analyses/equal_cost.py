@@ -41,12 +41,13 @@ def perplexity_at(cost: float, costs: Sequence[float], perplexities: Sequence[fl
 
     Args:
         cost: where it is asked for.
-        costs: of the runs, ascending.
+        costs: of the runs, in any order (a longer one may take less time where the machine is busy).
         perplexities: theirs.
 
     Returns:
         NaN outside the runs' costs: that would be extrapolation.
     """
+    costs, perplexities = zip(*sorted(zip(costs, perplexities, strict=True)), strict=True)
     if not costs[0] <= cost <= costs[-1]:
         return math.nan
     return float(np.exp(np.interp(np.log(cost), np.log(costs), np.log(perplexities))))
@@ -63,14 +64,27 @@ def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[Run
     adamw = {f"AdamW, {factor}x steps": specs for factor, specs in longer_runs(context.scale, model).items()}
     costs = {label: costs_of(context, specs) for label, specs in {**adamw, **compared}.items()}
     columns = {label: perplexity_columns(context, specs) for label, specs in {**adamw, **compared}.items()}
-    values = {label: [context.record(spec)["validation_perplexity"] for spec in specs] for label, specs in adamw.items()}
+    values = {
+        label: [context.record(spec)["validation_perplexity"] for spec in specs] for label, specs in adamw.items()
+    }
     lines = []
     for cost, unit in COSTS.items():
         for label, own in columns.items():
-            lines.append({"control": label, "quantity": OWN.format(cost=cost), **own, "cost": statistics.fmean(costs[label][cost]), "cost_unit": unit})
+            lines.append(
+                {
+                    "control": label,
+                    "quantity": OWN.format(cost=cost),
+                    **own,
+                    "cost": statistics.fmean(costs[label][cost]),
+                    "cost_unit": unit,
+                }
+            )
         for label in compared:
             spent = costs[label][cost]
-            found = [perplexity_at(at, [costs[a][cost][i] for a in adamw], [values[a][i] for a in adamw]) for i, at in enumerate(spent)]
+            found = [
+                perplexity_at(at, [costs[a][cost][i] for a in adamw], [values[a][i] for a in adamw])
+                for i, at in enumerate(spent)
+            ]
             missing = sum(map(math.isnan, found))
             diverged = sum(math.isnan(sum(values[a][i] for a in adamw)) for i in range(len(spent)))
             lines.append(
@@ -82,7 +96,11 @@ def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[Run
                     "diverged": diverged,  # a cost outside of AdamW's is no divergence
                     "cost": statistics.fmean(spent),
                     "cost_unit": unit,
-                    "note": f"no number for {missing} of {len(found)} seeds: it would be extrapolation" if missing > diverged else "",
+                    "note": (
+                        f"no number for {missing} of {len(found)} seeds: it would be extrapolation"
+                        if missing > diverged
+                        else ""
+                    ),
                 }
             )
     return lines
@@ -100,15 +118,31 @@ def draw_cost(axis: Axes, frame: pd.DataFrame, cost: str, styles: Mapping[str, i
     part = frame[frame.quantity == OWN.format(cost=cost)]
     compared = part.control.isin(styles)
     adamw = part[~compared]
-    axis.plot(adamw.cost, adamw.measured, marker=MARKERS[0], linestyle=LINES[0], color="C0", label="AdamW, 1x, 2x, 3x steps")
+    axis.plot(
+        adamw.cost, adamw.measured, marker=MARKERS[0], linestyle=LINES[0], color="C0", label="AdamW, 1x, 2x, 3x steps"
+    )
     for line in part[compared].itertuples():
         index = styles[line.control]
-        axis.plot(line.cost, line.measured, marker=MARKERS[index], linestyle="", markersize=9, color=f"C{index}", label=line.control)
+        axis.plot(
+            line.cost,
+            line.measured,
+            marker=MARKERS[index],
+            linestyle="",
+            markersize=9,
+            color=f"C{index}",
+            label=line.control,
+        )
         equal = frame[(frame.quantity == EQUAL.format(cost=cost)) & (frame.cost == line.cost)].measured.iloc[0]
         axis.plot([line.cost] * 2, [line.measured, equal], linestyle=":", color="black", linewidth=1)
         axis.plot(line.cost, equal, marker=MARKERS[0], linestyle="", fillstyle="none", color="black")
     ticks = sorted(adamw.cost)
-    axis.set(title=f"{part.model.iloc[0]}: AdamW at equal {cost}", xlabel=f"{cost} of a whole run", ylabel="validation perplexity", xscale="log", yscale="log")
+    axis.set(
+        title=f"{part.model.iloc[0]}: AdamW at equal {cost}",
+        xlabel=f"{cost} of a whole run",
+        ylabel="validation perplexity",
+        xscale="log",
+        yscale="log",
+    )
     axis.set_xticks(ticks)
     axis.xaxis.set_major_formatter(EngFormatter(COSTS[cost], places=1))
     axis.xaxis.set_minor_formatter(NullFormatter())

@@ -40,8 +40,20 @@ def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
     for label, found in histories.items():
         evaluated = pd.concat(history.dropna(subset="validation_perplexity") for history in found)
         for step, part in evaluated.groupby("step"):
-            values = [*part.validation_perplexity, *[math.nan] * (len(found) - len(part))]  # a diverged run has no more steps
-            lines.append({"series": label, "quantity": PERPLEXITY, "step": int(step), "tokens": part.tokens.mean(), **measured_columns(values), "unit": "perplexity"})
+            values = [
+                *part.validation_perplexity,
+                *[math.nan] * (len(found) - len(part)),
+            ]  # a diverged run has no more steps
+            lines.append(
+                {
+                    "series": label,
+                    "quantity": PERPLEXITY,
+                    "step": int(step),
+                    "tokens": part.tokens.mean(),
+                    **measured_columns(values),
+                    "unit": "perplexity",
+                }
+            )
     return lines
 
 
@@ -55,37 +67,81 @@ def _crossings(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]
         never = sum(map(math.isnan, tokens))
         note = f"not reached by {never} of {len(tokens)} seeds" if never else ""
         for quantity, values, unit in ((CROSSING, tokens, "tokens"), (SHARE, shares, "share")):
-            columns = {**measured_columns(values), "diverged": diverged}  # a level that is never reached is no divergence
-            lines.append({"series": POET, "against": label, "quantity": quantity, **columns, "unit": unit, "note": note})
+            columns = {
+                **measured_columns(values),
+                "diverged": diverged,
+            }  # a level that is never reached is no divergence
+            lines.append(
+                {"series": POET, "against": label, "quantity": quantity, **columns, "unit": unit, "note": note}
+            )
     return lines
 
 
 def _published() -> list[dict[str, Any]]:
     lines = []
     for point in read_published("figure9").itertuples():
-        lines.append({"series": point.series, "quantity": PERPLEXITY, "step": int(point.steps), "published": float(point.perplexity), "unit": "perplexity", "note": point.source})
+        lines.append(
+            {
+                "series": point.series,
+                "quantity": PERPLEXITY,
+                "step": int(point.steps),
+                "published": float(point.perplexity),
+                "unit": "perplexity",
+                "note": point.source,
+            }
+        )
     poet = [line for line in lines if line["series"] == POET]
     crossed, end = sorted(line["step"] for line in poet)
     level = next(line["published"] for line in poet if line["step"] == crossed)
-    against = f"{level} (AdamW's after more than {next(line['step'] for line in lines if line['series'] != POET):,} steps)"
-    lines.append({"series": POET, "against": against, "quantity": SHARE, "published": crossed / end, "unit": "share", "note": poet[0]["note"]})
+    against = (
+        f"{level} (AdamW's after more than {next(line['step'] for line in lines if line['series'] != POET):,} steps)"
+    )
+    lines.append(
+        {
+            "series": POET,
+            "against": against,
+            "quantity": SHARE,
+            "published": crossed / end,
+            "unit": "share",
+            "note": poet[0]["note"],
+        }
+    )
     return lines
 
 
 def table(context: Context) -> pd.DataFrame:
     """One line for each point of a curve, each crossing, and each published number (those have no ``measured``)."""
     histories = {label: [context.history(spec) for spec in specs] for label, specs in series(context.scale).items()}
-    columns = ["series", "against", "quantity", "step", "tokens", "published", "measured", "n", "std", "diverged", "unit", "note"]
+    columns = [
+        "series",
+        "against",
+        "quantity",
+        "step",
+        "tokens",
+        "published",
+        "measured",
+        "n",
+        "std",
+        "diverged",
+        "unit",
+        "note",
+    ]
     frame = pd.DataFrame([*_curves(histories), *_crossings(histories), *_published()], columns=columns)
-    return frame.astype({"step": "Int64", "n": "Int64", "diverged": "Int64"}).assign(scale=context.scale.name, corpus=context.scale.corpus)
+    return frame.astype({"step": "Int64", "n": "Int64", "diverged": "Int64"}).assign(
+        scale=context.scale.name, corpus=context.scale.corpus
+    )
 
 
 def crossing_sentences(frame: pd.DataFrame) -> str:
     """Where POET passes each AdamW run."""
     found = frame[(frame.quantity == SHARE) & frame.published.isna()]
-    parts = [f"{line.against}, {'never' if math.isnan(line.measured) else f'after {line.measured:.0%} of its own'}" for line in found.itertuples()]
+    parts = [
+        f"{line.against}, {'never' if math.isnan(line.measured) else f'after {line.measured:.0%} of its own'}"
+        for line in found.itertuples()
+    ]
     printed = frame[(frame.quantity == SHARE) & frame.published.notna()].iloc[0]
-    return f"POET reaches the last value of {'; of '.join(parts)}. In the paper it reaches {printed.against} after {printed.published:.0%}."
+    paper = f"In the paper it reaches {printed.against} after {printed.published:.0%}."
+    return f"POET reaches the last value of {'; of '.join(parts)}. {paper}"
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -94,16 +150,38 @@ def draw(frame: pd.DataFrame) -> Figure:
     curves = frame[(frame.quantity == PERPLEXITY) & frame.tokens.notna()]
     for index, (label, part) in enumerate(curves.groupby("series", sort=False)):
         width = 2.2 if label == POET else 1.2
-        axis.errorbar(part.tokens, part.measured, part["std"].fillna(0), marker=MARKERS[index], linestyle=LINES[index], linewidth=width, capsize=2, label=label, color=f"C{index}", markersize=4.5)
+        axis.errorbar(
+            part.tokens,
+            part.measured,
+            part["std"].fillna(0),
+            marker=MARKERS[index],
+            linestyle=LINES[index],
+            linewidth=width,
+            capsize=2,
+            label=label,
+            color=f"C{index}",
+            markersize=4.5,
+        )
         if label != POET:
             axis.axhline(part.measured.iloc[-1], color=f"C{index}", linewidth=0.8, alpha=0.6, zorder=0)
     last = curves.groupby("series", sort=False).last().measured
     crossings = frame[(frame.quantity == CROSSING) & frame.measured.notna()]
     if len(crossings):
-        axis.plot(crossings.measured, last[crossings.against], marker="o", linestyle="", markersize=12, fillstyle="none", color="black", label="POET reaches AdamW's last value")
+        axis.plot(
+            crossings.measured,
+            last[crossings.against],
+            marker="o",
+            linestyle="",
+            markersize=12,
+            fillstyle="none",
+            color="black",
+            label="POET reaches AdamW's last value",
+        )
     # What matters is the end of training: the first evaluations may leave the frame above.
     low, high = curves.measured.min(), curves.groupby("series", sort=False).measured.nth(slice(1, None)).max()
-    axis.set(xlabel="tokens seen", ylabel=f"validation perplexity, {MODEL}", yscale="log", ylim=(0.93 * low, 1.05 * high))
+    axis.set(
+        xlabel="tokens seen", ylabel=f"validation perplexity, {MODEL}", yscale="log", ylim=(0.93 * low, 1.05 * high)
+    )
     axis.xaxis.set_major_formatter(EngFormatter(sep=""))
     plain_logarithmic(axis.yaxis)
     axis.legend(fontsize="small")
@@ -117,7 +195,8 @@ def validation_rows(context: Context) -> str:
     last = context.history(spec).validation_perplexity.iloc[-1]
     if spec.evaluation_rows == spec.final_evaluation_rows or last != context.record(spec)["validation_perplexity"]:
         return ""
-    return f" The last point of each curve uses {spec.final_evaluation_rows or 'all'} validation rows, the others {spec.evaluation_rows}."
+    final = spec.final_evaluation_rows or "all"
+    return f" The last point of each curve uses {final} validation rows, the others {spec.evaluation_rows}."
 
 
 def build(context: Context) -> None:

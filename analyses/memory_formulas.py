@@ -95,7 +95,10 @@ def published(formulas: Formulas, m: int, n: int, parameters: Any) -> dict[str, 
     """The printed formulas' values for an m x n matrix; NaN where the paper prints none."""
     short, long = sorted((m, n))
     values = dict.fromkeys(QUANTITIES, math.nan)
-    return values | {"trainable": formulas.trainable(short, long, parameters), "total": formulas.memory(short, long, parameters)}
+    return values | {
+        "trainable": formulas.trainable(short, long, parameters),
+        "total": formulas.memory(short, long, parameters),
+    }
 
 
 def expected(formulas: Formulas, m: int, n: int, parameters: Any) -> dict[str, int]:
@@ -104,7 +107,14 @@ def expected(formulas: Formulas, m: int, n: int, parameters: Any) -> dict[str, i
     weights = m * n + (count if formulas.factors else 0)
     # Both sides of a POET layer have their permutation and its inverse.
     indices = 2 * (m + n) if formulas.factors else 0
-    return {"trainable": count, "total": weights + state, "weights": weights, "gradients": count, "state": state, "indices": indices}
+    return {
+        "trainable": count,
+        "total": weights + state,
+        "weights": weights,
+        "gradients": count,
+        "state": state,
+        "indices": indices,
+    }
 
 
 def formula_texts(formulas: Formulas) -> dict[str, str]:
@@ -112,4 +122,11 @@ def formula_texts(formulas: Formulas) -> dict[str, str]:
     count, state = formulas.text
     weights = f"mn + {count}" if formulas.factors else "mn"
     indices = "2(m+n)" if formulas.factors else "0"
-    return {"trainable": count, "total": f"{weights} + {state}", "weights": weights, "gradients": count, "state": state, "indices": indices}
+    return {
+        "trainable": count,
+        "total": f"{weights} + {state}",
+        "weights": weights,
+        "gradients": count,
+        "state": state,
+        "indices": indices,
+    }

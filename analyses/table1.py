@@ -63,7 +63,10 @@ def table(context: Context) -> pd.DataFrame:
                 )
                 # The mean over the layers of a shape: they are equal, or the line does not agree.
                 values = [
-                    sum(number * statistics.mean(layer[quantity] for layer in run[shape]) for shape, number in members.items())
+                    sum(
+                        number * statistics.mean(layer[quantity] for layer in run[shape])
+                        for shape, number in members.items()
+                    )
                     for run in runs
                 ]
                 inputs, outputs = (math.nan, math.nan) if group == WHOLE else next(iter(members))
@@ -100,7 +103,10 @@ def markdown(frame: pd.DataFrame) -> str:
     """As the paper lays it out, one table for each printed column, then a sentence on what differs."""
     scale = frame.scale.iloc[0]
     lines = [f"# {ARTIFACT.label}, {scale} scale", "", ARTIFACT.caption, ""]
-    lines += [f"Each cell: printed formula's value / **held by the run**, in elements, of the {MODEL} model at {scale} scale.", ""]
+    lines += [
+        f"Each cell: printed formula's value / **held by the run**, in elements, of the {MODEL} model at {scale} scale.",
+        "",
+    ]
     for quantity, heading in (("trainable", "# trainable params"), ("total", "Memory cost")):
         part = frame[frame.quantity == QUANTITIES[quantity]]
         width = part.groupby("method").size().max()
@@ -108,14 +114,19 @@ def markdown(frame: pd.DataFrame) -> str:
         lines += ["| --- | --- |" + " ---: |" * width]
         for method, own in part.groupby("method", sort=False):
             cells = [
-                ("" if line.matrix == WHOLE else f"{line.matrix}: ") + f"{line.published:,.0f} / **{line.measured:,.0f}**"
+                ("" if line.matrix == WHOLE else f"{line.matrix}: ")
+                + f"{line.published:,.0f} / **{line.measured:,.0f}**"
                 for line in own.itertuples()
             ]
             lines.append("| " + " | ".join([method, own.published_formula.iloc[0], *cells]) + " |")
         lines.append("")
     agree = int((frame.agrees == "yes").sum())
-    lines.append(f"- {agree} of {len(frame)} lines of table1.csv hold what the formulas give when each side has its own b.")
-    wrong = frame[frame.published_agrees == "no"].assign(ratio=lambda part: (part.measured / part.published).astype(float))
+    lines.append(
+        f"- {agree} of {len(frame)} lines of table1.csv hold what the formulas give when each side has its own b."
+    )
+    wrong = frame[frame.published_agrees == "no"].assign(
+        ratio=lambda part: (part.measured / part.published).astype(float)
+    )
     for (method, formula), part in wrong.groupby(["method", "published_formula"], sort=False):
         single = part[part.matrix != WHOLE]
         lines.append(
@@ -124,7 +135,9 @@ def markdown(frame: pd.DataFrame) -> str:
         )
     buffers = frame[(frame.quantity == QUANTITIES["indices"]) & (frame.measured > 0) & (frame.matrix == WHOLE)]
     for line in buffers.itertuples():
-        lines.append(f"- {line.method}: {line.measured:,.0f} int64 index elements on top, which the paper does not count.")
+        lines.append(
+            f"- {line.method}: {line.measured:,.0f} int64 index elements on top, which the paper does not count."
+        )
     return "\n".join([*lines, ""])
 
 

@@ -32,10 +32,11 @@ def table(context: Context) -> pd.DataFrame:
 
 def build(context: Context) -> None:
     frame = table(context)
-    adamw, poet = frame.measured
+    ratios = [frame[column][1] / frame[column][0] for column in ("published", "measured")]
+    rates = (f"{line.method}: {line.learning_rates} from {line.learning_rates_from}" for line in frame.itertuples())
     sentences = [
-        f"POET's perplexity over AdamW's: printed {frame.published[1] / frame.published[0]:.3f}, measured {poet / adamw:.3f}.",
-        f"Learning rates: {', '.join(f'{m}: {r} from {s}' for m, r, s in frame[['method', 'learning_rates', 'learning_rates_from']].values)}.",
+        f"POET's perplexity over AdamW's: printed {ratios[0]:.3f}, measured {ratios[1]:.3f}.",
+        f"Learning rates: {'; '.join(rates)}.",
     ]
     write_table(context, ARTIFACT, frame, {"method": "Method"}, sentences)
 

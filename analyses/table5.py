@@ -18,7 +18,10 @@ SCHEMES = {"Standard": "standard", "Xavier": "xavier", "Uni. spectrum": "uniform
 
 def specs(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each scheme, by seed."""
-    return {label: [scale.run(MODEL, ROW, seed, overrides={"init": init}) for seed in scale.seeds] for label, init in SCHEMES.items()}
+    return {
+        label: [scale.run(MODEL, ROW, seed, overrides={"init": init}) for seed in scale.seeds]
+        for label, init in SCHEMES.items()
+    }
 
 
 def build(context: Context) -> None:

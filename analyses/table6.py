@@ -2,8 +2,8 @@
 
 POET-FS with b = 1/2 on the 60M model, T_m from 5 to 1600 steps. The rule for shorter training: where the longest period,
 1600 steps, fits into training, the printed T_m are used as they are. Where it does not, all are divided by 5, the largest
-number that divides them all: their ratios stay the paper's, and the shortest becomes a single step. A period that is still longer
-than training merges never; the column ``merges`` says how often each run merged.
+number that divides them all: their ratios stay the paper's, and the shortest becomes a single step. A period that is
+still longer than training merges never; the column ``merges`` says how often each run merged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def periods(steps: int) -> dict[str, int]:
 def specs(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each printed T_m, by seed."""
     used = periods(scale.settings["models"][MODEL]["steps"])
-    return {label: [scale.run(MODEL, ROW, seed, overrides={"merge_every": period}) for seed in scale.seeds] for label, period in used.items()}
+    return {
+        label: [scale.run(MODEL, ROW, seed, overrides={"merge_every": period}) for seed in scale.seeds]
+        for label, period in used.items()
+    }
 
 
 def table(context: Context) -> pd.DataFrame:

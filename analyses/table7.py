@@ -21,7 +21,10 @@ MODEL, ROW = "130m", "poet-fs-1_2"
 def specs(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each printed k, by seed."""
     terms = {label: int(label.removeprefix("k=")) for label in read_published("table7").scheme}
-    return {label: [scale.run(MODEL, ROW, seed, overrides={"neumann_terms": k}) for seed in scale.seeds] for label, k in terms.items()}
+    return {
+        label: [scale.run(MODEL, ROW, seed, overrides={"neumann_terms": k}) for seed in scale.seeds]
+        for label, k in terms.items()
+    }
 
 
 def build(context: Context) -> None:

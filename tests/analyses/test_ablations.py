@@ -18,7 +18,12 @@ def scale(name):
 
 def test_settings_are_the_papers_at_paper_scale():
     inits = {label: specs[0].parameters["init"] for label, specs in table5.specs(scale("paper")).items()}
-    assert inits == {"Standard": "standard", "Xavier": "xavier", "Uni. spectrum": "uniform_spectrum", "Normalized": "normalized"}
+    assert inits == {
+        "Standard": "standard",
+        "Xavier": "xavier",
+        "Uni. spectrum": "uniform_spectrum",
+        "Normalized": "normalized",
+    }
     periods = {label: specs[0].parameters["merge_every"] for label, specs in table6.specs(scale("paper")).items()}
     assert periods == {"5": 5, "25": 25, "50": 50, "200": 200, "400": 400, "1600": 1600}
     terms = {label: specs[0].parameters["neumann_terms"] for label, specs in table7.specs(scale("paper")).items()}
@@ -26,7 +31,9 @@ def test_settings_are_the_papers_at_paper_scale():
     for module, model in ((table5, "60m"), (table6, "60m"), (table7, "130m")):
         for specs in module.specs(scale("paper")).values():
             assert [spec.seed for spec in specs] == [0, 1]
-            assert {(spec.model, spec.parameters["budget"], spec.parameters["variant"]) for spec in specs} == {(model, 0.5, "fs")}
+            assert {(spec.model, spec.parameters["budget"], spec.parameters["variant"]) for spec in specs} == {
+                (model, 0.5, "fs")
+            }
 
 
 @pytest.mark.parametrize("name", ["smoke", "mini", "gpu", "paper"])
@@ -53,7 +60,11 @@ def test_table_6_says_what_was_used_and_how_often_it_merged(recorded):
 
 def test_table_7_shows_divergence_collapse_and_words(recorded):
     by_terms = {0: (NAN, 60.0), 1: (1024.0, 1024.0), 2: (80.0, 82.0), 3: (70.0, 70.0), 4: (71.0, 71.0)}
-    context = recorded(table7.ARTIFACT, lambda spec: {"validation_perplexity": by_terms[spec.parameters["neumann_terms"]][spec.seed]}, seeds=(0, 1))
+    context = recorded(
+        table7.ARTIFACT,
+        lambda spec: {"validation_perplexity": by_terms[spec.parameters["neumann_terms"]][spec.seed]},
+        seeds=(0, 1),
+    )
     table7.build(context)
     frame = pd.read_csv(context.results / "table7.csv").set_index("scheme")
     assert math.isnan(frame.published["k=0"]) and frame.note["k=0"] == "printed: Not converged"
@@ -69,14 +80,24 @@ def test_table_7_shows_divergence_collapse_and_words(recorded):
 
 
 def test_table_3_compares_on_3b_at_borrowed_rates(recorded):
-    context = recorded(table3.ARTIFACT, lambda spec: {"validation_perplexity": 40.0 if spec.method == "adamw" else 30.0})
+    context = recorded(
+        table3.ARTIFACT, lambda spec: {"validation_perplexity": 40.0 if spec.method == "adamw" else 30.0}
+    )
     frame = table3.table(context)
-    assert frame[["method", "model", "published", "measured"]].values.tolist() == [["AdamW", "3b", 19.61, 40.0], ["POET FS b=1/2", "3b", 16.9, 30.0]]
+    assert frame[["method", "model", "published", "measured"]].values.tolist() == [
+        ["AdamW", "3b", 19.61, 40.0],
+        ["POET FS b=1/2", "3b", 16.9, 30.0],
+    ]
     for line, row in zip(frame.itertuples(), ("adamw", "poet-fs-1_2"), strict=True):
         rates = context.scale.learning_rates["1.3b", row]
-        assert line.learning_rates == " ".join(f"{name}={value:g}" for name, value in rates.items()) and "(1.3b)" in line.learning_rates_from
+        assert (
+            line.learning_rates == " ".join(f"{name}={value:g}" for name, value in rates.items())
+            and "(1.3b)" in line.learning_rates_from
+        )
     table3.build(context)
-    assert "POET's perplexity over AdamW's: printed 0.862, measured 0.750." in (context.results / "table3.md").read_text()
+    assert (
+        "POET's perplexity over AdamW's: printed 0.862, measured 0.750." in (context.results / "table3.md").read_text()
+    )
 
 
 def test_a_perplexity_near_the_vocabulary_has_collapsed():
@@ -86,4 +107,4 @@ def test_a_perplexity_near_the_vocabulary_has_collapsed():
 def test_orders_put_what_did_not_converge_last():
     printed, measured, agreement = orderings(["a", "b", "c"], [NAN, 2.0, 1.0], [5.0, NAN, 4.0])
     assert printed == "Order printed, best first: c, b, a." and measured == "Order measured, best first: c, a, b."
-    assert agreement == "Rank agreement, Kendall's tau: 0.33 (n=3 rows); best in both: yes."
+    assert agreement == "Rank agreement, Kendall's tau: 0.33 (n=3 rows); the best is the same: yes."

@@ -12,7 +12,9 @@ from poet.config import POETConfig
 @pytest.mark.parametrize(("name", "tolerance"), [("mini", 0.07), ("paper", 0.01)])
 def test_every_split_fits_its_matrices_and_keeps_the_total(name, tolerance):
     cells = figure5.specs(load_scale({"scale": name, "seeds": [0]}))
-    totals = {budget: sum(figure5.parameters_of_sides(cells[budget, figure5.STANDARD][0])) for budget in figure5.BUDGETS}
+    totals = {
+        budget: sum(figure5.parameters_of_sides(cells[budget, figure5.STANDARD][0])) for budget in figure5.BUDGETS
+    }
     for (budget, share), (spec,) in cells.items():
         r, p = figure5.parameters_of_sides(spec)
         # Block sizes are whole: where a block has five coordinates, one more changes its count by half.
@@ -31,7 +33,10 @@ def test_standard_poet_is_table_2s_run_and_gives_p_more():
     scale = load_scale({"scale": "mini", "seeds": [0]})
     known = {spec.name: spec for spec in table2.runs(scale)}
     cells = figure5.specs(scale)
-    assert all(known[cells[budget, figure5.STANDARD][0].name] == cells[budget, figure5.STANDARD][0] for budget in ("small", "medium"))
+    assert all(
+        known[cells[budget, figure5.STANDARD][0].name] == cells[budget, figure5.STANDARD][0]
+        for budget in ("small", "medium")
+    )
     r, p = figure5.parameters_of_sides(cells["small", figure5.STANDARD][0])
     assert r < p
 
@@ -46,7 +51,10 @@ def test_published_values_have_a_line_each_and_the_balanced_split_wins():
 def test_table_and_best_split(recorded):
     def record(spec):
         share = spec.parameters["share_r"]
-        return {"validation_perplexity": 60.0 if share is None else 70 + 10 * abs(share - 0.75), "trainable_parameters": 42}
+        return {
+            "validation_perplexity": 60.0 if share is None else 70 + 10 * abs(share - 0.75),
+            "trainable_parameters": 42,
+        }
 
     context = recorded(figure5.ARTIFACT, record)
     figure5.build(context)
@@ -54,7 +62,12 @@ def test_table_and_best_split(recorded):
     assert len(frame) == 3 * 8 and frame.measured.min() == 60.0
     assert figure5.best_shares(frame, "measured") == dict.fromkeys(("small", "medium", "large"), "0.75:0.25")
     assert figure5.best_shares(frame, "published") == dict.fromkeys(("small", "medium", "large"), "0.5:0.5")
+    assert figure5.effect(frame, "measured") == pytest.approx(77.5 / 70 - 1)
     line = frame[(frame.budget == "large") & (frame.share_r == 0.9)].iloc[0]
-    assert line.published == 27.95 and (line.parameters_r, line.parameters_p) == (3276, 350) and line.trainable_parameters == 42
+    assert (
+        line.published == 27.95
+        and (line.parameters_r, line.parameters_p) == (3276, 350)
+        and line.trainable_parameters == 42
+    )
     assert line.variant == "poet-fs-1_4-budget=0.333333-share_r=0.9"
     assert all((context.results / output).stat().st_size > 1000 for output in figure5.ARTIFACT.outputs)

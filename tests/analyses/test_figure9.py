@@ -12,7 +12,9 @@ from analyses.scale import load_scale
 
 
 def history(perplexities):
-    return pd.DataFrame({"tokens": [100.0 * (i + 1) for i in range(len(perplexities))], "validation_perplexity": perplexities})
+    return pd.DataFrame(
+        {"tokens": [100.0 * (i + 1) for i in range(len(perplexities))], "validation_perplexity": perplexities}
+    )
 
 
 def test_a_curve_crosses_where_its_logarithm_does():
@@ -37,7 +39,10 @@ def curve(spec):
     """AdamW's perplexity halves with each doubling of its own length; POET goes from 200 to 60 in its own."""
     ends = {480: 100.0, 960: 75.0, 1440: 50.0}
     end = 60.0 if spec.method == "poet" else ends[spec.steps]
-    rows = [{"step": s, "tokens": 512 * s, "validation_perplexity": v} for s, v in zip((spec.steps // 2, spec.steps), (200.0, end), strict=True)]
+    rows = [
+        {"step": s, "tokens": 512 * s, "validation_perplexity": v}
+        for s, v in zip((spec.steps // 2, spec.steps), (200.0, end), strict=True)
+    ]
     return {"history": rows, "validation_perplexity": end}
 
 

@@ -87,7 +87,10 @@ def test_a_line_that_holds_more_does_not_agree(recorded):
     context = recorded(table1.ARTIFACT, lambda spec: held(spec, {"state": 7} if spec.method == "galore" else {}))
     frame = table1.table(context)
     wrong = frame[frame.agrees == "no"]
-    assert set(wrong.method) == {"GaLore"} and set(wrong.quantity) == {"optimizer state", "memory: weights + optimizer state"}
+    assert set(wrong.method) == {"GaLore"} and set(wrong.quantity) == {
+        "optimizer state",
+        "memory: weights + optimizer state",
+    }
 
 
 def test_the_runs_are_table_2s(recorded):

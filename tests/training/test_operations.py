@@ -56,6 +56,8 @@ def test_poet_without_factors_saves_the_gradients_of_the_weights(make_spec, arch
 
 def test_counting_holds_no_weights(make_spec):
     """A decoder of 100 billion parameters, which no test machine could hold."""
-    large = Architecture(hidden_size=20480, intermediate_size=57344, layers=20, heads=160, vocabulary=32000, sequence_length=64)
+    large = Architecture(
+        hidden_size=20480, intermediate_size=57344, layers=20, heads=160, vocabulary=32000, sequence_length=64
+    )
     assert sum(m * n for m, n in shapes(large)) > 1e11
     assert operations_per_step(make_spec(architecture=large)) == plain(large)
