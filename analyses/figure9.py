@@ -189,20 +189,10 @@ def draw(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def validation_rows(context: Context) -> str:
-    """A warning where a curve's last point was measured on other validation rows than the rest of it."""
-    spec = series(context.scale)[POET][0]
-    last = context.history(spec).validation_perplexity.iloc[-1]
-    if spec.evaluation_rows == spec.final_evaluation_rows or last != context.record(spec)["validation_perplexity"]:
-        return ""
-    final = spec.final_evaluation_rows or "all"
-    return f" The last point of each curve uses {final} validation rows, the others {spec.evaluation_rows}."
-
-
 def build(context: Context) -> None:
     frame = table(context)
     write_csv(frame, context.results / "figure9.csv")
-    save_figure(draw(frame), context, ARTIFACT, f"{crossing_sentences(frame)}{validation_rows(context)}")
+    save_figure(draw(frame), context, ARTIFACT, crossing_sentences(frame))
 
 
 ARTIFACT = Artifact(

@@ -92,14 +92,16 @@ def _train(run: Run, store: CheckpointFolder, checkpoint_seconds: float) -> None
 
 def _record(run: Run) -> dict[str, Any]:
     spec = run.spec
-    final = math.nan if run.diverged else run.history[-1]["validation_perplexity"]
+    # Over more rows than the history's: a curve is over one set of rows from its first point to its last.
+    final = math.nan if run.diverged else run.evaluate(spec.final_evaluation_rows)
+    final = final if math.isfinite(final) else math.nan
     if run.device == "cuda":
         peak = torch.cuda.max_memory_allocated()
     else:
         unit = 1 if sys.platform == "darwin" else 1024  # getrusage's own
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     return {
-        "status": "diverged" if run.diverged else "completed",
+        "status": "diverged" if math.isnan(final) else "completed",
         "name": spec.name,
         "spec": spec.to_dict(),
         "spec_digest": spec.digest,

@@ -164,8 +164,7 @@ class Run:
         norm, threshold = self.train_step()
         started += self.probes.seconds - probed  # counted apart: what is measured is not part of the method
         seconds = time.monotonic() - started
-        last = self.step == spec.steps
-        evaluated = last or self.step % spec.evaluate_every == 0
+        evaluated = self.step == spec.steps or self.step % spec.evaluate_every == 0
         row = None
         if evaluated or self.step % max(1, spec.steps // HISTORY_ROWS) == 0:
             loss = self.window.item() / self.window_steps
@@ -174,7 +173,7 @@ class Run:
             self.diverged = not math.isfinite(loss)
             perplexity = None
             if evaluated and not self.diverged:
-                perplexity = self.evaluate(spec.final_evaluation_rows if last else spec.evaluation_rows)
+                perplexity = self.evaluate(spec.evaluation_rows)
                 self.diverged = not math.isfinite(perplexity)
             if self.diverged:
                 say(f"{spec.name}: diverged at step {self.step}: loss {loss}, validation perplexity {perplexity}")

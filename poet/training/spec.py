@@ -46,9 +46,9 @@ class RunSpec:
         weight_decay, clip_norm: AdamW's decoupled decay; gradient-norm threshold.
         minimum_lr_ratio, warmup_steps: of the cosine schedule.
         precision: "fp32", or "bf16" (autocast; parameters stay fp32).
-        evaluate_every: steps between two evaluations; the last step is always evaluated.
-        evaluation_rows: validation rows of the evaluations along the way.
-        final_evaluation_rows: validation rows of the last one (0: all).
+        evaluate_every: steps between two evaluations of the history; the last step is always evaluated.
+        evaluation_rows: validation rows of the history's evaluations (0: all).
+        final_evaluation_rows: validation rows of the record's perplexity (0: all).
         seed: of initialization, batch order and the method's sampling, each derived by name.
         probes: names in ``poet.training.probes``, each with the steps after which it is taken, ascending; 0 is before
             training.

@@ -24,7 +24,7 @@ POET = {"variant": "bs", "block_size": 4, "merge_every": 5}
 )
 @pytest.mark.parametrize("precision", ("fp32", "bf16"))
 def test_a_run_trains_end_to_end(make_spec, train_run, method, parameters, precision):
-    spec = make_spec(method=method, parameters=parameters, precision=precision, steps=40, evaluate_every=10)
+    spec = make_spec(method=method, parameters=parameters, precision=precision, steps=40, evaluate_every=10, evaluation_rows=0)
     record, folder = train_run(spec)
     history = read_history(folder / "history.csv")
     assert json.loads((folder / "record.json").read_text()) == record
@@ -44,6 +44,13 @@ def test_a_run_trains_end_to_end(make_spec, train_run, method, parameters, preci
     if method == "poet":
         ramp = [row["clip_norm"] for row in history[5:8]]
         assert ramp == pytest.approx([0.1, 0.19, 0.28])
+
+
+def test_the_history_has_one_set_of_rows_and_the_record_its_own(make_spec, train_run):
+    record, folder = train_run(make_spec(evaluation_rows=6, final_evaluation_rows=0), "mixed")
+    small, _ = train_run(make_spec(evaluation_rows=6, final_evaluation_rows=6), "small")
+    last = read_history(folder / "history.csv")[-1]["validation_perplexity"]
+    assert last == small["validation_perplexity"] != record["validation_perplexity"]
 
 
 def test_clipping_is_applied(make_spec, data):
