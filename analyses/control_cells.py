@@ -11,11 +11,12 @@ from poet.training.spec import RunSpec
 MODELS = ("60m", "130m", "350m")
 #: The model of the grids and of the comparison at equal cost.
 SMALLEST = MODELS[0]
-ADAMW, NORMALIZED, TWO_RATES, FROZEN, POET_FS, POET_BS = (
+ADAMW, NORMALIZED, TWO_RATES, FROZEN, EXACT, POET_FS, POET_BS = (
     "AdamW",
     "AdamW, normalized init",
     "AdamW, two rates",
     "POET without R and P",
+    "POET FS b=1/2, exact merge",
     "POET FS b=1/2",
     "POET BS b=256",
 )
@@ -25,6 +26,7 @@ CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
     NORMALIZED: ("adamw", {"init": "normalized"}),
     TWO_RATES: ("adamw-two-rates", {}),
     FROZEN: ("poet-fs-1_2", {"budget_r": 0.0, "budget_p": 0.0}),
+    EXACT: ("poet-fs-1_2", {"merge": "exact"}),
     POET_FS: ("poet-fs-1_2", {}),
     POET_BS: ("poet-bs-b256", {}),
 }

@@ -9,7 +9,9 @@ POET differs from the AdamW baseline in more than R and P. On each of the smalle
    that rate for those, and its own for the matrices; nothing was tuned for it.
 3. *Embeddings, norms and head alone.* POET without R and P, on matrices that stay as they were drawn. What R and P add to
    that is their own part.
-4. *Equal cost.* On 60M, AdamW's perplexity at the training time of POET, and at its operations, between AdamW's three whole
+4. *Exact merges.* POET-FS that merges the exact Cayley map of the parameters it trained: singular values are then kept to
+   rounding, where the Neumann series with k = 3 shrinks them at every merge, as weight decay would.
+5. *Equal cost.* On 60M, AdamW's perplexity at the training time of POET, and at its operations, between AdamW's three whole
    runs of Figure 9 (``analyses.equal_cost``). Where POET's cost lies outside of theirs it would be extrapolation, and no
    number is given. Time is wall-clock, whatever else the machine did; evaluations along the way are part of it.
 
@@ -28,15 +30,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analyses.ablation import perplexity_columns
+from analyses.ablation import measured_cell, perplexity_columns
 from analyses.artifact import Artifact, Context
-from analyses.control_cells import ADAMW, CONTROLS, FROZEN, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells
+from analyses.control_cells import ADAMW, CONTROLS, EXACT, FROZEN, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells
 from analyses.equal_cost import COSTS, cost_lines, draw_cost
 from analyses.figures import MARKERS, plain_logarithmic, save_figure
 from analyses.longer import longer_runs
 from analyses.published import read_published
 from analyses.scale import Scale
 from analyses.tables import write_csv
+from poet.files import write_text
 from poet.training.spec import RunSpec
 
 #: Controls whose cost AdamW is given.
@@ -114,7 +117,8 @@ def answers(frame: pd.DataFrame) -> list[str]:
         lines.append(
             f"{model}, nats below AdamW: normalized initialization {own[NORMALIZED]:+.3f}{grid}, two learning rates "
             f"{own[TWO_RATES]:+.3f}, embeddings, norms and head alone {own[FROZEN]:+.3f}, to which R and P add "
-            f"{own[POET_FS] - own[FROZEN]:+.3f} in POET-FS: {own[POET_FS]:+.3f}; POET-BS {own[POET_BS]:+.3f}."
+            f"{own[POET_FS] - own[FROZEN]:+.3f} in POET-FS: {own[POET_FS]:+.3f} ({own[EXACT]:+.3f} with exact merges); "
+            f"POET-BS {own[POET_BS]:+.3f}."
         )
     return lines
 
@@ -182,9 +186,29 @@ def draw(frame: pd.DataFrame) -> Figure:
     return figure
 
 
+def markdown(frame: pd.DataFrame) -> str:
+    """Controls down, models across, at the rates of each row; the gain over AdamW in brackets; the answers below."""
+    own = frame[(frame.quantity == PERPLEXITY) & (frame.own_rate == "yes")]
+    first, models = own.iloc[0], list(dict.fromkeys(own.model))
+    lines = [
+        f"# {ARTIFACT.label}, {first.scale} scale",
+        "",
+        f"Validation perplexity on {first.corpus}; in brackets, nats below AdamW. Seeds: {first.seeds}.",
+        "",
+        "| control | " + " | ".join(models) + " |",
+        "| --- |" + " ---: |" * len(models),
+    ]
+    for control in CONTROLS:
+        of_model = {line.model: line for line in own[own.control == control].itertuples()}
+        found = [of_model[m] for m in models]
+        lines.append(f"| {control} | " + " | ".join(measured_cell(c) + ("" if math.isnan(c.gain) else f" ({c.gain:+.3f})") for c in found) + " |")
+    return "\n".join([*lines, "", *(f"- {sentence}" for sentence in answers(frame)), ""])
+
+
 def build(context: Context) -> None:
     frame = table(context)
     write_csv(frame, context.results / "controls.csv")
+    write_text(context.results / "controls.md", markdown(frame))
     save_figure(
         draw(frame),
         context,
@@ -197,7 +221,7 @@ def build(context: Context) -> None:
 ARTIFACT = Artifact(
     label="Controls (not in the paper)",
     caption="What AdamW gains from POET's initialization and learning rates, what POET has without R and P, and equal cost.",
-    outputs=("controls.csv", "figures/controls.png", "figures/controls.pdf"),
+    outputs=("controls.csv", "controls.md", "figures/controls.png", "figures/controls.pdf"),
     runs=runs,
     build=build,
     models=(SMALLEST,),

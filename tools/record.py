@@ -71,7 +71,8 @@ def _record(results: Path, spec: RunSpec) -> dict:
 def readme(text: str) -> str:
     """README.md with its generated parts written anew from ``analyses/recorded`` and the artifacts themselves."""
     recorded = ROOT / "analyses" / "recorded" / "mini"
-    text = _between(text, "recorded", _summary(recorded / "table2.md"))
+    for name in ("table2", "controls"):
+        text = _between(text, f"recorded-{name}", _summary(recorded / f"{name}.md"))
     with open(recorded / "cost.csv", newline="") as file:
         lines = {line["artifact"]: line for line in csv.DictReader(file)}
     for name in ("table2", "all"):

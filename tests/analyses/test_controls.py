@@ -79,6 +79,7 @@ PERPLEXITIES = {
     controls.TWO_RATES: 97.0,
     controls.NORMALIZED: 90.0,
     controls.FROZEN: 95.0,
+    controls.EXACT: 82.0,
     controls.POET_FS: 80.0,
     controls.POET_BS: 85.0,
 }
@@ -94,11 +95,12 @@ def record(spec):
     if spec.method == "adamw":
         value = PERPLEXITIES[controls.NORMALIZED if spec.parameters["init"] == "normalized" else controls.ADAMW]
         return {"validation_perplexity": value - (4.0 if "-lr=0.003" in spec.variant else 0.0)}
-    control = (
-        controls.FROZEN
-        if spec.parameters["budget_r"] == 0.0
-        else controls.POET_BS if spec.parameters["variant"] == "bs" else controls.POET_FS
-    )
+    if spec.parameters["budget_r"] == 0.0:
+        control = controls.FROZEN
+    elif spec.parameters["merge"] == "exact":
+        control = controls.EXACT
+    else:
+        control = controls.POET_BS if spec.parameters["variant"] == "bs" else controls.POET_FS
     return {
         "validation_perplexity": PERPLEXITIES[control],
         "cost": {"train_seconds": 700.0 if control != controls.POET_BS else 100.0},
@@ -116,10 +118,12 @@ def test_gains_are_shares_of_poets_advantage(recorded):
     assert own.published[controls.ADAMW] == 26.68 and math.isnan(own.published[controls.FROZEN])
     assert controls.answers(frame)[0] == (
         "60m, nats below AdamW: normalized initialization +0.105 (+0.151 at its best rate), two learning rates +0.030, embeddings, "
-        "norms and head alone +0.051, to which R and P add +0.172 in POET-FS: +0.223; POET-BS +0.163."
+        "norms and head alone +0.051, to which R and P add +0.172 in POET-FS: +0.223 (+0.198 with exact merges); POET-BS +0.163."
     )
     controls.build(context)
     assert all((context.results / output).stat().st_size > 1000 for output in controls.ARTIFACT.outputs)
+    text = (context.results / "controls.md").read_text()
+    assert "| POET without R and P | **95.00** ± 0.00 (+0.051) |" in text and text.count("\n- ") == 3
 
 
 def test_equal_cost_lies_between_adamws_runs_or_has_no_number(recorded):
