@@ -11,7 +11,7 @@ from scipy import stats
 
 from analyses.artifact import Artifact, Context
 from analyses.published import read_published
-from analyses.tables import measured_columns, write_csv
+from analyses.tables import measured_cell, measured_columns, write_csv
 from poet.files import write_text
 from poet.methods import get_method
 from poet.training.spec import RunSpec
@@ -89,15 +89,6 @@ def orderings(settings: Sequence[str], published: Sequence[float], measured: Seq
         *(f"Order {kind}, best first: {', '.join(order)}." for kind, order in orders.items()),
         f"Rank agreement, Kendall's tau: {tau:.2f} (n={len(settings)} rows); the best is the same: {same_best}.",
     ]
-
-
-def measured_cell(line: Any) -> str:
-    """A measured perplexity in Markdown: mean, spread, and whether runs diverged or collapsed."""
-    if line.diverged:
-        return f"diverged ({line.diverged} of {line.n + line.diverged})"
-    spread = "" if math.isnan(line.std) else f" ± {line.std:.2f}"
-    mark = f" (collapsed: {line.collapsed} of {line.n})" if line.collapsed else ""
-    return f"**{line.measured:.2f}**{spread}{mark}"
 
 
 def markdown(frame: pd.DataFrame, artifact: Artifact, down: Mapping[str, str], sentences: Sequence[str]) -> str:

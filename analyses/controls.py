@@ -30,7 +30,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analyses.ablation import measured_cell, perplexity_columns
+from analyses.ablation import perplexity_columns
 from analyses.artifact import Artifact, Context
 from analyses.control_cells import ADAMW, CONTROLS, EXACT, FROZEN, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells
 from analyses.equal_cost import COSTS, cost_lines, draw_cost
@@ -38,7 +38,7 @@ from analyses.figures import MARKERS, plain_logarithmic, save_figure
 from analyses.longer import longer_runs
 from analyses.published import read_published
 from analyses.scale import Scale
-from analyses.tables import write_csv
+from analyses.tables import measured_cell, write_csv
 from poet.files import write_text
 from poet.training.spec import RunSpec
 

@@ -4,8 +4,8 @@ The rule (written before any run). The paper prints each row as better (lower pe
 same model. A cell is ``reproduced`` if the mean difference to AdamW, paired by seed, has the printed sign and its 95%
 t-interval excludes zero; ``contradicted`` if the interval excludes zero on the other side; ``inconclusive`` otherwise.
 With one seed there is no interval: the cell is ``inconclusive`` and only ``direction`` says what was seen. A run that
-diverged makes its cell ``diverged``; if it was AdamW's, the cells beside it have no reference. At smoke scale nothing
-is judged.
+diverged makes its cell ``diverged``; if it was AdamW's, the cells beside it have no reference. Runs that end as a uniform
+guess are counted as ``collapsed`` and judged like any other. At smoke scale nothing is judged.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
+from analyses.ablation import perplexity_columns
 from analyses.artifact import Artifact, Context
 from analyses.figures import save_figure
 from analyses.published import as_printed, number, read_published
 from analyses.scale import Scale, load_scale
-from analyses.tables import measured_columns, paper_layout, write_csv
+from analyses.tables import paper_layout, write_csv
 from poet.methods import table_rows
 from poet.training.errors import RunError
 from poet.training.llama import trainable_parameters
@@ -125,7 +126,7 @@ def table(context: Context) -> pd.DataFrame:
     lines = []
     for key, specs in cells.items():
         model, variant = key
-        method, row = table_rows()[variant]
+        _, row = table_rows()[variant]
         values, paper, baseline = measured[key], printed.get(key), printed.get((model, BASELINE))
         reference = measured[model, BASELINE]
         published_difference = float(paper.perplexity) - float(baseline.perplexity) if paper else None
@@ -136,12 +137,8 @@ def table(context: Context) -> pd.DataFrame:
             {
                 "model": model,
                 "method": row.label,
-                "variant": variant,
-                "scale": context.scale.name,
-                "corpus": context.scale.corpus,
-                "unit": "perplexity",
                 "published": float(paper.perplexity) if paper else math.nan,
-                **measured_columns(values),
+                **perplexity_columns(context, specs),
                 "published_difference": published_difference,
                 "measured_difference": statistics.fmean(values) - statistics.fmean(reference),
                 "direction": direction,
@@ -153,8 +150,6 @@ def table(context: Context) -> pd.DataFrame:
                 "run_trainable": first["trainable_parameters"],
                 "run_parameters": first["total_parameters"],
                 "run_tokens": first["tokens"],
-                "seeds": " ".join(str(spec.seed) for spec in specs),
-                "learning_rates": " ".join(f"{n}={specs[0].parameters[n]:g}" for n in method.learning_rates),
                 "learning_rates_from": context.scale.learning_rate_source(model, variant),
             }
         )

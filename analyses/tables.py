@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -40,13 +41,19 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
     write_text(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
-def _cell(line) -> str:
-    published = "–" if math.isnan(line.published) else f"{line.published:.2f}"
+def measured_cell(line: Any) -> str:
+    """A measured perplexity in Markdown: mean, spread, and whether runs diverged or collapsed."""
     if line.diverged:
-        return f"{published} / diverged"
-    spread = "" if math.isnan(line.std) else f" ±{line.std:.2f}"
+        return f"diverged ({line.diverged} of {line.n + line.diverged})"
+    spread = "" if math.isnan(line.std) else f" ± {line.std:.2f}"
+    mark = f" (collapsed: {line.collapsed} of {line.n})" if line.collapsed else ""
+    return f"**{line.measured:.2f}**{spread}{mark}"
+
+
+def _cell(line: Any) -> str:
+    published = "–" if math.isnan(line.published) else f"{line.published:.2f}"
     mark = _MARKS.get(line.verdict) or _MARKS.get(line.direction, "")
-    return f"{published} / **{line.measured:.2f}**{spread} {mark}".rstrip()
+    return f"{published} / {measured_cell(line)} {mark}".rstrip()
 
 
 def paper_layout(frame: pd.DataFrame, artifact: Artifact, summary: list[str], path: Path) -> None:
