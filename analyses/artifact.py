@@ -79,14 +79,15 @@ class Artifact:
     models: tuple[str, ...] = ()
 
 
+def find(name: str) -> Artifact | None:
+    """The artifact of a file in this folder; None if the file is shared code."""
+    return getattr(importlib.import_module(f"analyses.{name}"), "ARTIFACT", None)
+
+
 def discover() -> dict[str, Artifact]:
     """Every artifact by the name of its file."""
-    found = {}
-    for info in sorted(pkgutil.iter_modules(analyses.__path__), key=lambda i: i.name):
-        artifact = getattr(importlib.import_module(f"analyses.{info.name}"), "ARTIFACT", None)
-        if artifact is not None:
-            found[info.name] = artifact
-    return found
+    names = sorted(info.name for info in pkgutil.iter_modules(analyses.__path__))
+    return {name: artifact for name in names if (artifact := find(name)) is not None}
 
 
 def collect_runs(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, RunSpec]:

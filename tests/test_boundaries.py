@@ -44,6 +44,13 @@ def test_importing_poet_loads_none_of_the_heavy_packages(repository):
     assert done.stdout.strip() == "[]"
 
 
+def test_finding_the_artifacts_loads_no_transformers(repository):
+    """Every call of Snakemake does it: with transformers it would take twice as long."""
+    code = "import sys; from analyses.artifact import discover; discover(); print('transformers' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 def test_dependencies_point_one_way(repository):
     package = repository / "poet"
     core = [*package.glob("*.py"), *(package / "kernels").rglob("*.py")]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import torch
-from transformers import BartConfig, BartForConditionalGeneration
-
 from analyses.config_tables import paper_scale
 from analyses.errata.erratum import Computed, checked, printed, printed_cell
 from analyses.llama_matrices import matrix_shapes
@@ -143,6 +141,8 @@ def block_models() -> Computed:
 def counted() -> Computed:
     architecture = paper_scale().run("60m", "adamw", 0).architecture
     total = sum(p.numel() for p in build_llama(architecture, device="meta").parameters())
+    from transformers import BartConfig, BartForConditionalGeneration  # takes as long as all other imports together
+
     with torch.device("meta"):
         bart = BartForConditionalGeneration(BartConfig())
     everything = sum(p.numel() for p in bart.parameters())

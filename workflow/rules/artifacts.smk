@@ -16,6 +16,7 @@ for artifact_name, artifact in suite.artifacts.items():
             "../../environment.yml"
         params:
             artifact=artifact_name,
+            results=str(RESULTS),
             scale=suite.scale.name,
             seeds=list(suite.scale.seeds),
             digests=suite.digests(artifact_name),

@@ -1,10 +1,13 @@
 """Rules of artifacts: build one from the records."""
 
+from pathlib import Path
+
 from job import job
 
 with job(snakemake):
-    from analyses.artifact import Context
-    from analyses.suite import RESULTS, load_suite
+    from analyses.artifact import Context, find
+    from analyses.scale import load_scale
 
-    suite = load_suite({"scale": snakemake.params.scale, "seeds": snakemake.params.seeds})
-    suite.artifacts[snakemake.params.artifact].build(Context(suite.scale, RESULTS))
+    # This artifact alone is imported: with all the others, imports would take longer than the work.
+    scale = load_scale({"scale": snakemake.params.scale, "seeds": snakemake.params.seeds})
+    find(snakemake.params.artifact).build(Context(scale, Path(snakemake.params.results)))
