@@ -32,7 +32,7 @@ results/%: .venv/installed FORCE
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $@ --config scale=$(SCALE) 'seeds=$(SEEDS)'
 
 test: .venv/installed
-	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadgroup -q
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadfile -q
 
 record: .venv/installed
 	.venv/bin/python tools/record.py --scale $(SCALE) --seeds '$(SEEDS)'

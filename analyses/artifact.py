@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Callable
@@ -41,11 +42,13 @@ class Context:
         Raises:
             RunError: missing or unreadable; the sentence has the command that makes it again.
         """
+        self.record(spec)  # refuses files that another spec left under this name
         with reading(self.results, spec, "history.csv") as path:
             return pd.DataFrame(read_history(path)).astype(float)
 
     def probes(self, spec: RunSpec) -> dict[str, np.ndarray]:
         """What a run's probes measured; see :func:`poet.training.probes.read_probes`."""
+        self.record(spec)
         return read_probes(self.results, spec)
 
     def caption(self, artifact: Artifact, note: str = "") -> str:
@@ -99,6 +102,10 @@ def collect_runs(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, RunS
     grid: dict[str, RunSpec] = {}
     for name, artifact in artifacts.items():
         for spec in artifact.runs(scale):
-            if grid.setdefault(spec.name, spec) != spec:
-                raise ValueError(f"analyses/{name}.py: run {spec.name} stands for two different specs; rename one")
+            if (known := grid.setdefault(spec.name, spec)) != spec:
+                fields = [f.name for f in dataclasses.fields(spec) if getattr(spec, f.name) != getattr(known, f.name)]
+                raise ValueError(
+                    f"analyses/{name}.py: run {spec.name} stands for two different specs, which differ in {', '.join(fields)}: "
+                    "make them the same (probes: after the same steps), or different in number"
+                )
     return grid

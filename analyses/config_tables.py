@@ -33,6 +33,13 @@ HYPERPARAMETER_UNITS = {
 }
 
 
+#: What an agreeing cell of the columns about devices does not show.
+DEVICES = (
+    '"# GPU" is kept in the configuration as printed, and "grad acc." is what follows from it: the rows of a step are those of '
+    "the paper, but runs use one device so far."
+)
+
+
 def paper_scale() -> Scale:
     """The paper's own scale, whichever scale an artifact is made at."""
     return load_scale({"scale": "paper", "seeds": [0]})
@@ -175,7 +182,7 @@ def build_hyperparameters(
     csv, text = artifact.outputs
     frame = hyperparameter_table(csv.removesuffix(".csv"), variant, reasons)
     write_csv(frame.drop(columns="printed"), context.results / csv)
-    write_text(context.results / text, markdown(frame, artifact, ("model", "spec"), "parameter", []))
+    write_text(context.results / text, markdown(frame, artifact, ("model", "spec"), "parameter", [DEVICES]))
 
 
 def hyperparameter_table(name: str, variant: str, reasons: Mapping[tuple[str, str], str]) -> pd.DataFrame:

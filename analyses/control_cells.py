@@ -9,6 +9,8 @@ from analyses.scale import Scale
 from poet.training.spec import RunSpec
 
 MODELS = ("60m", "130m", "350m")
+#: AdamW's grid ends below its best rate on 60M: the controls go on to these multiples of its last rate.
+BEYOND = (2, 4)
 #: The model of the grids and of the comparison at equal cost.
 SMALLEST = MODELS[0]
 ADAMW, NORMALIZED, TWO_RATES, FROZEN, EXACT, POET_FS, POET_BS = (
@@ -72,6 +74,7 @@ def cells(scale: Scale) -> list[Cell]:
             if model == SMALLEST
             else []
         )
+        grid = [*grid, *(multiple * max(grid) for multiple in BEYOND if grid)]
         for control in CONTROLS:
             own = specs_of(scale, model, control)
             found.append(Cell(model, control, True, own))

@@ -1,7 +1,7 @@
 """Validation perplexity along training: what Figures 8 and 26 share.
 
-The runs are those of Table 2, evaluated every so often; curves are means over seeds. Where the scale says so, the last
-evaluation of a run uses more validation rows than those along the way, for all methods alike: curves may have a step there.
+The runs are those of Table 2, evaluated every so often; curves are means over seeds. They use the scale's
+``evaluation_rows`` from the first point to the last, Table 2 its ``final_evaluation_rows``: a curve's end is not its number.
 
 The rule for crossings: a variant has crossed AdamW at the first evaluation from which on its mean perplexity stays below
 AdamW's of the same step to the end; the number is that evaluation's share of training, or 0 if it is the first of all
@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analyses import table2
 from analyses.ablation import collapsed
 from analyses.artifact import Artifact, Context
 from analyses.figures import LINES, plt, save_figure, sns
+from analyses.grid import BASELINE, grid_runs
 from analyses.probed import line
 from analyses.published import read_published
 from analyses.scale import Scale
@@ -28,13 +28,12 @@ from analyses.tables import write_csv
 from poet.methods import table_rows
 from poet.training.spec import RunSpec
 
-BASELINE = table2.BASELINE
 FINAL, CROSSING = "final perplexity", "crossing of AdamW"
 
 
 def runs(scale: Scale, models: tuple[str, ...], prefixes: tuple[str, ...] = ("",)) -> list[RunSpec]:
     """The runs of Table 2 on some models, of rows whose key begins with one of some prefixes."""
-    return [spec for spec in table2.runs(scale) if spec.model in models and spec.variant.startswith(prefixes)]
+    return [spec for spec in grid_runs(scale) if spec.model in models and spec.variant.startswith(prefixes)]
 
 
 def curves(context: Context, specs: list[RunSpec]) -> dict[tuple[str, str], pd.DataFrame]:
@@ -88,14 +87,14 @@ def style(variant: str) -> dict:
     """Colour, line and marker of a row of Table 2; those that are neither AdamW nor POET stand back in grey."""
     if variant == BASELINE:
         return {"color": "black", "linestyle": "-", "marker": "s", "linewidth": 2}
-    for prefix, palette, markers in (("poet-bs", "Blues", "oDP"), ("poet-fs", "Oranges", "^vX")):
+    for prefix, palette, markers in (("poet-bs", "Blues", "oDP"), ("poet-fs", "Oranges", "^v<")):
         if variant.startswith(prefix):
             family = [key for key in table_rows() if key.startswith(prefix)]
             place = family.index(variant)
             colour = sns.color_palette(palette, len(family) + 2)[2 + place]
             return {"color": colour, "linestyle": LINES[1 + place % 3], "marker": markers[place % 3], "linewidth": 1.4}
     place = [key for key in table_rows() if not key.startswith("poet")].index(variant)
-    return {"color": "0.6", "linestyle": LINES[place % len(LINES)], "marker": "*.x+"[place % 4], "linewidth": 1}
+    return {"color": "0.6", "linestyle": LINES[place % len(LINES)], "marker": "*.dh"[place % 4], "linewidth": 1}
 
 
 def draw(axis: Axes, context: Context, model: str, found: dict[tuple[str, str], pd.DataFrame], steps: int) -> None:
@@ -138,8 +137,8 @@ def dynamics_artifact(
         frame, found = table(context, specs, printed[CROSSING]), curves(context, specs)
         write_csv(frame, context.results / artifact.outputs[0])
         shown = list(dict.fromkeys(spec.model for spec in specs))
-        rows = -(-len(shown) // 2)
-        figure, axes = plt.subplots(rows, 2, figsize=(10, 3.8 * rows + 0.8), squeeze=False)
+        panels = -(-len(shown) // 2)
+        figure, axes = plt.subplots(panels, 2, figsize=(10, 3.8 * panels + 0.8), squeeze=False)
         for axis, model in zip(axes.flat, shown, strict=False):
             draw(axis, context, model, found, next(spec.steps for spec in specs if spec.model == model))
         for axis in axes.flat[len(shown) :]:
@@ -150,7 +149,10 @@ def dynamics_artifact(
         lines = -(-len(labels) // 5)
         figure.legend(handles, labels, loc="upper center", ncol=5, frameon=False)
         figure.tight_layout(rect=(0, 0, 1, 1 - 0.28 * lines / figure.get_figheight()))
-        save_figure(figure, context, artifact, sentence(frame))
+        rows = tuple(n or "all" for n in (specs[0].evaluation_rows, specs[0].final_evaluation_rows))
+        note = f"Curves: {rows[0]} validation rows; the table's numbers: {rows[1]}."
+        crosses = " Crosses mark divergence." if frame.diverged.any() else ""
+        save_figure(figure, context, artifact, f"{sentence(frame)} {note}{crosses}")
 
     artifact = Artifact(
         label=f"Figure {number}",
@@ -174,4 +176,4 @@ def sentence(frame: pd.DataFrame) -> str:
         rest = f"{len(crossed)} cross it{when} and {throughout} are below it throughout"
         parts.append(f"of {len(part)} that the paper prints {name} it, {rest}")
     low, high = found.published_low.min(), found.published_high.max()
-    return f"POET against AdamW: {'; '.join(parts)}. The paper's crossings: {low:.0%} to {high:.0%}. Crosses mark divergence."
+    return f"POET against AdamW: {'; '.join(parts)}. The paper's crossings: {low:.0%} to {high:.0%}."

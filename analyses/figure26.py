@@ -5,7 +5,7 @@ The paper shows AdamW and the variants of POET; GaLore and LoRA are added in gre
 """
 
 from analyses.dynamics import dynamics_artifact
-from analyses.table2 import MODELS
+from analyses.grid import MODELS
 
 ARTIFACT = dynamics_artifact(
     26,

@@ -25,17 +25,20 @@ from analyses.tables import measured_columns, write_csv
 from poet.training.spec import RunSpec
 
 MODEL, ROW = "60m", "poet-fs-1_2"
+ADAMW = "AdamW, {}x tokens"
 POET = "POET FS b=1/2"
 PERPLEXITY, CROSSING, SHARE = "validation perplexity", "tokens at crossing", "share of POET's tokens at crossing"
 
 
 def series(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each line, by seed, AdamW's by rising length."""
-    adamw = {f"AdamW, {factor}x tokens": specs for factor, specs in longer_runs(scale, MODEL).items()}
+    adamw = {ADAMW.format(factor): specs for factor, specs in longer_runs(scale, MODEL).items()}
     return {**adamw, POET: [scale.run(MODEL, ROW, seed) for seed in scale.seeds]}
 
 
 def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
+    table2 = read_published("table2").query("model == @MODEL").set_index("variant").perplexity.astype(float)
+    printed = {ADAMW.format(1): table2["adamw"], POET: table2[ROW]}  # what the runs of Table 2 end with
     lines = []
     for label, found in histories.items():
         evaluated = pd.concat(history.dropna(subset="validation_perplexity") for history in found)
@@ -54,6 +57,7 @@ def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
                     "unit": "perplexity",
                 }
             )
+        lines[-1]["published"] = printed.get(label, math.nan)
     return lines
 
 
@@ -127,8 +131,9 @@ def table(context: Context) -> pd.DataFrame:
         "note",
     ]
     frame = pd.DataFrame([*_curves(histories), *_crossings(histories), *_published()], columns=columns)
+    ours = frame.measured.notna() | frame.n.notna()
     return frame.astype({"step": "Int64", "n": "Int64", "diverged": "Int64"}).assign(
-        scale=context.scale.name, corpus=context.scale.corpus
+        scale=ours.map({True: context.scale.name, False: "paper"}), corpus=ours.map({True: context.scale.corpus, False: "C4"})
     )
 
 

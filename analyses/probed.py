@@ -29,7 +29,6 @@ def along(context: Context, spec: RunSpec, probe: str) -> dict[str, np.ndarray]:
     Raises:
         RunError: there is no record of this spec, or its probes cannot be read.
     """
-    context.record(spec)  # refuses files that another spec left under this name
     found, asked = context.probes(spec), spec.probes[probe]
     reached = np.searchsorted(asked, found[f"{probe}/steps"])
     laid_out = {}

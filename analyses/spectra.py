@@ -72,6 +72,10 @@ def measured(context: Context, row: str, probe: str) -> tuple[tuple[int, ...], l
     return specs[0].probes[probe], [along(context, spec, probe) for spec in specs]
 
 
+#: Which blocks a figure of a method shows, in words.
+GROUPS = ("its first blocks", "its middle blocks", "its last blocks")
+
+
 def blocks(depth: int, row: str, group: int) -> range:
     """The blocks of the first, second or third figure of a method: the paper's split of eight in proportion, none empty."""
     first = max(1, round(CUTS[row][0] * depth))
@@ -161,7 +165,7 @@ def grid_artifact(number: int, row: str, group: int) -> Artifact:
 
     artifact = Artifact(
         label=f"Figure {number}",
-        caption=f"Singular values of the weight matrices along training with {ROWS[row]}.",
+        caption=f"Singular values of the weight matrices along training with {ROWS[row]}, {GROUPS[group]}.",
         outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
         runs=runs(row),
         build=build,

@@ -21,16 +21,15 @@ from scipy import stats
 from analyses.ablation import perplexity_columns
 from analyses.artifact import Artifact, Context
 from analyses.figures import save_figure
+from analyses.grid import BASELINE, MODELS, grid_runs
 from analyses.published import as_printed, number, read_published
-from analyses.scale import Scale, load_scale
+from analyses.scale import load_scale
 from analyses.tables import paper_layout, write_csv
 from poet.methods import table_rows
 from poet.training.errors import RunError
 from poet.training.llama import trainable_parameters
 from poet.training.spec import RunSpec
 
-MODELS = ("60m", "130m", "350m", "1.3b")
-BASELINE = "adamw"
 UNJUDGED_SCALES = ("smoke",)
 #: Marker and line of each family of rows: told apart without colour.
 FAMILIES = {
@@ -57,12 +56,6 @@ KNOWN_COUNT_DIFFERENCES = {
         "likely 118.29M with its last digit misprinted."
     )
 }
-
-
-def runs(scale: Scale) -> list[RunSpec]:
-    """Every row on every model that the table and the scale share, for every seed."""
-    models = [m for m in MODELS if m in scale.models]
-    return [scale.run(model, row, seed) for model in models for row in table_rows() for seed in scale.seeds]
 
 
 def paired_interval(differences: list[float]) -> tuple[float, float, float]:
@@ -117,7 +110,7 @@ def table(context: Context) -> pd.DataFrame:
     printed = {(p.model, p.variant): p for p in read_published("table2").itertuples()}
     counts = paper_counts()
     cells: dict[tuple[str, str], list[RunSpec]] = {}
-    for spec in runs(context.scale):
+    for spec in grid_runs(context.scale):
         cells.setdefault((spec.model, spec.variant), []).append(spec)
     records = {key: [context.record(spec) for spec in specs] for key, specs in cells.items()}
     if len({r["data_sha256"] for found in records.values() for r in found}) > 1:
@@ -218,6 +211,6 @@ ARTIFACT = Artifact(
     label="Table 2",
     caption="Validation perplexity of POET and other pretraining methods on LLaMA models, and trainable parameters.",
     outputs=("table2.csv", "table2.md", "figures/table2.png", "figures/table2.pdf"),
-    runs=runs,
+    runs=grid_runs,
     build=build,
 )

@@ -105,3 +105,11 @@ def test_every_field_of_a_run_spec_is_read(repository):
         assert used, f"RunSpec.{field.name} is never read"
     for field in fields(Architecture):
         assert re.search(rf"\barchitecture\.{field.name}\b", text), f"Architecture.{field.name} is never read"
+
+
+def test_no_code_imports_from_an_artifact_s_own_file(repository):
+    """An artifact is remade when shared code changes, and not when another artifact's file does."""
+    folder = repository / "analyses"
+    owners = {f"analyses.{path.stem}" for path in folder.glob("*.py") if "\nARTIFACT = " in path.read_text()}
+    assert len(owners) > 30
+    assert not breaches(folder.rglob("*.py"), owners)

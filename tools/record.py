@@ -23,7 +23,7 @@ from analyses.suite import load_suite
 from poet.training.spec import RunSpec
 
 #: Figures that README shows.
-PICTURES = ("table2", "figure1", "figure5", "controls")
+PICTURES = ("table2", "controls")
 
 
 def kept_outputs(artifacts: dict[str, Artifact]) -> list[str]:

@@ -1,7 +1,7 @@
 """Errata: where the paper contradicts itself, or prints what does not hold, and what this suite does about it.
 
 Every entry says how it was checked: by a computation, which runs when this file is built and fills ``published`` and
-``computed``, or by two quotations that cannot both be right. The verdicts and what they mean are in
+``measured``, or by two quotations that cannot both be right. The verdicts and what they mean are in
 :data:`analyses.errata.erratum.VERDICTS`; an entry whose numbers stop bearing out its verdict stops the build. Entries stand by
 subject in ``analyses/errata/``. Theory is tried out further in :mod:`analyses.theory`; this is the list of what is
 wrong on paper.
@@ -62,7 +62,7 @@ def entry(line) -> str:
     """One entry as a Markdown list item."""
     quotations = " / ".join(f'"{text}"' for text in (line.quotation, line.second_quotation) if text)
     printed = "" if math.isnan(line.published) else f"{line.published:.6g} against "
-    number = "" if math.isnan(line.computed) else f" [{printed}{line.computed:.6g} {line.unit}]"
+    number = "" if math.isnan(line.measured) else f" [{printed}{line.measured:.6g} {line.unit}]"
     what = f"- **{line.id}** ({line.kind}). {line.where}: {quotations}."
     return f"{what} {line.explanation}{number} *Consequence:* {line.consequence}"
 

@@ -8,7 +8,7 @@ from analyses.config_tables import cell, paper_scale
 from analyses.errata.erratum import Computed, Erratum, checked, printed, printed_cell
 from analyses.llama_matrices import matrix_shapes
 from analyses.published import read_published
-from analyses.table2 import MODELS
+from analyses.grid import MODELS
 from poet.config import POETConfig
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from analyses.errata.erratum import Computed, Erratum, checked, printed, printed_cell
-from analyses.table2 import MODELS
+from analyses.grid import MODELS
 
 TASKS = ("CoLA", "MNLI", "MRPC", "QNLI", "QQP", "RTE", "SST-2", "STS-B")
 FINETUNING = ("Full FT", "OFT", "POET")

@@ -70,7 +70,7 @@ def draw_failures(axis: Axes, frame: pd.DataFrame) -> None:
     axis.hlines(windows.published, x - 0.4, x + 0.4, colors="k", label="printed bound, 1/m")
     axis.errorbar(x - 0.1, windows.measured, errors(windows), fmt="o", color="C0", label="proof's windows, measured")
     axis.plot(x - 0.1, windows.derived, "_", color="C0", markersize=16, label="proof's windows, exact")
-    axis.plot(x + 0.2, adaptive.high, "v", color="C2", label="columns as long as needed: at most")
+    axis.plot(x + 0.2, adaptive.high, "v", color="C2", label="columns as long as needed (three shapes tried): at most")
     labels = [f"m={m:g}\nb={b:g}" for m, b in zip(windows.m, windows.b, strict=True)]
     axis.set_xticks(x, labels, fontsize="small")
     axis.set(yscale="log", ylim=(2e-3, 1.5), ylabel="share of trials that fail", title="Lemma 1: failures at α = 3")

@@ -5,7 +5,8 @@ import math
 import pandas as pd
 import pytest
 
-from analyses import table2, table3, table5, table6, table7
+from analyses import table3, table5, table6, table7
+from analyses.grid import grid_runs
 from analyses.ablation import collapsed, orderings
 from analyses.scale import load_scale
 
@@ -38,7 +39,7 @@ def test_settings_are_the_papers_at_paper_scale():
 
 @pytest.mark.parametrize("name", ["smoke", "mini", "gpu", "paper"])
 def test_runs_of_table_2_are_not_trained_again(name):
-    known = {spec.name: spec for spec in table2.runs(scale(name))}
+    known = {spec.name: spec for spec in grid_runs(scale(name))}
     for module in (table5, table7):
         shared = [spec for spec in module.ARTIFACT.runs(scale(name)) if spec.name in known]
         assert len(shared) == 2 and all(known[spec.name] == spec for spec in shared)

@@ -6,8 +6,9 @@ import math
 import pytest
 import torch
 
-from analyses import control_cells, controls, table2
+from analyses import control_cells, controls
 from analyses.equal_cost import costs_of, perplexity_at
+from analyses.grid import grid_runs
 from analyses.longer import longer_runs
 from analyses.scale import load_scale
 from poet.training.operations import operations_per_step
@@ -18,7 +19,7 @@ MINI = {"scale": "mini", "seeds": [0]}
 
 def test_the_reference_points_are_table_2s_runs():
     scale = load_scale(MINI)
-    known = {spec.name: spec for spec in table2.runs(scale)}
+    known = {spec.name: spec for spec in grid_runs(scale)}
     own = {(c.model, c.control): c.specs[0] for c in control_cells.cells(scale) if c.own_rate}
     for model in ("60m", "130m", "350m"):
         for control in (controls.ADAMW, controls.POET_FS, controls.POET_BS):
@@ -41,7 +42,7 @@ def test_both_initializations_see_the_whole_grid():
         rates = [
             c.specs[0].parameters["lr"] for c in control_cells.cells(scale) if (c.model, c.control) == ("60m", control)
         ]
-        assert sorted(rates) == sorted(grid)
+        assert sorted(rates) == sorted([*grid, 2 * max(grid), 4 * max(grid)])
     assert all(c.own_rate for c in control_cells.cells(scale) if c.model != "60m")
     assert all(c.own_rate for c in control_cells.cells(load_scale({"scale": "paper", "seeds": [0]})))
 
@@ -117,7 +118,7 @@ def test_gains_are_shares_of_poets_advantage(recorded):
     assert own.gain_share[controls.FROZEN] == pytest.approx(math.log(100 / 95) / math.log(100 / 80))
     assert own.published[controls.ADAMW] == 26.68 and math.isnan(own.published[controls.FROZEN])
     assert controls.answers(frame)[0] == (
-        "60m, nats below AdamW: normalized initialization +0.105 (+0.151 at its best rate), two learning rates +0.030, embeddings, "
+        "60m, nats below AdamW: normalized initialization +0.105 (+0.151 at its best rate), AdamW at its best rate +0.041, two learning rates +0.030, embeddings, "
         "norms and head alone +0.051, to which R and P add +0.172 in POET-FS: +0.223 (+0.198 with exact merges); POET-BS +0.163."
     )
     controls.build(context)

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyses import dynamics, figure8, figure26, table2
+from analyses import dynamics, figure8, figure26
+from analyses.grid import grid_runs
 from analyses.dynamics import CROSSING, FINAL, crossing
 from analyses.scale import load_scale
 from poet.methods import table_rows
@@ -33,8 +34,8 @@ def test_who_diverged_crosses_nothing_and_cannot_be_crossed():
 
 def test_the_runs_are_those_of_table_2():
     scale = load_scale({"scale": "mini", "seeds": [0, 1]})
-    assert figure26.ARTIFACT.runs(scale) == table2.runs(scale)
-    of_table = {spec.name: spec for spec in table2.runs(scale)}
+    assert figure26.ARTIFACT.runs(scale) == grid_runs(scale)
+    of_table = {spec.name: spec for spec in grid_runs(scale)}
     runs = figure8.ARTIFACT.runs(scale)
     assert all(of_table[spec.name] == spec for spec in runs)
     assert {spec.model for spec in runs} == {"350m", "1.3b"} and len({spec.variant for spec in runs}) == 7

@@ -48,8 +48,8 @@ def test_the_list_is_whole_and_in_order_of_the_verdicts(frame):
 def test_a_computation_fills_its_columns_and_a_quotation_leaves_them_empty(frame):
     computed = frame.check == "computation"
     assert computed.sum() > len(frame) / 2
-    assert frame[computed][["computed", "n", "unit"]].notna().all().all()
-    assert frame[~computed][["published", "computed", "n", "unit"]].isna().all().all()
+    assert frame[computed][["measured", "n", "unit"]].notna().all().all()
+    assert frame[~computed][["published", "measured", "n", "unit"]].isna().all().all()
 
 
 def test_sentences_have_their_numbers_and_quotations_are_short(frame):
@@ -130,15 +130,15 @@ def test_share_of_r_by_hand(frame):
 
     square, side, wide = pairs(64), pairs(512 // 8), pairs(1376 // 8)
     r = 4 * square + 2 * side + wide
-    assert frame.computed["half-is-not-standard"] == pytest.approx(r / (r + 4 * square + 2 * wide + side))
+    assert frame.measured["half-is-not-standard"] == pytest.approx(r / (r + 4 * square + 2 * wide + side))
 
 
 def test_counts_by_hand(frame):
     linear = 8 * (4 * 512**2 + 3 * 512 * 1376)
-    assert frame.computed["what-is-counted"] * 1e6 == linear + 2 * 32000 * 512 + 17 * 512
-    assert frame.computed["block-models-differ"] == pytest.approx(8 * (4 * 512**2 + 3 * 512 * 1280) / linear - 1)
-    assert frame.computed["count-118-26"] * 1e6 == 24 * (8 * 2048 + 3 * (2048 + 5376)) * 255 / 2
-    assert frame.computed["batch-130m"] == pytest.approx(400_000 * 256 * 256 / 1e9)
+    assert frame.measured["what-is-counted"] * 1e6 == linear + 2 * 32000 * 512 + 17 * 512
+    assert frame.measured["block-models-differ"] == pytest.approx(8 * (4 * 512**2 + 3 * 512 * 1280) / linear - 1)
+    assert frame.measured["count-118-26"] * 1e6 == 24 * (8 * 2048 + 3 * (2048 + 5376)) * 255 / 2
+    assert frame.measured["batch-130m"] == pytest.approx(400_000 * 256 * 256 / 1e9)
 
 
 def test_the_order_of_the_error_in_one_plane():
@@ -152,27 +152,27 @@ def test_the_order_of_the_error_in_one_plane():
 
 
 def test_orderings_that_the_paper_does_not_expect(frame):
-    assert frame.computed["error-not-monotone"] > 10
-    assert frame.computed["no-terms-diverge"] == pytest.approx(0.5, abs=0.02)
-    assert frame.computed["merges-accumulate-error"] == pytest.approx(100, rel=1e-6)
+    assert frame.measured["error-not-monotone"] > 10
+    assert frame.measured["no-terms-diverge"] == pytest.approx(0.5, abs=0.02)
+    assert frame.measured["merges-accumulate-error"] == pytest.approx(100, rel=1e-6)
 
 
 def test_pair_probability_by_counting(frame):
     """Sets of 64 out of 512 that hold two given coordinates, out of all sets."""
     p = math.comb(510, 62) / math.comb(512, 64)
     draws = math.ceil(3 * math.log(512) * 64)
-    assert frame.computed["pair-probability"] == pytest.approx((1 - p) ** draws, rel=1e-9)
+    assert frame.measured["pair-probability"] == pytest.approx((1 - p) ** draws, rel=1e-9)
     assert frame.published["pair-probability"] == pytest.approx(512**-3)
 
 
 def test_probing_without_merges_by_hand(frame):
     square = 1 - math.sqrt((0.6 + 0.65) / 2)  # (1 - t^2)^2 = v'Rv
-    assert frame.computed["probing-without-merges"] == pytest.approx(1 - (1 - square**2) ** 2)
+    assert frame.measured["probing-without-merges"] == pytest.approx(1 - (1 - square**2) ** 2)
 
 
 def test_tables_against_their_own_cells(frame):
-    assert (frame.computed["glue-not-all-tasks"], frame.published["glue-not-all-tasks"]) == (23, 24)
-    assert frame.computed["glue-oft-worse"] == 5
-    assert frame.computed["nearly-six-million"] == pytest.approx(6.23)
-    assert frame.computed["length-of-phase-two"] == pytest.approx((233 - 58) / 300, abs=2e-3)
-    assert frame.computed["twice-or-triple"] == pytest.approx(2.8)
+    assert (frame.measured["glue-not-all-tasks"], frame.published["glue-not-all-tasks"]) == (23, 24)
+    assert frame.measured["glue-oft-worse"] == 5
+    assert frame.measured["nearly-six-million"] == pytest.approx(6.23)
+    assert frame.measured["length-of-phase-two"] == pytest.approx((233 - 58) / 300, abs=2e-3)
+    assert frame.measured["twice-or-triple"] == pytest.approx(2.8)

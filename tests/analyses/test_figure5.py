@@ -2,7 +2,8 @@
 
 import pytest
 
-from analyses import figure5, table2
+from analyses import figure5
+from analyses.grid import grid_runs
 from analyses.published import read_published
 from analyses.scale import load_scale
 from poet.config import POETConfig
@@ -31,7 +32,7 @@ def test_half_the_width_would_not_fit():
 
 def test_standard_poet_is_table_2s_run_and_gives_p_more():
     scale = load_scale({"scale": "mini", "seeds": [0]})
-    known = {spec.name: spec for spec in table2.runs(scale)}
+    known = {spec.name: spec for spec in grid_runs(scale)}
     cells = figure5.specs(scale)
     assert all(
         known[cells[budget, figure5.STANDARD][0].name] == cells[budget, figure5.STANDARD][0]

@@ -94,8 +94,8 @@ def test_a_line_that_holds_more_does_not_agree(recorded):
 
 
 def test_the_runs_are_table_2s(recorded):
-    from analyses import table2
+    from analyses.grid import grid_runs
 
     context = recorded(table1.ARTIFACT, held)
-    known = {spec.name: spec for spec in table2.runs(context.scale)}
+    known = {spec.name: spec for spec in grid_runs(context.scale)}
     assert all(known[spec.name] == spec for spec in table1.ARTIFACT.runs(context.scale))

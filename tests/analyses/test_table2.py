@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from analyses import table2
+from analyses.grid import MODELS, grid_runs
 from analyses.published import as_printed, number, read_published
 from analyses.scale import load_scale
 from analyses.table2 import KNOWN_COUNT_DIFFERENCES, judge, paired_interval, paper_counts
@@ -77,7 +77,7 @@ def test_the_interval_is_students():
 
 def test_the_grid_is_every_row_on_every_model():
     scale = load_scale({"scale": "mini", "seeds": [0, 1]})
-    specs = table2.runs(scale)
+    specs = grid_runs(scale)
     assert len(specs) == 4 * len(table_rows()) * 2
     assert len({s.name for s in specs}) == len({s.digest for s in specs}) == len(specs)
 
@@ -85,7 +85,7 @@ def test_the_grid_is_every_row_on_every_model():
 @pytest.mark.parametrize("name", ["mini", "smoke"])
 def test_proxies_keep_the_papers_ratios(name):
     proxy, paper = (load_scale({"scale": s, "seeds": [0]}) for s in (name, "paper"))
-    for model in table2.MODELS:
+    for model in MODELS:
         for row in table_rows():
             a, b = proxy.run(model, row, 0), paper.run(model, row, 0)
             assert a.architecture.hidden_size * 16 == b.architecture.hidden_size

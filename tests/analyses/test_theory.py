@@ -165,7 +165,7 @@ def test_the_figure_shows_each_line_where_it_belongs():
     assert list(drawn["exact means"].get_xdata()) == [8, 16, 32, 64]
     heuristic, lemma = (drawn[next(k for k in drawn if word in k)].get_ydata() for word in ("heuristic", "Lemma 1"))
     assert lemma / heuristic == pytest.approx([8, 16, 32, 64])
-    limits = drawn["columns as long as needed: at most"].get_ydata()
+    limits = drawn["columns as long as needed (three shapes tried): at most"].get_ydata()
     assert np.isnan(limits[0]) and limits[1] == 0.02  # the shape that was not measured has no mark
     printed, derived = (next(drawn[k] for k in drawn if k.startswith(word)) for word in ("printed: +", "derived: −"))
     assert printed.get_ydata()[-1] == pytest.approx(4 / 66) and derived.get_ydata()[-1] == pytest.approx(0)

@@ -2,9 +2,13 @@
 
 ARTIFACT = """
 from analyses.artifact import Artifact
-from analyses.figure6 import runs
+from analyses.spectra import run
 from analyses.tables import measured_columns, write_csv
 import pandas as pd
+
+
+def runs(scale):
+    return [run(scale, "adamw", seed) for seed in scale.seeds]
 
 
 def build(context):

@@ -4,13 +4,11 @@ import gzip
 import itertools
 import json
 
-import pytest
 import tokenizers
 import transformers
 import yaml
 from poet.data.corpora import enwik8_articles, read_articles
-
-pytestmark = pytest.mark.xdist_group("smoke")
+from poet.data.prepare import prepare
 
 
 def write_shards(folder, cache):
@@ -34,25 +32,26 @@ def write_stand_in(folder, bpe):
     ).save_pretrained(folder)
 
 
-def test_shards_in_c4_s_layout_train_through_the_same_pipeline(made):
-    (bpe,) = (made.folder / "data").glob("enwik8-*/tokenizer.json")
-    write_shards(made.folder / "c4", made.folder / "data" / "cache")
-    write_stand_in(made.folder / "stand-in", bpe)
-    settings = yaml.safe_load((made.folder / "config" / "scales" / "smoke.yaml").read_text())
+def test_shards_in_c4_s_layout_train_through_the_same_pipeline(project):
+    settings = yaml.safe_load((project.folder / "config" / "scales" / "smoke.yaml").read_text())
+    cache = project.folder / "data" / "cache"
+    prepare(settings["data"], project.folder / "enwik8", cache)
+    write_shards(project.folder / "c4", cache)
+    write_stand_in(project.folder / "stand-in", project.folder / "enwik8" / "tokenizer.json")
     settings["data"] = {
         "corpus": "c4",
-        "path": str(made.folder / "c4"),
-        "tokenizer": {"kind": "hf", "name": str(made.folder / "stand-in")},
+        "path": str(project.folder / "c4"),
+        "tokenizer": {"kind": "hf", "name": str(project.folder / "stand-in")},
         "sequence_length": 64,
         "packing": "pad",
     }
-    (made.folder / "config" / "scales" / "shards.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
+    (project.folder / "config" / "scales" / "shards.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
     target = "results/runs/shards/60m/poet-fs-1_2/seed0/record.json"
-    done = made.snakemake(target, "--config", "scale=shards")
+    done = project.snakemake(target, "--config", "scale=shards")
     assert done.returncode == 0, done.stderr[-3000:]
-    record = json.loads((made.folder / target).read_text())
+    record = json.loads((project.folder / target).read_text())
     assert record["status"] == "completed"
     assert 1 < record["validation_perplexity"] < 1100
-    (meta,) = (json.loads(p.read_text()) for p in (made.folder / "data").glob("c4-*/meta.json"))
+    (meta,) = (json.loads(p.read_text()) for p in (project.folder / "data").glob("c4-*/meta.json"))
     assert meta["splits"]["train"]["rows"] == 100
     assert meta["splits"]["validation"]["tokens_without_padding"] < meta["splits"]["validation"]["tokens"]
