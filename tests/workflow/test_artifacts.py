@@ -20,19 +20,25 @@ ARTIFACT = Artifact(label="Figure 99", caption="Mine.", outputs=("figure99.csv",
 """
 
 
+def jobs(project, *arguments):
+    """Jobs by rule, as a dry run counts them."""
+    done = project.snakemake("-n", *arguments, "--config", "scale=smoke")
+    assert done.returncode == 0, done.stderr[-2000:]
+    words = (line.split() for line in (done.stdout + done.stderr).splitlines())
+    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdigit()}
+
+
+def trained(counts):
+    return sum(number for rule, number in counts.items() if rule.startswith("train_"))
+
+
 def test_one_new_file_is_a_new_target_that_shares_its_runs(project):
     (project.folder / "analyses" / "figure99.py").write_text(ARTIFACT)
-    done = project.snakemake("-n", "results/figure99.csv", "results/figure6.csv", "--config", "scale=smoke")
-    assert done.returncode == 0, done.stderr[-2000:]
-    said = done.stdout + done.stderr
-    counts = {line.split()[0]: int(line.split()[1]) for line in said.splitlines() if len(line.split()) == 2 and line.split()[1].isdigit()}
-    assert counts["figure99"] == counts["figure6"] == 1
-    alone = project.snakemake("-n", "results/figure6.csv", "--config", "scale=smoke")
-    said = alone.stdout + alone.stderr
-    runs = [int(line.split()[1]) for line in said.splitlines() if line.startswith("train_") and len(line.split()) == 2]
-    assert sum(n for name, n in counts.items() if name.startswith("train_")) == sum(runs) > 0
-    everything = project.snakemake("-n", "--config", "scale=smoke")
-    assert "figure99" in everything.stdout + everything.stderr
+    both = jobs(project, "results/figure99.csv", "results/figure6.csv")
+    alone = jobs(project, "results/figure6.csv")
+    assert both["figure99"] == both["figure6"] == alone["figure6"] == 1
+    assert trained(both) == trained(alone) > 0
+    assert "figure99" in jobs(project)
 
 
 def test_an_artifact_beyond_the_scale_says_which_model_it_misses(project):
