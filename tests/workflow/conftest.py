@@ -32,7 +32,7 @@ class Project:
         # Compiled files appear beside the sources, as they do on a user's machine.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         return subprocess.run(
-            self.command(*arguments), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600
+            self.command(*arguments), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=1800
         )
 
     def edit(self, path: str, old: str, new: str) -> None:
