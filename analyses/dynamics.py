@@ -45,7 +45,7 @@ def curves(context: Context, specs: list[RunSpec]) -> dict[tuple[str, str], pd.D
     return {key: pd.DataFrame(by_seed) for key, by_seed in found.items()}
 
 
-def crossing(curve: pd.Series, baseline: pd.Series, steps: int) -> float:
+def overtakes_for_good(curve: pd.Series, baseline: pd.Series, steps: int) -> float:
     """The share of training from which on a curve is below another, by the rule above; NaN if it does not end below.
 
     Args:
@@ -74,7 +74,7 @@ def table(context: Context, specs: list[RunSpec], published_crossing: tuple[floa
             continue
         below = printed.get(key, math.inf) < printed[model, BASELINE]
         curve, baseline = (found[k].mean(axis=1, skipna=False) for k in (key, (model, BASELINE)))
-        where = crossing(curve, baseline, mine[0].steps)
+        where = overtakes_for_good(curve, baseline, mine[0].steps)
         expected = published_crossing if below else (math.nan, math.nan)
         value = line(context, [where], "share of training", expected, **about, quantity=CROSSING)
         crossed = "no" if math.isnan(where) else "yes" if where else "below throughout"

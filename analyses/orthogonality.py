@@ -11,7 +11,7 @@ tenth, as in Figures 10, 23 and 24, and then three times in each merge period: a
 The rule for matrices, fixed before any run (the paper chose at random): the up projection of the middle block in Figure 10,
 as in Figure 1, and the down projection of the same block in Figure 25.
 
-Theory (``poet.orthogonal``): at one Q the error is of order ||Q||^(2k+2) for even k and 2 ||Q||^(k+1) for odd k, so that
+Theory (``poet.orthogonal``): at one Q of norm below 1 the error is of order ||Q||^(2k+2) for even k and 2 ||Q||^(k+1) for odd k, so that
 k = 2 should be below k = 3, not above it. Q is trained, and need not be the same: with q the eigenvalues of Q/i, R R' has
 1 + q^(2k+2) for even k, (1 + q^(k+1))^2 for k = 1, 5 and (1 - q^(k+1))^2 for k = 3. Every merge then stretches the weight,
 except with k = 3, which shrinks it as long as q stays below 2^(1/4).

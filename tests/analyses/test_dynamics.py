@@ -8,7 +8,7 @@ import pytest
 
 from analyses import dynamics, figure8, figure26
 from analyses.grid import grid_runs
-from analyses.dynamics import CROSSING, FINAL, crossing
+from analyses.dynamics import CROSSING, FINAL, overtakes_for_good
 from analyses.scale import load_scale
 from poet.methods import table_rows
 
@@ -19,17 +19,17 @@ def series(*values, every=10):
 
 def test_a_crossing_is_for_good():
     adamw = series(10.0, 8.0, 7.0, 6.0)
-    assert crossing(series(11.0, 7.9, 7.1, 5.9), adamw, 40) == 1.0  # the first time did not last
-    assert crossing(series(11.0, 8.1, 6.9, 5.9), adamw, 40) == 0.75
-    assert crossing(series(9.0, 7.0, 6.0, 5.0), adamw, 40) == 0
-    assert math.isnan(crossing(series(9.0, 7.0, 6.0, 6.0), adamw, 40))
+    assert overtakes_for_good(series(11.0, 7.9, 7.1, 5.9), adamw, 40) == 1.0  # the first time did not last
+    assert overtakes_for_good(series(11.0, 8.1, 6.9, 5.9), adamw, 40) == 0.75
+    assert overtakes_for_good(series(9.0, 7.0, 6.0, 5.0), adamw, 40) == 0
+    assert math.isnan(overtakes_for_good(series(9.0, 7.0, 6.0, 6.0), adamw, 40))
 
 
 def test_who_diverged_crosses_nothing_and_cannot_be_crossed():
     adamw = series(10.0, 8.0, 7.0, 6.0)
-    assert math.isnan(crossing(series(9.0, 7.0), adamw, 40))
-    assert math.isnan(crossing(series(9.0, 7.0, np.nan, np.nan), adamw, 40))
-    assert math.isnan(crossing(adamw, series(11.0, 9.0), 40))
+    assert math.isnan(overtakes_for_good(series(9.0, 7.0), adamw, 40))
+    assert math.isnan(overtakes_for_good(series(9.0, 7.0, np.nan, np.nan), adamw, 40))
+    assert math.isnan(overtakes_for_good(adamw, series(11.0, 9.0), 40))
 
 
 def test_the_runs_are_those_of_table_2():
