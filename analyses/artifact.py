@@ -48,7 +48,6 @@ class Context:
 
     def probes(self, spec: RunSpec) -> dict[str, np.ndarray]:
         """What a run's probes measured; see :func:`poet.training.probes.read_probes`."""
-        self.record(spec)
         return read_probes(self.results, spec)
 
     def caption(self, artifact: Artifact, note: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The small orthogonal factors of a whole model, computed in one batch per block size.
+"""The small orthogonal factors of a whole model, computed in one batch per block size and once per optimizer step.
 
 A model has hundreds of small skew-symmetric matrices. Mapping them layer by layer costs a dozen kernel launches each;
 mapping all of one block size together costs a dozen in all.
@@ -7,34 +7,16 @@ mapping all of one block size together costs a dozen in all.
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from poet.orthogonal import cayley, cayley_neumann, skew_unpack
+from poet.kernels import cayley_neumann, skew
+from poet.orthogonal import block_size_of, cayley
 
-if TYPE_CHECKING:
-    from poet.linear import POETLinear
-
-
-def orthogonal_factors(skew: Tensor | None, terms: int | None) -> Tensor | None:
-    """Orthogonal blocks from packed skew matrices.
-
-    Args:
-        skew: (blocks, b(b-1)/2), or None for an identity side.
-        terms: k of the Cayley-Neumann map, or None for the exact Cayley map.
-
-    Returns:
-        (blocks, b, b), or None.
-    """
-    if skew is None:
-        return None
-    with full_precision(skew.device.type):
-        q = skew_unpack(skew)
-        return cayley(q) if terms is None else cayley_neumann(q, terms)
+#: Numbers in the matrices that are mapped at a time: on a CPU what its caches hold, on a GPU enough to fill it.
+CHUNK = {"cpu": 2**20, "cuda": 2**26}
 
 
 def full_precision(device: str) -> contextlib.AbstractContextManager:
@@ -44,32 +26,76 @@ def full_precision(device: str) -> contextlib.AbstractContextManager:
     return contextlib.nullcontext()
 
 
+def _chunks(packed: Tensor, b: int) -> Iterator[slice]:
+    size = max(1, CHUNK.get(packed.device.type, CHUNK["cuda"]) // (b * b))
+    return (slice(first, first + size) for first in range(0, len(packed), size))
+
+
+@torch.no_grad()
+def orthogonal_factors(packed: Tensor | None, terms: int | None) -> Tensor | None:
+    """Orthogonal blocks from packed skew matrices; :func:`batched_factors` is the same with a derivative.
+
+    Args:
+        packed: (blocks, b(b-1)/2), or None for an identity side.
+        terms: k of the Cayley-Neumann map, or None for the exact Cayley map.
+
+    Returns:
+        (blocks, b, b), or None.
+    """
+    if packed is None:
+        return None
+    b = block_size_of(packed.shape[1])
+    blocks = packed.new_empty(len(packed), b, b)
+    with full_precision(packed.device.type):
+        for chunk in _chunks(packed, b):
+            q = skew.skew_unpack(packed[chunk], b)
+            blocks[chunk] = cayley(q) if terms is None else cayley_neumann.cayley_neumann(q, terms)
+    return blocks
+
+
+@torch.no_grad()
+def _pull_back(packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:
+    """Gradient with respect to ``packed`` (blocks, b(b-1)/2), given that with respect to the blocks (blocks, b, b)."""
+    b = grad.shape[-1]
+    pulled = torch.empty_like(packed)
+    with full_precision(packed.device.type):
+        for chunk in _chunks(packed, b):
+            q = skew.skew_unpack(packed[chunk], b)
+            if terms is None:
+                with torch.enable_grad():
+                    q.requires_grad_()
+                    (by_q,) = torch.autograd.grad(cayley(q), q, grad[chunk])
+            else:
+                by_q = cayley_neumann.cayley_neumann_pullback(q, grad[chunk], terms)
+            pulled[chunk] = skew.skew_pack(by_q, True)
+    return pulled
+
+
 class _BatchedFactors(torch.autograd.Function):
     """Factors of several layers of one block size, mapped in one batch in both directions.
 
-    Saves no tensor: backward maps again. So the node can be used any number of times (several losses, activation
-    checkpointing), and a layer saves as many tensors with the batch as without it.
+    Saves no tensor: backward unpacks again. So the node can be used any number of times (several losses, gradient
+    accumulation, activation checkpointing).
     """
 
     @staticmethod
     def forward(ctx, terms, *skews):
         ctx.set_materialize_grads(False)
-        ctx.terms, ctx.skews, ctx.versions = terms, skews, [skew._version for skew in skews]
-        blocks = orthogonal_factors(torch.cat(skews), terms)
-        return tuple(torch.split_with_sizes_copy(blocks, [len(skew) for skew in skews]))
+        ctx.terms, ctx.skews, ctx.versions = terms, skews, [s._version for s in skews]
+        blocks = orthogonal_factors(skews[0] if len(skews) == 1 else torch.cat(skews), terms)
+        # Parts of one tensor, but no views to autograd, which would have to track them.
+        return torch.unsafe_split_with_sizes(blocks, [len(s) for s in skews])
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, *gradients):
-        if ctx.versions != [skew._version for skew in ctx.skews]:
+        if ctx.versions != [s._version for s in ctx.skews]:
             raise RuntimeError("a packed skew matrix was modified in place between forward and backward")
         result = [None] * len(gradients)
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
         if used:
-            with torch.enable_grad():
-                packed = torch.cat([ctx.skews[i].detach() for i in used]).requires_grad_()
-                blocks = orthogonal_factors(packed, ctx.terms)
-            (pulled,) = torch.autograd.grad(blocks, packed, torch.cat([gradients[i] for i in used]))
+            packed = torch.cat([ctx.skews[i].detach() for i in used])
+            pulled = _pull_back(packed, torch.cat([gradients[i] for i in used]), ctx.terms)
             for i, part in zip(used, pulled.split([len(ctx.skews[i]) for i in used]), strict=True):
                 result[i] = part
         return None, *result
@@ -85,57 +111,9 @@ def batched_factors(skews: Sequence[Tensor], terms: int | None) -> tuple[Tensor,
     Returns:
         (blocks_i, b, b) each.
     """
+    if torch.compiler.is_compiling():  # operators that a graph can hold; what to keep for backward is the compiler's choice
+        sizes = [len(s) for s in skews]
+        with full_precision(skews[0].device.type):
+            q = skew.skew_unpack(torch.cat(list(skews)), block_size_of(skews[0].shape[1]))
+            return (cayley(q) if terms is None else cayley_neumann.cayley_neumann(q, terms)).split(sizes)
     return _BatchedFactors.apply(terms, *skews)
-
-
-class FactorCache:
-    """Computes every layer's factors at the start of a forward pass of the model that it is hooked on.
-
-    They live as long as that forward pass. A layer that is called alone, or again during backward by activation
-    checkpointing, computes its own: nothing can be stale, however parameters are changed.
-    """
-
-    def __init__(self, layers: list[POETLinear]) -> None:
-        self.layers = layers
-        self._factors: dict[nn.Parameter, Tensor] = {}
-
-    def install(self, model: nn.Module) -> None:
-        """Hook on ``model``, taking the place of a cache that an earlier ``apply_poet`` left there."""
-        self.remove_from(model)
-        model.register_forward_pre_hook(self.fill)
-        model.register_forward_hook(self.drop, always_call=True)
-        for layer in self.layers:
-            layer._factor_cache = self
-
-    @staticmethod
-    def remove_from(model: nn.Module) -> None:
-        """Unhook any cache from ``model``."""
-        for hooks in (model._forward_pre_hooks, model._forward_hooks):
-            for key, hook in list(hooks.items()):
-                if isinstance(getattr(hook, "__self__", None), FactorCache):
-                    del hooks[key]
-
-    def fill(self, *_: object) -> None:
-        """The forward pre-hook."""
-        self._factors.clear()
-        groups: dict[tuple, list[nn.Parameter]] = defaultdict(list)
-        for layer in self.layers:
-            for skew in (layer.skew_r, layer.skew_p):
-                if skew is not None:
-                    groups[skew.shape[1], layer.config.neumann_terms, skew.device, skew.dtype].append(skew)
-        for (_, terms, _, _), skews in groups.items():
-            self._factors.update(zip(skews, batched_factors(skews, terms), strict=True))
-
-    def drop(self, *_: object) -> None:
-        """The forward hook, called after an exception too."""
-        self._factors.clear()
-
-    def get(self, layer: POETLinear) -> tuple[Tensor | None, Tensor | None] | None:
-        """(G_R, G_P) of a layer, or None if they have to be computed."""
-        found = tuple(None if skew is None else self._factors.get(skew) for skew in (layer.skew_r, layer.skew_p))
-        for skew, factor in zip((layer.skew_r, layer.skew_p), found, strict=True):
-            if skew is None:
-                continue
-            if factor is None or (torch.is_grad_enabled() and skew.requires_grad and not factor.requires_grad):
-                return None
-        return found

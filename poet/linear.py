@@ -7,46 +7,21 @@ outputs, so the effective ``nn.Linear`` weight is P^T W0^T R^T. The base weight 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from poet.config import POETConfig
-from poet.factors import FactorCache, batched_factors, full_precision, orthogonal_factors
+from poet.factors import batched_factors
+from poet.forms import Orders, equivalent_linear
 from poet.initialization import INITIALIZATIONS
-from poet.kernels.block_transform import block_transform, block_transform_pullback
+from poet.kernels.block_transform import block_transform
+from poet.merging import merge_layers
 
-
-def _gather(weight: Tensor, rows: Tensor | None, columns: Tensor | None) -> Tensor:
-    """weight[rows][:, columns]; None leaves a side as it is."""
-    if rows is not None:
-        weight = weight.index_select(0, rows)
-    return weight if columns is None else weight.index_select(1, columns)
-
-
-class _EquivalentLinear(torch.autograd.Function):
-    """y = x W_RP^T with W_RP built for the call and built again in backward: nothing of size m*n is saved."""
-
-    @staticmethod
-    def forward(ctx, x, weight, g_r, g_p, order_in, order_out, inverse_in, inverse_out):
-        ctx.save_for_backward(x, weight, g_r, g_p, order_in, order_out, inverse_in, inverse_out)
-        with full_precision(x.device.type):
-            effective = _gather(block_transform(weight, g_r, g_p), inverse_out, inverse_in)
-        return x @ effective.to(x.dtype).mT
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, grad_y):
-        x, weight, g_r, g_p, order_in, order_out, inverse_in, inverse_out = ctx.saved_tensors
-        grad_x = grad_r = grad_p = None
-        with full_precision(grad_y.device.type):
-            if ctx.needs_input_grad[0]:
-                effective = _gather(block_transform(weight, g_r, g_p), inverse_out, inverse_in)
-                grad_x = grad_y @ effective.to(x.dtype)
-            if any(ctx.needs_input_grad[2:4]):
-                grad_weight = grad_y.reshape(-1, grad_y.shape[-1]).mT @ x.reshape(-1, x.shape[-1])
-                grad_weight = _gather(grad_weight.to(weight.dtype), order_out, order_in)
-                grad_r, grad_p = block_transform_pullback(weight, g_r, g_p, grad_weight)
-        return grad_x, None, grad_r, grad_p, None, None, None, None
+if TYPE_CHECKING:
+    from poet.step_cache import StepCache
 
 
 class POETLinear(nn.Module):
@@ -93,7 +68,7 @@ class POETLinear(nn.Module):
         for side, size in (("in", in_features), ("out", out_features)):
             self.register_buffer(f"order_{side}", torch.arange(size, device=device))
             self.register_buffer(f"inverse_{side}", torch.arange(size, device=device))
-        self._factor_cache: FactorCache | None = None
+        self._step_cache: StepCache | None = None
         if config.init == "keep" and weight is None:
             raise ValueError("POETConfig.init='keep' needs the weight to keep: wrap a model with apply_poet")
         if self.base_weight.is_meta:  # shapes are all that is asked for
@@ -111,32 +86,26 @@ class POETLinear(nn.Module):
         ):
             order.copy_(primitive.sample(generator))
             inverse.copy_(order.argsort())
-        self.base_weight.copy_(_gather(weight, *self._orders()))
+        order_out, _, order_in, _ = self.orders()
+        if order_out is not None:
+            weight = weight.index_select(0, order_out)
+        self.base_weight.copy_(weight if order_in is None else weight.index_select(1, order_in))
         for skew in (self.skew_r, self.skew_p):
             if skew is not None:
                 skew.zero_()
 
-    def _orders(self) -> tuple[Tensor | None, Tensor | None]:
-        """Permutations (rows, columns) that take a dense weight to the permuted basis; None for an identity side."""
-        return (self.order_out if self.skew_p is not None else None), (
-            self.order_in if self.skew_r is not None else None
-        )
-
-    def _inverse_orders(self) -> tuple[Tensor | None, Tensor | None]:
-        """Permutations (rows, columns) that take a permuted weight back."""
-        return (self.inverse_out if self.skew_p is not None else None), (
-            self.inverse_in if self.skew_r is not None else None
-        )
+    def orders(self) -> Orders:
+        """(order_out, inverse_out, order_in, inverse_in); None for an identity side, which is never permuted."""
+        rows = (None, None) if self.skew_p is None else (self.order_out, self.inverse_out)
+        return *rows, *((None, None) if self.skew_r is None else (self.order_in, self.inverse_in))
 
     def factors(self) -> tuple[Tensor | None, Tensor | None]:
         """The small orthogonal matrices (G_R, G_P), (blocks, b, b) each, None for an identity side.
 
         Taken from the model-wide batch during a forward pass of the model.
         """
-        if self._factor_cache is not None:
-            cached = self._factor_cache.get(self)
-            if cached is not None:
-                return cached
+        if self._step_cache is not None and (shared := self._step_cache.factors(self)) is not None:
+            return shared
         terms = self.config.neumann_terms
         return tuple(None if s is None else batched_factors([s], terms)[0] for s in (self.skew_r, self.skew_p))
 
@@ -145,11 +114,10 @@ class POETLinear(nn.Module):
         device = x.device.type
         if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             x = x.to(torch.get_autocast_dtype(device))
-        g_r, g_p = self.factors()
-        (order_out, order_in), (inverse_out, inverse_in) = self._orders(), self._inverse_orders()
-        y = _EquivalentLinear.apply(
-            x, self.base_weight, g_r, g_p, order_in, order_out, inverse_in, inverse_out
-        )
+        weight = None if self._step_cache is None else self._step_cache.weight(self)
+        if weight is not None:
+            return functional.linear(x, weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
+        y = equivalent_linear(x, self.base_weight, *self.factors(), self.orders())
         return y if self.bias is None else y + self.bias.to(y.dtype)
 
     @property
@@ -159,8 +127,9 @@ class POETLinear(nn.Module):
 
     def effective_weight(self) -> Tensor:
         """(out, in) dense W_RP as ``nn.Linear`` stores it; differentiable in R and P."""
-        inverse_out, inverse_in = self._inverse_orders()
-        return _gather(block_transform(self.base_weight, *self.factors()), inverse_out, inverse_in)
+        order_out, _, order_in, inverse_in = self.orders()
+        tensors = (self.base_weight, *self.factors(), order_out, order_in, inverse_in)
+        return block_transform(*(None if tensor is None else tensor[None] for tensor in tensors))[0]
 
     def rotations(self) -> tuple[Tensor, Tensor]:
         """(R, P), dense (in, in) and (out, out), in the paper's orientation: W_RP = R W0 P."""
@@ -172,18 +141,9 @@ class POETLinear(nn.Module):
             for blocks, primitive, order in pairs
         )
 
-    @torch.no_grad()
     def merge_and_reinitialize(self, generator: torch.Generator | None = None) -> None:
-        """Merge R and P into the base weight, sample new primitives, and start again from R = P = I (Step 5).
-
-        With ``merge="neumann"`` the effective weight does not change. With ``merge="exact"`` the exact Cayley map of
-        the same parameters is merged, so the singular values do not change, and the effective weight moves by the
-        Neumann error.
-        """
-        terms = None if self.config.merge == "exact" else self.config.neumann_terms
-        factors = (orthogonal_factors(skew, terms) for skew in (self.skew_r, self.skew_p))
-        inverse_out, inverse_in = self._inverse_orders()
-        self._store(_gather(block_transform(self.base_weight, *factors), inverse_out, inverse_in), generator)
+        """:func:`poet.merging.merge_layers` of this layer alone."""
+        merge_layers([self], generator)
 
     @torch.no_grad()
     def to_linear(self) -> nn.Linear:

@@ -6,16 +6,14 @@ given by its strictly upper triangle, row by row (the "packed" form, b(b-1)/2 nu
 
 from __future__ import annotations
 
-import functools
 import math
 
 import torch
 from torch import Tensor
 
-
-def packed_size(block_size: int) -> int:
-    """Free parameters of a b x b skew-symmetric matrix, b(b-1)/2 (Table 1)."""
-    return block_size * (block_size - 1) // 2
+from poet.kernels import cayley_neumann as _neumann
+from poet.kernels import skew as _skew
+from poet.kernels.skew import packed_size
 
 
 def block_size_of(packed: int) -> int:
@@ -30,34 +28,9 @@ def block_size_of(packed: int) -> int:
     return b
 
 
-@functools.lru_cache(maxsize=64)
-def _triangle(b: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """Index maps of size b: packed -> flat upper entry, flat entry -> packed, and the sign of each flat entry."""
-    with torch.inference_mode(False):  # cached: tensors made in inference mode could not serve training later
-        rows, columns = torch.triu_indices(b, b, offset=1, device=device)
-        upper = rows * b + columns
-        source = torch.zeros(b, b, dtype=torch.long, device=device)
-        order = torch.arange(rows.numel(), device=device)
-        source[rows, columns] = order
-        source[columns, rows] = order
-        ones = torch.ones(b, b, dtype=torch.int8, device=device)
-        return upper, source.flatten(), ones.triu(1) - ones.tril(-1)
-
-
-class _Unpack(torch.autograd.Function):
-    """Gathers in both directions: scattering (index_put) is many times slower than gathering on a CPU."""
-
-    @staticmethod
-    def forward(ctx, packed: Tensor, b: int) -> Tensor:
-        _, source, sign = _triangle(b, packed.device)
-        if b == 1:
-            return packed.new_zeros(*packed.shape[:-1], 1, 1)
-        return packed.index_select(-1, source).unflatten(-1, (b, b)) * sign.to(packed.dtype)
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):
-        # A double backward needs the map to be differentiable again: packing is, and is this map's adjoint.
-        return skew_pack(grad - grad.mT), None
+def _one_batch(x: Tensor, own: int) -> Tensor:
+    """All but the last ``own`` dimensions as one."""
+    return x.reshape(math.prod(x.shape[:-own]), *x.shape[-own:])
 
 
 def skew_unpack(packed: Tensor, block_size: int | None = None) -> Tensor:
@@ -76,14 +49,12 @@ def skew_unpack(packed: Tensor, block_size: int | None = None) -> Tensor:
     b = block_size_of(packed.shape[-1]) if block_size is None else block_size
     if packed_size(b) != packed.shape[-1]:
         raise ValueError(f"block size {b} needs {packed_size(b)} packed entries, got {packed.shape[-1]}")
-    return _Unpack.apply(packed, b)
+    return _skew.skew_unpack(_one_batch(packed, 1), b).reshape(*packed.shape[:-1], b, b)
 
 
 def skew_pack(q: Tensor) -> Tensor:
     """Strictly upper triangle of (..., b, b), row by row, as (..., b(b-1)/2)."""
-    upper, _, _ = _triangle(q.shape[-1], q.device)
-    flat = q.reshape(-1, q.shape[-1] * q.shape[-1])
-    return flat.index_select(-1, upper).reshape(*q.shape[:-2], upper.numel())
+    return _skew.skew_pack(_one_batch(q, 2), False).reshape(*q.shape[:-2], packed_size(q.shape[-1]))
 
 
 def cayley(q: Tensor) -> Tensor:
@@ -105,10 +76,8 @@ def cayley(q: Tensor) -> Tensor:
 def cayley_neumann(q: Tensor, terms: int) -> Tensor:
     """The Cayley-Neumann parameterization R = (I + Q)(I + Q + ... + Q^k), Equation (6), right-hand side.
 
-    Computed from the even powers, which are symmetric. With X = Q^2 and E_j = I + X + ... + X^j:
-
-    - k = 2j + 1: R = (I + X + 2Q) E_j, two products for the paper's k = 3;
-    - k = 2j:     R = 2 E_j - I + Q (2 E_j - X^j).
+    How it is computed: ``poet.kernels.cayley_neumann``. Differentiable once, within the skew-symmetric matrices: the
+    gradient with respect to q is skew-symmetric.
 
     Args:
         q: (..., b, b) skew-symmetric, any floating dtype.
@@ -124,20 +93,7 @@ def cayley_neumann(q: Tensor, terms: int) -> Tensor:
     """
     if terms < 0:
         raise ValueError(f"the Neumann series needs k >= 0 terms, got {terms}")
-    identity = torch.eye(q.shape[-1], dtype=q.dtype, device=q.device)
-    if terms == 0:
-        return identity + q
-    half = terms // 2
-    square = q @ q
-    if terms == 1:
-        return identity + square + 2 * q
-    power, partial_sum = square, identity + square
-    for _ in range(half - 1):
-        power = power @ square
-        partial_sum = partial_sum + power
-    if terms % 2:
-        return (identity + square + 2 * q) @ partial_sum
-    return 2 * partial_sum - identity + q @ (2 * partial_sum - power)
+    return _neumann.cayley_neumann(_one_batch(q, 2), terms).reshape(q.shape)
 
 
 def orthogonality_error(r: Tensor) -> Tensor:

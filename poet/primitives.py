@@ -48,6 +48,8 @@ class Primitive:
         identity side is stored unpermuted.
         """
         shuffled = torch.randperm(self.dimension, generator=generator)
+        if self.covered == self.dimension:
+            return shuffled
         return torch.cat((shuffled[: self.covered], shuffled[self.covered :].sort().values))
 
     def embed(self, blocks: Tensor, permutation: Tensor) -> Tensor:

@@ -2,10 +2,14 @@
 
 import pytest
 import torch
+from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from poet import POETConfig, POETLinear
+from poet.forms import prefers_activations
+from poet.kernels import block_transform
 from poet.orthogonal import orthogonality_error
+from tests.benchmarks.memory import peak_bytes
 
 BS = {"variant": "bs", "block_size": 3}
 FS = {"variant": "fs", "budget": 0.5}
@@ -228,3 +232,26 @@ def test_meta_device_needs_no_weight():
 
 def test_repr_says_the_sizes():
     assert "b_in=3, b_out=3, bias=True" in repr(build(12, 9, BS))
+
+
+@pytest.mark.parametrize("variant", ({"block_size": 64}, {"variant": "fs", "budget": 1 / 8}), ids=("bs", "fs"))
+def test_a_step_allocates_one_weight_at_a_time(variant, randomize, monkeypatch):
+    """Forward and backward of large layers: besides activations and factors, one tensor of a weight's size at any moment."""
+    monkeypatch.setitem(block_transform.STRIP, "cpu", 2**14)
+    size, tokens = 1024, 1100
+    activations, weight = 4 * tokens * size, 4 * size * size
+
+    def peak(depth):
+        config = POETConfig(**variant)
+        layers = [POETLinear(size, size, config, generator=torch.Generator().manual_seed(i)) for i in range(depth)]
+        model = randomize(nn.Sequential(*layers), scale=1e-3)
+        assert not prefers_activations(tokens, (size, size), *(f.shape for f in layers[0].factors()), training=True)
+        x = torch.randn(tokens, size, requires_grad=True)
+        model(x).sum().backward()  # index maps and gradients are there
+        return peak_bytes(lambda: model(x).sum().backward()), sum(8 * skew.numel() for skew in model[0].parameters())
+
+    (shallow, factors), (deep, _) = peak(2), peak(4)
+    # A layer more keeps its output and its factors until backward, and no weight.
+    assert deep - shallow < 2 * (activations + 1.1 * factors) + 0.1 * weight
+    # Two outputs, the gradients of one and of its input, and one weight (or its gradient).
+    assert weight < shallow - 2 * (activations + factors) < 2 * activations + 1.5 * weight

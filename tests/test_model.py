@@ -187,7 +187,7 @@ def test_copies_of_a_poet_model_stand_alone(way, after, randomize):
     torch.testing.assert_close(twin(x), wanted)
     twin(x).sum().backward()
     assert not torch.allclose(model(x), wanted)
-    assert twin[0]._factor_cache.layers[0] is twin[0]
+    assert twin[0]._step_cache.layers[0] is twin[0]
 
 
 def test_state_dict_round_trip(randomize):

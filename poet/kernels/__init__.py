@@ -1,5 +1,6 @@
 """The operations that POET's speed depends on, one file each.
 
-Each file holds the one PyTorch reference of its operation; the layer, the tests and the benchmarks import that
-reference, and it is what runs on a CPU.
+Each file holds the one PyTorch reference of its operation, which is also the CPU path and every device's for fp64, and
+registers it with ``torch.library``: shapes for tracing, derivative, floating-point operations for PyTorch's counter, and
+for CUDA devices the Triton kernel of the same name in ``poet.kernels.gpu``, which is imported when it is first called.
 """

@@ -126,7 +126,7 @@ def _record(run: Run) -> dict[str, Any]:
 def _write(run: Run, folder: Path, record: dict[str, Any]) -> None:
     write_history(folder / "history.csv", run.history)
     if run.spec.probes:
-        run.probes.write(folder / "probes.npz")
+        record["probes_sha256"] = run.probes.write(folder / "probes.npz")
     if run.spec.keep_weights and record["status"] == "completed":
         try:
             run.method.export(run.model).save_pretrained(folder / "weights")

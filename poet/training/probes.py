@@ -6,6 +6,7 @@ to ``probes.npz`` beside the record: ``<probe>/steps`` holds the steps, ``<probe
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import time
@@ -26,7 +27,7 @@ from poet.linear import POETLinear
 from poet.methods.contract import is_counted
 from poet.model import poet_layers
 from poet.orthogonal import orthogonality_error
-from poet.training.records import reading
+from poet.training.records import read_record, reading
 from poet.training.seeds import derive
 from poet.training.spec import RunSpec
 
@@ -172,8 +173,11 @@ class Probes:
         """The inverse of :meth:`state`."""
         self.taken, self.seconds = state["taken"], state["seconds"]
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path) -> str:
         """All measurements as ``.npz``.
+
+        Returns:
+            sha256 of the file, which the record keeps: a file of an earlier training is told from this one's.
 
         Raises:
             DiskError: the disk is full or the folder cannot be written.
@@ -191,13 +195,19 @@ class Probes:
                     np.lib.format.write_array(member, array, allow_pickle=False)
         with atomic_path(path) as temporary:
             temporary.write_bytes(buffer.getvalue())
+        return hashlib.sha256(buffer.getvalue()).hexdigest()
 
 
 def read_probes(results: Path, spec: RunSpec) -> dict[str, np.ndarray]:
     """What the probes of a run measured: ``<probe>/steps`` (s,) and ``<probe>/<layer>`` (s, ...).
 
     Raises:
-        RunError: missing or unreadable; the sentence has the command that makes it again.
+        RunError: missing, unreadable, or not those of the run's record; the sentence has the command that makes it again.
     """
-    with reading(results, spec, "probes.npz") as path, np.load(path) as archive:
-        return {key: archive[key] for key in archive.files}
+    expected = read_record(results, spec)["probes_sha256"]
+    with reading(results, spec, "probes.npz") as path:
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != expected:
+            raise ValueError("the file is not the one that the record was written with")
+        with np.load(io.BytesIO(content)) as archive:
+            return {key: archive[key] for key in archive.files}

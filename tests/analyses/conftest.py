@@ -1,5 +1,8 @@
 """What the tests of tables and figures share."""
 
+import hashlib
+import json
+
 import numpy as np
 import pytest
 
@@ -51,7 +54,11 @@ def probed(recorded):
                 found = measure(spec, probe, np.array(steps))
                 arrays[f"{probe}/steps"] = np.array(steps[: len(next(iter(found.values())))])
                 arrays |= {f"{probe}/{name}": values for name, values in found.items()}
-            np.savez(context.results / "runs" / spec.name / "probes.npz", **arrays)
+            folder = context.results / "runs" / spec.name
+            np.savez(folder / "probes.npz", **arrays)
+            written = json.loads((folder / "record.json").read_text())
+            written["probes_sha256"] = hashlib.sha256((folder / "probes.npz").read_bytes()).hexdigest()
+            write_record(folder / "record.json", written)
         return context
 
     return _probed

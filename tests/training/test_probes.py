@@ -143,13 +143,18 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(make_spec, data, metho
         Run(make_spec(method=method, parameters=parameters, probes={probe: (1,)}), data, "cpu")
 
 
-@pytest.mark.parametrize("harm", ("missing", "cut short"))
+@pytest.mark.parametrize("harm", ("missing", "cut short", "of an earlier training"))
 def test_a_broken_file_is_named_with_its_command(probed, tmp_path, make_spec, harm):
     spec = make_spec(probes={"energy": (0,)})
     probed(probes={"energy": (0,)})
     path = tmp_path / "results" / "runs" / spec.name / "probes.npz"
     whole = path.read_bytes()
-    path.unlink() if harm == "missing" else path.write_bytes(whole[: len(whole) // 2])
+    if harm == "missing":
+        path.unlink()
+    elif harm == "cut short":
+        path.write_bytes(whole[: len(whole) // 2])
+    else:
+        np.savez(path, **{"energy/steps": np.array([0])})
     with pytest.raises(RunError, match=f"run {spec.name} .*snakemake --cores 1 --force .*record.json"):
         read_probes(tmp_path / "results", spec)
 

@@ -1,6 +1,8 @@
 """The model-wide batch of factors: never stale, and no change to what autograd allows."""
 
 import copy
+import gc
+import weakref
 from itertools import pairwise
 
 import pytest
@@ -8,10 +10,13 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+import poet.factors
 from poet import POETConfig, apply_poet, merge_and_reinitialize
-from poet.factors import FactorCache, orthogonal_factors
+from poet.batching import SMALL
+from poet.factors import orthogonal_factors
 from poet.model import poet_layers
 from poet.optim import poet_parameters
+from poet.step_cache import StepCache
 
 CONFIG = POETConfig(block_size=4, neumann_terms=3)
 
@@ -24,9 +29,9 @@ def build(randomize, depth=3, config=CONFIG):
 def without_cache(model):
     """A twin whose layers compute their own factors."""
     twin = copy.deepcopy(model)
-    FactorCache.remove_from(twin)
+    StepCache.remove_from(twin)
     for _, layer in poet_layers(twin):
-        layer._factor_cache = None
+        layer._step_cache = None
     return twin
 
 
@@ -36,6 +41,8 @@ def gradients(model):
 
 def assert_same_gradients(model, twin):
     for name, gradient in gradients(twin).items():
+        if not twin.get_parameter(name).requires_grad:
+            continue
         torch.testing.assert_close(gradients(model)[name], gradient, rtol=1e-11, atol=1e-12)
 
 
@@ -223,7 +230,7 @@ def test_a_second_apply_takes_over_the_cache(randomize, x):
     apply_poet(model, CONFIG)
     (cache,) = [hook.__self__ for hook in model._forward_pre_hooks.values() if hasattr(hook, "__self__")]
     assert cache.layers == [model[0], model[1]]
-    assert all(layer._factor_cache is cache for layer in model)
+    assert all(layer._step_cache is cache for layer in model)
     model(x).sum().backward()
     assert all(skew.grad is not None for skew in poet_parameters(model))
 
@@ -274,17 +281,146 @@ def test_hugging_face_gradient_checkpointing(llama, tokens, randomize, reentrant
     assert_same_gradients(*models)
 
 
-def test_the_batch_ends_with_its_forward_pass(randomize, x):
-    model = build(randomize)
-    model(x)
-    assert not model[0]._factor_cache._factors
-
-
-def test_one_map_per_block_size(randomize, x, monkeypatch):
-    import poet.factors
-
-    model, calls = build(randomize, depth=6), []
-    original = poet.factors.orthogonal_factors
+@pytest.fixture
+def maps(monkeypatch):
+    """Calls of the map in one forward direction, whoever makes them."""
+    calls, original = [], poet.factors.orthogonal_factors
     monkeypatch.setattr(poet.factors, "orthogonal_factors", lambda *a: calls.append(a) or original(*a))
-    model(x)
-    assert len(calls) == 1
+    return calls
+
+
+def test_one_map_per_block_size(randomize, x, maps):
+    build(randomize, depth=6)(x)
+    assert len(maps) == 1
+
+
+def test_one_map_per_optimizer_step(randomize, maps):
+    """Four micro-batches and an evaluation amid them: factors once, and the gradients of one large batch."""
+    x = torch.randn(8, 8, dtype=torch.float64)
+    model = build(randomize)
+    twin = without_cache(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for expected in (1, 2):
+        for part in x.split(2):
+            model(part).square().sum().backward()
+        assert len(maps) == expected
+        maps_before = len(maps)
+        twin(x).square().sum().backward()
+        assert_same_gradients(model, twin)
+        del maps[maps_before:]  # the twin's own
+        optimizer.step()
+        optimizer.zero_grad()
+        twin.load_state_dict(model.state_dict())
+        twin.zero_grad()
+
+
+def test_an_evaluation_amid_accumulation_changes_nothing(randomize):
+    x = torch.randn(8, 8, dtype=torch.float64)
+    model = build(randomize)
+    twin = without_cache(model)
+    for part in x.split(4):
+        model(part).square().sum().backward()
+        with torch.no_grad():
+            torch.testing.assert_close(model(x), twin(x))
+    twin(x).square().sum().backward()
+    assert_same_gradients(model, twin)
+
+
+def test_an_evaluation_before_a_checkpointed_backward(randomize):
+    model = randomize(apply_poet(Checkpointed((0, 1, 2), reentrant=False).double(), CONFIG))
+    twin = without_cache(model)
+    twin.which = ()
+    x = torch.randn(5, 8, dtype=torch.float64)
+    for m in (model, twin):
+        loss = m(x).square().sum()
+        with torch.no_grad():
+            m(x)
+        loss.backward()
+    assert_same_gradients(model, twin)
+
+
+class RawWrites(torch.optim.Optimizer):
+    """Writes through ``.data``, as optimizers outside of PyTorch do, and leaves no version."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+
+    def step(self):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.data.sub_(parameter.grad, alpha=1e-3)
+
+
+@pytest.mark.parametrize("set_to_none", (True, False))
+def test_an_optimizer_that_leaves_no_trace_is_noticed(randomize, x, set_to_none):
+    model = build(randomize)
+    twin = without_cache(model)
+    optimizers = [RawWrites(m.parameters()) for m in (model, twin)]
+    for _ in range(3):
+        for m, optimizer in zip((model, twin), optimizers, strict=True):
+            optimizer.zero_grad(set_to_none=set_to_none)
+            m(x).square().sum().backward()
+            optimizer.step()
+    assert_same_gradients(model, twin)
+
+
+@pytest.mark.parametrize("change", ("in place", "replaced", "frozen", "base weight"))
+def test_a_change_amid_accumulation_is_noticed(randomize, x, change):
+    model = build(randomize)
+    model(x).sum().backward()
+    with torch.no_grad():
+        if change == "in place":
+            model[0].skew_r.mul_(2)
+        elif change == "replaced":
+            model[0].skew_r.data = 2 * model[0].skew_r
+        elif change == "frozen":
+            model[0].skew_r.requires_grad_(False)
+        else:
+            model[0].base_weight.mul_(2)
+    twin = without_cache(model)
+    for m in (model, twin):
+        m.zero_grad(set_to_none=False)
+        m(x).square().sum().backward()
+    torch.testing.assert_close(model(x), twin(x))
+    assert_same_gradients(model, twin)
+
+
+def test_without_gradients_nothing_outlives_the_forward_pass(randomize, x):
+    model = build(randomize)
+    with torch.no_grad():
+        model(x)
+    cache = model[0]._step_cache
+    assert cache._open is None and cache._kept is None
+
+
+def test_an_optimizer_step_frees_the_batch(randomize, x):
+    model = build(randomize)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(x).sum().backward()
+    kept = weakref.ref(model[0]._step_cache._kept)
+    optimizer.step()
+    assert kept() is None
+
+
+def test_a_model_that_is_dropped_after_a_forward_pass_is_freed(randomize, x):
+    model = build(randomize)
+    y = model(x)
+    alive = weakref.ref(model[0])
+    del model, y
+    gc.collect()
+    assert alive() is None
+
+
+@pytest.mark.parametrize("size", (8, 512), ids=("small", "large"))
+def test_layers_of_both_sizes_agree_with_their_twins(randomize, size):
+    """Small layers share a batch of weights; a large one builds its own."""
+    config = POETConfig(block_size=size // 2, neumann_terms=3)
+    model = nn.Sequential(nn.Linear(size, size), nn.Tanh(), nn.Linear(size, size)).double()
+    model = randomize(apply_poet(model, config, generator=torch.Generator().manual_seed(0)), scale=0.1 / size)
+    twin = without_cache(model)
+    x = torch.randn(3, size, dtype=torch.float64)
+    for m in (model, twin):
+        m(x).square().sum().backward()
+    assert (model[0].base_weight.numel() > SMALL) is (size == 512)
+    assert bool(model[0]._step_cache._kept.weights) is (size == 8)
+    assert_same_gradients(model, twin)

@@ -1,0 +1,164 @@
+"""The Cayley-Neumann map of a batch of skew-symmetric matrices, and its pull-back (Equation (6), right-hand side).
+
+R = (I + Q)(I + Q + ... + Q^k) is computed from the even powers, which are symmetric. With X = Q^2, E_0 = I and
+E_i = I + X E_{i-1}:
+
+- k = 2j + 1:    R = (I + X + 2Q) E_j, two products for the paper's k = 3;
+- k = 2j >= 2:   R = 2 E_j - I + Q (E_j + E_{j-1});
+- k = 0:         R = I + Q.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
+
+#: Promise: relative error (Frobenius norm, against fp64 on the same input) of the map and of its pull-back, for spectral
+#: norms of Q up to 1/2, any k and block size. Half precision is its own roundoff, 2^-9 and 2^-12, as results alone are rounded.
+PROMISED_ERROR = {torch.float32: 1e-6, torch.bfloat16: 2**-9, torch.float16: 2**-12}
+
+
+def _add_identity(matrices: Tensor, times: float = 1.0) -> Tensor:
+    matrices.diagonal(dim1=-2, dim2=-1).add_(times)
+    return matrices
+
+
+def _sums(square: Tensor, count: int) -> list[Tensor]:
+    """[E_1, ..., E_count]."""
+    sums: list[Tensor] = []
+    for _ in range(count):
+        sums.append(_add_identity(torch.bmm(square, sums[-1]) if sums else square.clone()))
+    return sums
+
+
+def _widened(*matrices: Tensor) -> tuple[Tensor, ...]:
+    """fp32 for half-precision input: what is rounded is the result, once."""
+    return tuple(m.float() if m.dtype in (torch.bfloat16, torch.float16) else m for m in matrices)
+
+
+def cayley_neumann_reference(q: Tensor, terms: int) -> Tensor:
+    """(B, b, b) skew-symmetric -> (B, b, b), any k = ``terms`` >= 0; for its error see ``PROMISED_ERROR``."""
+    (wide,) = _widened(q)
+    if terms == 0:
+        return _add_identity(wide.clone()).to(q.dtype)
+    half = terms // 2
+    square = torch.bmm(wide, wide)
+    sums = _sums(square, half)
+    if terms % 2:
+        left = _add_identity(square.add_(wide, alpha=2))
+        return (torch.bmm(left, sums[-1]) if sums else left).to(q.dtype)
+    pair = sums[-1] + sums[-2] if half > 1 else _add_identity(sums[-1].clone())
+    return _add_identity(torch.baddbmm(sums[-1], wide, pair, beta=2), -1).to(q.dtype)
+
+
+def cayley_neumann_pullback_reference(q: Tensor, grad: Tensor, terms: int) -> Tensor:
+    """Gradient of a loss with respect to Q within the skew-symmetric matrices.
+
+    Args:
+        q: (B, b, b), what the map was called with.
+        grad: (B, b, b), gradient of the loss with respect to R.
+        terms: k.
+
+    Returns:
+        (B, b, b): the skew-symmetric part of the gradient, same dtype as q. Four products for k = 3.
+    """
+    wide, g = _widened(q, grad)
+    if terms == 0:
+        direct = g
+    else:
+        half = terms // 2
+        square = torch.bmm(wide, wide) if half else None
+        sums = _sums(square, half)
+        # direct: gradient by way of Q itself. by_square: by way of X. by_sum: of E_i, beginning with E_j.
+        if terms % 2:
+            by_square = torch.bmm(g, sums[-1]) if sums else g
+            direct = 2 * by_square
+            if half:
+                by_sum = torch.bmm(_add_identity(square.sub(wide, alpha=2)), g)
+        else:
+            by_pair = torch.bmm(wide, g).neg_()
+            pair = sums[-1] + sums[-2] if half > 1 else _add_identity(sums[-1].clone())
+            direct = torch.bmm(g, pair)
+            by_sum = torch.add(by_pair, g, alpha=2)
+            by_square = torch.zeros_like(g)
+        for i in range(half, 0, -1):
+            if i == 1:
+                by_square = by_square + by_sum
+                break
+            by_square = torch.baddbmm(by_square, by_sum, sums[i - 2])
+            by_sum = torch.bmm(square, by_sum)
+            if i == half and terms % 2 == 0:
+                by_sum += by_pair
+        # X = Q^2 pulls back to -(Xbar Q + Q Xbar), whose skew part is that of -S Q with S = Xbar + Xbar^T.
+        direct = torch.baddbmm(direct, by_square + by_square.mT, wide, alpha=-1)
+    return ((direct - direct.mT) * 0.5).to(q.dtype)
+
+
+@torch.library.custom_op("poet::cayley_neumann", mutates_args=(), schema="(Tensor q, int terms) -> Tensor")
+def cayley_neumann(q: Tensor, terms: int) -> Tensor:
+    """:func:`cayley_neumann_reference` as an operator: Triton kernels on a GPU, differentiable once."""
+    return cayley_neumann_reference(q, terms)
+
+
+@torch.library.custom_op(
+    "poet::cayley_neumann_pullback", mutates_args=(), schema="(Tensor q, Tensor grad, int terms) -> Tensor"
+)
+def cayley_neumann_pullback(q: Tensor, grad: Tensor, terms: int) -> Tensor:
+    """:func:`cayley_neumann_pullback_reference` as an operator: Triton kernels on a GPU."""
+    return cayley_neumann_pullback_reference(q, grad, terms)
+
+
+@cayley_neumann.register_kernel("cuda")
+def _(q: Tensor, terms: int) -> Tensor:
+    if q.dtype == torch.float64:
+        return cayley_neumann_reference(q, terms)
+    from poet.kernels.gpu import cayley_neumann as gpu
+
+    return gpu.cayley_neumann(q, terms)
+
+
+@cayley_neumann_pullback.register_kernel("cuda")
+def _(q: Tensor, grad: Tensor, terms: int) -> Tensor:
+    if q.dtype == torch.float64:
+        return cayley_neumann_pullback_reference(q, grad, terms)
+    from poet.kernels.gpu import cayley_neumann as gpu
+
+    return gpu.cayley_neumann_pullback(q, grad, terms)
+
+
+@cayley_neumann.register_fake
+def _(q: Tensor, terms: int) -> Tensor:
+    return torch.empty_like(q, memory_format=torch.contiguous_format)
+
+
+@cayley_neumann_pullback.register_fake
+def _(q: Tensor, grad: Tensor, terms: int) -> Tensor:
+    return torch.empty_like(q, memory_format=torch.contiguous_format)
+
+
+def _setup(ctx, inputs, output) -> None:
+    q, ctx.terms = inputs
+    ctx.save_for_backward(q)
+
+
+def _backward(ctx, grad: Tensor):
+    (q,) = ctx.saved_tensors
+    return cayley_neumann_pullback(q, grad, ctx.terms), None
+
+
+torch.library.register_autograd("poet::cayley_neumann", _backward, setup_context=_setup)
+
+
+@register_flop_formula(torch.ops.poet.cayley_neumann)
+def _(q, terms, **_) -> int:
+    """Square, sums, and the last product; products are counted whole, though half of a symmetric one would do."""
+    return 0 if terms == 0 else 2 * q[0] * q[1] ** 3 * (terms // 2 + 1)
+
+
+@register_flop_formula(torch.ops.poet.cayley_neumann_pullback)
+def _(q, grad, terms, **_) -> int:
+    half = terms // 2
+    # Square, two at the ends and the last product, and three for each further sum; k = 1 needs the last alone.
+    products = 4 + 3 * (half - 1) if half else terms
+    return 2 * q[0] * q[1] ** 3 * products

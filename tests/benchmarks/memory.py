@@ -1,0 +1,64 @@
+"""How much memory a call takes at its worst moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import torch
+from torch._C._profiler import _EventType
+from torch.profiler import ProfilerActivity, profile
+
+
+def peak_bytes(function: Callable[[], object], device: str = "cpu") -> int:
+    """The most that was allocated at once during a call, beyond what was allocated when it began.
+
+    On a CPU from the profiler's record of every allocation and release (torch's own allocator: what libraries take
+    for themselves is not in it); what was there before and is released during the call is not taken off. On a GPU
+    from the caching allocator's counters.
+
+    Args:
+        function: called once.
+        device: "cpu" or "cuda".
+    """
+    if device == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        function()
+        torch.cuda.synchronize()
+        return torch.cuda.max_memory_allocated() - before
+    level = peak = 0
+    living: dict[int, int] = {}
+    for pointer, size in _allocations(function):
+        if size > 0:
+            living[pointer] = size
+            level += size
+            peak = max(peak, level)
+        else:  # the profiler reports some releases of what was there before, and not others: none counts
+            level -= living.pop(pointer, 0)
+    return peak
+
+
+def _allocations(function: Callable[[], object]) -> list[tuple[int, int]]:
+    """(address, bytes) of what a call allocates, and (address, -bytes) of what it releases, in time's order."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        function()
+    forest = recorded.profiler.kineto_results.experimental_event_tree()
+    events = [event for event in _flat(forest) if event.tag == _EventType.Allocation]
+    events.sort(key=lambda event: event.start_time_ns)  # stable: what happened in one nanosecond stays in order
+    return [(event.extra_fields.ptr, event.extra_fields.alloc_size) for event in events]
+
+
+def _flat(events: Iterable) -> Iterator:
+    """Every event of a forest, parents before their children."""
+    waiting = list(events)[::-1]
+    while waiting:
+        event = waiting.pop()
+        yield event
+        waiting.extend(event.children[::-1])
+
+
+def held_bytes(tensors: Iterable[torch.Tensor]) -> int:
+    """Bytes of the distinct storages behind some tensors."""
+    storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
+    return sum(storages.values())
