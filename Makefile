@@ -5,13 +5,15 @@ SCALE ?= mini
 SEEDS ?= [0]
 CORES ?= all
 
-.PHONY: help all test record lock clean
+.PHONY: help all test bench bench-gpu record lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make results/table2.csv [SCALE=mini|smoke|gpu|paper] [SEEDS=[0,1]] [CORES=all]"
 	@echo "make all     every table and figure; the same options"
 	@echo "make test    every test that needs no GPU"
+	@echo "make bench   time layers, kernels and training steps on the CPU into results/bench.csv [K=a pytest -k expression]"
+	@echo "make bench-gpu  the same on a GPU into results/bench-gpu.csv, with PYTHON's own torch, Triton, transformers and numpy"
 	@echo "make record  keep results/ as the recorded numbers of SCALE, and bring README.md up to date"
 	@echo "make lock    write requirements.lock and environment.yml anew from pyproject.toml (constraints-cuda.txt is kept by hand)"
 	@echo "make clean   remove the virtual environment"
@@ -33,6 +35,14 @@ results/%: .venv/installed FORCE
 
 test: .venv/installed
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadfile -q
+
+# Every line of the table is of one run; K chooses which lines there are.
+bench: .venv/installed
+	.venv/bin/python -m pytest tests/benchmarks --benchmark-only --benchmark-columns=median,iqr,rounds -q $(if $(K),-k '$(K)')
+
+# Not in .venv, whose torch may be one for CPUs: a machine with a GPU brings its own.
+bench-gpu:
+	$(PYTHON) -m tests.benchmarks.gpu
 
 record: .venv/installed
 	.venv/bin/python tools/record.py --scale $(SCALE) --seeds '$(SEEDS)'

@@ -7,7 +7,7 @@ mapping all of one block size together costs a dozen in all.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -26,9 +26,19 @@ def full_precision(device: str) -> contextlib.AbstractContextManager:
     return contextlib.nullcontext()
 
 
-def _chunks(packed: Tensor, b: int) -> Iterator[slice]:
-    size = max(1, CHUNK.get(packed.device.type, CHUNK["cuda"]) // (b * b))
-    return (slice(first, first + size) for first in range(0, len(packed), size))
+def _in_chunks(function: Callable[..., Tensor], *batches: Tensor, b: int) -> Tensor:
+    """``function`` of the batches, some b x b matrices at a time."""
+    count = len(batches[0])
+    size = max(1, CHUNK.get(batches[0].device.type, CHUNK["cuda"]) // (b * b))
+    if count <= size:
+        return function(*batches)
+    result = None
+    for first in range(0, count, size):
+        part = function(*(batch[first : first + size] for batch in batches))
+        if result is None:
+            result = part.new_empty(count, *part.shape[1:])
+        result[first : first + size] = part
+    return result
 
 
 @torch.no_grad()
@@ -45,30 +55,30 @@ def orthogonal_factors(packed: Tensor | None, terms: int | None) -> Tensor | Non
     if packed is None:
         return None
     b = block_size_of(packed.shape[1])
-    blocks = packed.new_empty(len(packed), b, b)
+
+    def blocks(packed: Tensor) -> Tensor:
+        q = skew.skew_unpack(packed, b)
+        return cayley(q) if terms is None else cayley_neumann.cayley_neumann(q, terms)
+
     with full_precision(packed.device.type):
-        for chunk in _chunks(packed, b):
-            q = skew.skew_unpack(packed[chunk], b)
-            blocks[chunk] = cayley(q) if terms is None else cayley_neumann.cayley_neumann(q, terms)
-    return blocks
+        return _in_chunks(blocks, packed, b=b)
 
 
 @torch.no_grad()
 def _pull_back(packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:
     """Gradient with respect to ``packed`` (blocks, b(b-1)/2), given that with respect to the blocks (blocks, b, b)."""
     b = grad.shape[-1]
-    pulled = torch.empty_like(packed)
+
+    def pulled(packed: Tensor, grad: Tensor) -> Tensor:
+        q = skew.skew_unpack(packed, b)
+        if terms is not None:
+            return skew.skew_pack(cayley_neumann.cayley_neumann_pullback(q, grad, terms), True)
+        with torch.enable_grad():
+            (by_q,) = torch.autograd.grad(cayley(q.requires_grad_()), q, grad)
+        return skew.skew_pack(by_q, True)
+
     with full_precision(packed.device.type):
-        for chunk in _chunks(packed, b):
-            q = skew.skew_unpack(packed[chunk], b)
-            if terms is None:
-                with torch.enable_grad():
-                    q.requires_grad_()
-                    (by_q,) = torch.autograd.grad(cayley(q), q, grad[chunk])
-            else:
-                by_q = cayley_neumann.cayley_neumann_pullback(q, grad[chunk], terms)
-            pulled[chunk] = skew.skew_pack(by_q, True)
-    return pulled
+        return _in_chunks(pulled, packed, grad, b=b)
 
 
 class _BatchedFactors(torch.autograd.Function):

@@ -16,6 +16,38 @@ from poet.linear import POETLinear
 Factors = tuple[Tensor | None, Tensor | None]
 
 
+class _Group:
+    """Small layers of one shape, and their base weights and permutations in one batch.
+
+    A second copy of these few numbers, for as long as they are not written to: to put them together anew, twice a step,
+    would cost more than to transform them.
+    """
+
+    def __init__(self, layers: list[POETLinear]) -> None:
+        self.tensors = [layer.base_weight for layer in layers]
+        self.orders = [layer.orders() for layer in layers]
+        self.written = self._versions()
+        self.weight = stack(self.tensors)
+        self.order_out, _, self.order_in, self.inverse_in = map(stack, zip(*self.orders, strict=True))
+
+    def _versions(self) -> list:
+        orders = (order for orders in self.orders for order in orders if order is not None)
+        return [(tensor.data_ptr(), tensor._version) for tensor in (*self.tensors, *orders)]
+
+    def is_of(self, layers: list[POETLinear]) -> bool:
+        """Whether this is still what the layers hold."""
+        same = all(a is layer.base_weight for a, layer in zip(self.tensors, layers, strict=True))
+        return same and self.written == self._versions()
+
+    def require_unchanged(self) -> None:
+        """
+        Raises:
+            RuntimeError: the base weights were written to since.
+        """
+        if self.written != self._versions():
+            raise RuntimeError("a base weight was modified in place between forward and backward")
+
+
 class _BatchedWeights(torch.autograd.Function):
     """Effective weights of small layers of one shape, built in one batch in both directions.
 
@@ -24,24 +56,26 @@ class _BatchedWeights(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, bases, *factors):
+    def forward(ctx, group, *factors):
         ctx.set_materialize_grads(False)
-        ctx.bases, ctx.factors = bases, [None if f is None else f.detach() for f in factors]
-        ctx.versions = [base[0]._version for base in bases]
-        weight, order_out, _, order_in, inverse_in = map(stack, zip(*bases, strict=True))
-        with full_precision(weight.device.type):
-            built = block_transform(weight, stack(factors[::2]), stack(factors[1::2]), order_out, order_in, inverse_in)
+        ctx.group, ctx.factors = group, [None if f is None else f.detach() for f in factors]
+        g_r, g_p = stack(factors[::2]), stack(factors[1::2])
+        with full_precision(group.weight.device.type):
+            built = block_transform(group.weight, g_r, g_p, group.order_out, group.order_in, group.inverse_in)
         return tuple(torch.unbind_copy(built))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, *gradients):
-        if ctx.versions != [base[0]._version for base in ctx.bases]:
-            raise RuntimeError("a base weight was modified in place between forward and backward")
+        group = ctx.group
+        group.require_unchanged()
         result = [None] * len(ctx.factors)
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
         if used:
-            weight, order_out, _, order_in, _ = map(stack, zip(*(ctx.bases[i] for i in used), strict=True))
+            tensors = (group.weight, group.order_out, group.order_in)
+            if len(used) < len(gradients):
+                tensors = (None if tensor is None else tensor[used] for tensor in tensors)
+            weight, order_out, order_in = tensors
             blocks = [stack([ctx.factors[2 * i + side] for i in used]) for side in (0, 1)]
             grad = stack([gradients[i] for i in used])
             with full_precision(weight.device.type):
@@ -54,17 +88,28 @@ class _BatchedWeights(torch.autograd.Function):
 
 
 class _Batch:
-    """The factors of every layer, and the effective weights of the small ones, for one state of the parameters."""
+    """The factors of every layer, and the effective weights of the small ones, for one state of the parameters.
 
-    def __init__(self, layers: list[POETLinear]) -> None:
+    Args:
+        layers: of the model.
+        groups: batches of small layers, as an earlier batch left them; brought up to date.
+    """
+
+    def __init__(self, layers: list[POETLinear], groups: list[_Group]) -> None:
         self.factors: dict[nn.Parameter, Tensor] = {}
         self.weights: dict[POETLinear, Tensor] = {}
         for (terms, *_), skews in by_block_size(layers).items():
             self.factors.update(zip(skews, batched_factors(skews, terms), strict=True))
-        for group in by_shape([layer for layer in layers if layer.base_weight.numel() <= SMALL]):
-            factors = [g for layer in group for g in self.of(layer)]
-            bases = [(layer.base_weight, *layer.orders()) for layer in group]
-            self.weights.update(zip(group, _BatchedWeights.apply(bases, *factors), strict=True))
+        members = by_shape([layer for layer in layers if layer.base_weight.numel() <= SMALL])
+        known = {id(group.tensors[0]): group for group in groups}
+        groups[:] = []
+        for together in members:
+            group = known.get(id(together[0].base_weight))
+            if group is None or len(group.tensors) != len(together) or not group.is_of(together):
+                group = _Group(together)
+            groups.append(group)
+            factors = [g for layer in together for g in self.of(layer)]
+            self.weights.update(zip(together, _BatchedWeights.apply(group, *factors), strict=True))
 
     def of(self, layer: POETLinear) -> Factors:
         return tuple(None if skew is None else self.factors[skew] for skew in (layer.skew_r, layer.skew_p))
@@ -89,6 +134,7 @@ class StepCache:
         self._open: _Batch | None = None  # of the forward pass that is under way
         self._kept: _Batch | None = None  # of the last forward pass with gradients
         self._kept_for: list | None = None
+        self._groups: list[_Group] = []
         _CACHES.add(self)
 
     def __getstate__(self) -> dict:
@@ -120,11 +166,11 @@ class StepCache:
         if torch.compiler.is_compiling():
             return
         if not torch.is_grad_enabled():
-            self._open = _Batch(self.layers)
+            self._open = _Batch(self.layers, self._groups)
             return
         if self._kept is None or not self._accumulating() or self._kept_for != self._parameters():
             self._kept, self._kept_for = None, self._parameters()  # the old one is freed before the new one is made
-            self._kept = _Batch(self.layers)
+            self._kept = _Batch(self.layers, self._groups)
         self._open = self._kept
 
     def end(self, *_: object) -> None:

@@ -5,6 +5,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
+import poet.kernels.counting  # registers what FlopCounterMode counts
 from poet import POETConfig, POETLinear, apply_poet, forms
 
 CONFIGS = {

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import register_flop_formula
 
 #: Numbers in a strip, unless one block of rows has more: about what the caches of a CPU hold, and on a GPU enough to fill it.
 STRIP = {"cpu": 2**20, "cuda": 2**24}
@@ -157,7 +156,7 @@ def block_transform_pullback_reference(
     count, _, m = weight.shape
     wide = _wide(weight.dtype)
     g_r, g_p = (None if g is None else g.to(wide) for g in (g_r, g_p))
-    grad_r, grad_p = (None if g is None else torch.zeros_like(g) for g in (g_r, g_p))
+    grad_r, grad_p = None, None if g_p is None else torch.empty_like(g_p)
     flat_rows = None if order_out is None else _flat_rows(order_out)
     for start, stop, blocks in _strips(weight, g_p):
         if flat_rows is None:
@@ -180,7 +179,8 @@ def block_transform_pullback_reference(
         parts = [(_rotate_rows(rows[:, :covered], g_p[:, blocks]), base[:, :covered])] if covered else []
         parts += [(rows[:, covered:], base[:, covered:])] if start + covered < stop else []
         for by_row, origin in parts:
-            grad_r += torch.matmul(_blocks_first(by_row, k).mT, _blocks_first(origin, k))
+            part = torch.matmul(_blocks_first(by_row, k).mT, _blocks_first(origin, k))
+            grad_r = part if grad_r is None else grad_r.add_(part)
     return grad_r, grad_p
 
 
@@ -301,13 +301,3 @@ def _backward(ctx, grad: Tensor):
 
 
 torch.library.register_autograd("poet::block_transform", _backward, setup_context=_setup)
-
-
-@register_flop_formula(torch.ops.poet.block_transform)
-def _(weight, g_r, g_p, *orders, **_) -> int:
-    return transform_operations(weight, g_r, g_p)
-
-
-@register_flop_formula(torch.ops.poet.block_transform_pullback)
-def _(weight, g_r, g_p, *rest, **_) -> int:
-    return pullback_operations(weight, g_r, g_p)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import register_flop_formula
 
 #: Promise: relative error (Frobenius norm, against fp64 on the same input) of the map and of its pull-back, for spectral
 #: norms of Q up to 1/2, any k and block size. Half precision is its own roundoff, 2^-9 and 2^-12, as results alone are rounded.
@@ -148,17 +147,3 @@ def _backward(ctx, grad: Tensor):
 
 
 torch.library.register_autograd("poet::cayley_neumann", _backward, setup_context=_setup)
-
-
-@register_flop_formula(torch.ops.poet.cayley_neumann)
-def _(q, terms, **_) -> int:
-    """Square, sums, and the last product; products are counted whole, though half of a symmetric one would do."""
-    return 0 if terms == 0 else 2 * q[0] * q[1] ** 3 * (terms // 2 + 1)
-
-
-@register_flop_formula(torch.ops.poet.cayley_neumann_pullback)
-def _(q, grad, terms, **_) -> int:
-    half = terms // 2
-    # Square, two at the ends and the last product, and three for each further sum; k = 1 needs the last alone.
-    products = 4 + 3 * (half - 1) if half else terms
-    return 2 * q[0] * q[1] ** 3 * products

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+import poet.kernels.counting  # registers what FlopCounterMode counts of POET
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
 from poet.model import merge_and_reinitialize, poet_layers

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
+import poet.kernels.counting  # registers what FlopCounterMode counts
 from poet.kernels import block_transform as kernel
 
 # (l, n, m, (k_r, b_r), (k_p, b_p)); None is an identity side.

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+import poet.kernels.counting  # registers what FlopCounterMode counts
 from poet.kernels import cayley_neumann as kernel
 from poet.kernels.skew import skew_unpack
 

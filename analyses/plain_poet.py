@@ -1,0 +1,90 @@
+"""POET as a plain reading of the paper has it, which is what Table 11 measures its designs against.
+
+Every matrix is there: Q is made from a full b x b parameter, R (m x m) and P (n x n) are dense, W_RP = R W0 P is two
+dense products in every forward pass of every layer, and autograd keeps whatever it wants. Two of the paper's designs
+can be switched on: the Neumann approximation instead of a linear solve, and packed storage of Q.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from poet.config import POETConfig
+from poet.orthogonal import packed_size, skew_unpack
+from poet.primitives import Primitive
+
+
+class PlainSide(nn.Module):
+    """R or P of one layer as a dense matrix: Equations (4), (5) and (6) as they are printed.
+
+    Args:
+        primitive: which coordinates its blocks act on.
+        order: (dimension,) permutation of the coordinates, as ``Primitive.sample`` returns it.
+        terms: k of the Neumann series; None solves.
+        packed: store the strictly upper triangle of Q; else a full matrix A with Q = (A - A^T)/2.
+    """
+
+    def __init__(self, primitive: Primitive, order: Tensor, *, terms: int | None, packed: bool) -> None:
+        super().__init__()
+        k, b = primitive.blocks, primitive.block_size
+        self.dimension, self.block_size, self.terms, self.packed = primitive.dimension, b, terms, packed
+        self.skew = nn.Parameter(torch.zeros(k, packed_size(b)) if packed else torch.zeros(k, b, b))
+        self.register_buffer("coordinates", order[: k * b].unflatten(0, (k, b)))
+
+    def forward(self) -> Tensor:
+        """(dimension, dimension), dense."""
+        q = skew_unpack(self.skew, self.block_size) if self.packed else (self.skew - self.skew.mT) / 2
+        identity = torch.eye(self.block_size, dtype=q.dtype, device=q.device).expand_as(q)
+        if self.terms is None:
+            blocks = torch.linalg.solve(identity - q, identity + q)
+        else:
+            total = power = identity
+            for _ in range(self.terms):
+                power = power @ q
+                total = total + power
+            blocks = (identity + q) @ total
+        rows, columns = self.coordinates[:, :, None], self.coordinates[:, None, :]
+        dense = torch.eye(self.dimension, dtype=q.dtype, device=q.device)
+        return dense.index_put((rows, columns), blocks)
+
+
+class PlainPOETLinear(nn.Module):
+    """y = x (R W0 P), with the paper's W0 (inputs, outputs).
+
+    Args:
+        weight: (inputs, outputs), fixed.
+        config: of the primitives.
+        orders: permutations (of inputs, of outputs).
+        terms, packed: the designs; see :class:`PlainSide`.
+    """
+
+    def __init__(
+        self, weight: Tensor, config: POETConfig, orders: tuple[Tensor, Tensor], *, terms: int | None, packed: bool
+    ) -> None:
+        super().__init__()
+        sides = (
+            PlainSide(primitive, order, terms=terms, packed=packed)
+            for primitive, order in zip(config.primitives(*weight.shape), orders, strict=True)
+        )
+        self.r, self.p = sides
+        self.register_buffer("weight", weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., inputs) -> (..., outputs)."""
+        with torch.autocast(x.device.type, enabled=False):  # as the suite has it: orthogonal matrices in full precision
+            effective = self.r() @ self.weight @ self.p()
+        return x @ effective.to(x.dtype)
+
+
+def apply_plain_poet(model: nn.Module, config: POETConfig, *, terms: int | None, packed: bool, seed: int) -> nn.Module:
+    """Replace every ``nn.Linear`` but ``lm_head`` in place by a :class:`PlainPOETLinear` of its weight; no merges."""
+    generator = torch.Generator().manual_seed(seed)
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is nn.Linear and name != "lm_head":
+                sides = config.primitives(child.in_features, child.out_features)
+                orders = tuple(side.sample(generator) for side in sides)
+                weight = child.weight.detach().T.contiguous()
+                setattr(parent, name, PlainPOETLinear(weight, config, orders, terms=terms, packed=packed))
+    return model

@@ -1,0 +1,95 @@
+"""What is measured: one case of an operation, and what it is once it has been set up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic:
+    """What is due every ``every`` calls (a merge, a decomposition): timed alone, its share is added to each call.
+
+    Attributes:
+        call: what is timed.
+        every: calls between two of them.
+        prepare: called before it, not timed.
+    """
+
+    call: Callable[[], object]
+    every: int
+    prepare: Callable[[], object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A case that has been set up on a device.
+
+    Attributes:
+        call: what is timed; every call does the same.
+        tensors: the tensors that are held between calls.
+        bytes: least number of bytes that a call must move: operands read once, results written once.
+        periodic: see :class:`Periodic`.
+        error: relative error of the call's result against fp64, where the case checks one.
+    """
+
+    call: Callable[[], object]
+    tensors: Callable[[], Iterable[torch.Tensor]]
+    bytes: float
+    periodic: Periodic | None = None
+    error: Callable[[], float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One line of the benchmark table.
+
+    Attributes:
+        operation: "layer", "step", or the name of a kernel.
+        shape: "512x1376" (inputs x outputs), "64x256x256" (a batch of blocks), or the name of a model.
+        tokens: of one call; None for kernels.
+        dtype: a key of :data:`DTYPES`.
+        variant: "linear", "adamw", "poet-fs-1_2", "k=3", ...
+        count: operations of the matrix products of one call, by formula; a multiply and an add are two.
+        build: set up on a device ("cpu" or "cuda").
+        reference: the case that the ratio is taken to; None where there is none.
+        plain: it is the one that others are compared with. Its ratio to itself says what noise does.
+        predicted: what the operation counts say the ratio is; None: counted while the two are called.
+        needs: a package that it cannot do without, beside torch, Triton, transformers and numpy.
+        least_rounds: rounds, however long one takes.
+        cpu_flops: left out on a CPU if it has more operations.
+    """
+
+    operation: str
+    shape: str
+    tokens: int | None = None
+    dtype: str
+    variant: str
+    count: Callable[[], float]
+    build: Callable[[str], Work]
+    reference: Case | None = None
+    plain: bool = False
+    predicted: Callable[[], float] | None = None
+    needs: str | None = None
+    least_rounds: int = 5
+    cpu_flops: float = 6e10
+
+    @property
+    def flops(self) -> float:
+        """Operations of one call; whole models are counted when they are asked for, not when cases are listed."""
+        return self.count()
+
+    @property
+    def against(self) -> Case | None:
+        """The case that the ratio is taken to."""
+        return self if self.plain else self.reference
+
+    @property
+    def id(self) -> str:
+        """What ``pytest -k`` selects by: "layer-512x1376-1024-fp32-poet-fs-1_2"."""
+        parts = (self.operation, self.shape, self.tokens, self.dtype, self.variant)
+        return "-".join(str(part) for part in parts if part not in (None, ""))

@@ -1,0 +1,149 @@
+"""What stands in a line of the table, on a clock and a machine whose answers are known."""
+
+import csv
+import io
+import math
+
+import pytest
+import torch
+
+from tests.benchmarks.bench import TOLERANCE, Bench, Ceiling, WrongResult
+from tests.benchmarks.case import Case, Periodic, Work
+from tests.benchmarks.rows import COLUMNS, as_csv
+
+
+class Clock:
+    """Calls say how long they take; every call is slower than the one before, as on a machine that others use."""
+
+    def __init__(self, drift=1.0):
+        self.factor, self.drift, self.order = 1.0, drift, []
+
+    def __call__(self, call):
+        self.factor *= self.drift
+        name, seconds = call() or ("product", 1e-3)
+        self.order.append(name)
+        return seconds * self.factor
+
+
+def case(variant, seconds, *, reference=None, error=None, periodic=None, flops=2e9, **options):
+    def build(device):
+        return Work(lambda: (variant, seconds), lambda: [torch.zeros(256)], bytes=4e6, periodic=periodic, error=error)
+
+    names = {"operation": "step", "shape": "s", "dtype": "fp32", "least_rounds": 5}
+    return Case(**names, variant=variant, count=lambda: flops, build=build, reference=reference, **options)
+
+
+@pytest.fixture
+def bench():
+    made = Bench(timer=Clock(drift=1.05), seconds=0.0, ceiling_size=8, peak=lambda call, device: 1000)
+    made._ceilings["fp32"], made._looked_at = Ceiling(product=1e12, copy=1e9), math.inf
+    return made
+
+
+def test_the_ratio_is_of_neighbours_in_time(bench):
+    plain = case("plain", 1.0, plain=True, predicted=lambda: 1.0)
+    row = bench.measure(case("poet", 3.0, reference=plain, predicted=lambda: 2.5), bench.in_rounds)
+    assert row["ratio"] == pytest.approx(3 * 1.05)  # the machine got so much slower between the two
+    assert row["ratio_p20"] == pytest.approx(row["ratio_p80"])
+    assert row["p80_s"] / row["p20_s"] > 1.2  # while the times themselves wander
+    assert row["predicted_ratio"] == 2.5
+    assert bench.timer.order[-10:] == ["plain", "poet"] * 5
+
+
+def test_the_plain_case_is_compared_with_itself(bench):
+    row = bench.measure(case("plain", 2.0, plain=True, predicted=lambda: 1.0), bench.in_rounds)
+    assert row["ratio"] == pytest.approx(1.05)
+    assert row["predicted_ratio"] == 1
+
+
+def test_what_is_due_now_and_then_is_spread_over_the_calls(bench):
+    bench.timer = Clock()
+    prepared = []
+    merge = Periodic(lambda: ("merge", 0.5), every=4, prepare=lambda: prepared.append(1))
+    plain = case("plain", 1.0, plain=True, predicted=lambda: 1.0)
+    row = bench.measure(case("poet", 3.0, reference=plain, periodic=merge, predicted=lambda: 1.0), bench.in_rounds)
+    assert row["median_s"] == row["ratio"] == 3.125
+    assert len(prepared) == bench.timer.order.count("merge") == 3
+    decomposition = Periodic(lambda: ("svd", 20.0), every=200)
+    galore = case("galore", 3.0, reference=plain, periodic=decomposition, predicted=lambda: 1.0)
+    assert bench.measure(galore, bench.in_rounds)["ratio"] == 3.1
+    assert bench.timer.order.count("svd") == 1
+
+
+def test_fractions_and_memory(bench):
+    bench.timer = Clock()
+    row = bench.measure(case("plain", 0.01, plain=True, predicted=lambda: 1.0), bench.in_rounds)
+    assert row["fraction_of_product"] == pytest.approx(2e9 / 0.01 / 1e12)
+    assert row["fraction_of_copy"] == pytest.approx(4e6 / 0.01 / 1e9)
+    assert (row["held_bytes"], row["peak_bytes"]) == (1024, 2024)
+
+
+def test_fractions_in_the_file_are_of_the_best_that_the_machine_showed(bench, tmp_path):
+    bench.timer, bench.path = Clock(), tmp_path / "bench.csv"
+    bench.measure(case("plain", 0.01, plain=True, predicted=lambda: 1.0), bench.in_rounds)
+    with bench.path.open() as file:  # at once: a run that is cut short keeps what it measured
+        assert float(next(csv.DictReader(file))["fraction_of_product"]) == pytest.approx(0.2)
+    bench._ceilings["fp32"] = Ceiling(product=2e12, copy=1e9)
+    bench.left_out(case("large", 1.0), "too large")
+    with bench.path.open() as file:
+        first, second = csv.DictReader(file)
+    assert float(first["fraction_of_product"]) == pytest.approx(0.1)
+    assert second["fraction_of_product"] == ""
+
+
+def test_a_ceiling_is_measured_and_never_falls():
+    seconds = iter([4.0] * 3 + [2.0] * 3 + [1.0] * 3 + [8.0] * 3)
+    bench = Bench(timer=lambda call: next(seconds), ceiling_size=8)
+    first = bench.ceiling("fp32")
+    assert first == Ceiling(2 * 8**3 / 4, 2 * 16 * 64 * 4 / 2)
+    bench._looked_at = -math.inf
+    assert bench.ceiling("fp32") == Ceiling(2 * 8**3 / 1, first.copy)
+
+
+def test_a_ratio_is_predicted_by_counting_unless_the_case_says_it(bench):
+    a, b = torch.ones(8, 8), torch.ones(8, 24)
+
+    def product(other):
+        return lambda device: Work(lambda: (other.shape, float((a @ other).sum() > 0)), lambda: [other], bytes=1)
+
+    names = {"operation": "layer", "shape": "s", "dtype": "fp32", "count": lambda: 1.0}
+    plain = Case(**names, variant="plain", build=product(a), plain=True)
+    row = bench.measure(Case(**names, variant="wide", build=product(b), reference=plain), bench.in_rounds)
+    assert row["predicted_ratio"] == 3
+
+
+@pytest.mark.parametrize("wrong", [2 * TOLERANCE["fp32"], math.nan, math.inf])
+def test_a_wrong_kernel_is_not_timed(bench, wrong):
+    with pytest.raises(WrongResult, match=r"step-s-fp32-poet on cpu: the relative error to fp64 is (0.0002|nan|inf)"):
+        bench.measure(case("poet", 1.0, error=lambda: wrong), bench.in_rounds)
+    assert bench.timer.order == [] and bench.rows == []
+
+
+def test_a_right_kernel_has_its_error_in_its_line_and_no_ratio(bench):
+    row = bench.measure(case("poet", 1.0, error=lambda: 1e-7), bench.in_rounds)
+    assert row["relative_error"] == 1e-7
+    assert "ratio" not in row
+
+
+def test_long_calls_have_their_least_rounds_and_short_ones_no_more_than_the_most():
+    bench = Bench(seconds=1.0, most_rounds=30)
+    rounds = case("poet", 1.0)
+    assert [bench.rounds(rounds, seconds) for seconds in (10.0, 0.1, 1e-6)] == [5, 10, 30]
+
+
+def test_the_file_has_every_column_and_says_what_was_left_out(bench):
+    bench.measure(case("poet", 1.0), bench.in_rounds)
+    bench.left_out(case("large", 1.0, flops=9e99), "too large")
+    lines = list(csv.DictReader(io.StringIO(as_csv(bench.rows))))
+    assert [list(line) for line in lines] == [list(COLUMNS)] * 2
+    assert lines[0]["ratio"] == "" and lines[0]["rounds"] == "5" and lines[0]["note"] == ""
+    assert lines[1]["median_s"] == "" and lines[1]["rounds"] == "0" and lines[1]["note"] == "too large"
+    for name in ("device", "torch", "python", "threads"):
+        assert lines[0][name] and lines[0][name] == lines[1][name]
+
+
+def test_a_set_up_case_is_dropped_when_another_begins(bench):
+    plain = case("plain", 1.0, plain=True, predicted=lambda: 1.0)
+    for variant in ("one", "two"):
+        bench.measure(case(variant, 1.0, reference=plain, predicted=lambda: 1.0), bench.in_rounds)
+    assert sorted(bench._set_up) == ["step-s-fp32-plain", "step-s-fp32-two"]
