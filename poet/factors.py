@@ -6,24 +6,22 @@ mapping all of one block size together costs a dozen in all.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from poet.kernels import cayley_neumann, skew
+from poet.kernels.dispatch import full_precision
 from poet.orthogonal import block_size_of, cayley
 
 #: Numbers in the matrices that are mapped at a time: on a CPU what its caches hold, on a GPU enough to fill it.
 CHUNK = {"cpu": 2**20, "cuda": 2**26}
 
 
-def full_precision(device: str) -> contextlib.AbstractContextManager:
-    """Autocast switched off: factors rounded to bf16 would not be orthogonal."""
-    if torch.amp.is_autocast_available(device):
-        return torch.autocast(device, enabled=False)
-    return contextlib.nullcontext()
+def version(tensor: Tensor) -> int:
+    """How often a tensor was written to, as far as it is counted: tensors made in inference mode do not count."""
+    return -1 if tensor.is_inference() else tensor._version
 
 
 def _in_chunks(function: Callable[..., Tensor], *batches: Tensor, b: int) -> Tensor:
@@ -91,7 +89,7 @@ class _BatchedFactors(torch.autograd.Function):
     @staticmethod
     def forward(ctx, terms, *skews):
         ctx.set_materialize_grads(False)
-        ctx.terms, ctx.skews, ctx.versions = terms, skews, [s._version for s in skews]
+        ctx.terms, ctx.skews, ctx.versions = terms, skews, [version(s) for s in skews]
         blocks = orthogonal_factors(skews[0] if len(skews) == 1 else torch.cat(skews), terms)
         # Parts of one tensor, but no views to autograd, which would have to track them.
         return torch.unsafe_split_with_sizes(blocks, [len(s) for s in skews])
@@ -99,7 +97,7 @@ class _BatchedFactors(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, *gradients):
-        if ctx.versions != [s._version for s in ctx.skews]:
+        if ctx.versions != [version(s) for s in ctx.skews]:
             raise RuntimeError("a packed skew matrix was modified in place between forward and backward")
         result = [None] * len(gradients)
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]

@@ -7,6 +7,9 @@ Activation form: rotate the activations instead, x -> x R -> (x R) W0 -> (x R W0
 weight is fixed, no gradient of one; but it keeps what P acts on, tokens x n numbers. So it is taken where it is cheaper
 and the tokens are so few that what it keeps is no larger than the weight.
 
+Both compute in the dtype of x: under autocast weight and factors, which are kept in full precision, are rounded to it for the
+call, as ``nn.Linear``'s weight is. The weight form then holds two tensors of the weight's size, of half the bytes each.
+
 Orientation: the paper's W is (m inputs, n outputs), ``nn.Linear`` stores W^T, (n, m); ``orders`` are the permutations
 (order_out, inverse_out, order_in, inverse_in) of a layer, None for an identity side.
 """
@@ -18,9 +21,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from poet.factors import full_precision
 from poet.kernels.block_transform import block_transform, block_transform_pullback, rotate_columns
 from poet.kernels.block_transform import pullback_operations, transform_operations
+from poet.kernels.dispatch import full_precision
 
 Orders = Sequence[Tensor | None]
 
@@ -61,7 +64,15 @@ def equivalent_linear(x: Tensor, weight: Tensor, g_r: Tensor | None, g_p: Tensor
 
     Returns:
         (..., n).
+
+    Raises:
+        TypeError: x is not floating.
+        ValueError: the last dimension of x is not m.
     """
+    if not x.is_floating_point():
+        raise TypeError(f"a POET layer takes floating-point input, got {x.dtype}")
+    if x.shape[-1] != weight.shape[1]:
+        raise ValueError(f"a POET layer of {weight.shape[1]} inputs got an input of shape {tuple(x.shape)}")
     training = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, g_r, g_p))
     shapes = (None if g is None else g.shape for g in (g_r, g_p))
     tokens = x.numel() // x.shape[-1]
@@ -79,6 +90,10 @@ def _build(weight, g_r, g_p, order_out, order_in, inverse_in) -> Tensor:
     return block_transform(*map(_one, (weight, g_r, g_p, order_out, order_in, inverse_in)))[0]
 
 
+def _in_dtype_of(x: Tensor, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+    return tuple(None if tensor is None else tensor.to(x.dtype) for tensor in tensors)
+
+
 class _WeightForm(torch.autograd.Function):
     """Saves x, the base weight and the factors; W_RP is built in forward and again in backward."""
 
@@ -86,8 +101,7 @@ class _WeightForm(torch.autograd.Function):
     def forward(ctx, x, weight, g_r, g_p, order_out, inverse_out, order_in, inverse_in):
         ctx.save_for_backward(x, weight, g_r, g_p, order_out, order_in, inverse_in)
         with full_precision(x.device.type):
-            effective = _build(weight, g_r, g_p, order_out, order_in, inverse_in)
-        return x @ effective.to(x.dtype).mT
+            return x @ _build(*_in_dtype_of(x, weight, g_r, g_p), order_out, order_in, inverse_in).mT
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -95,15 +109,14 @@ class _WeightForm(torch.autograd.Function):
         x, weight, g_r, g_p, order_out, order_in, inverse_in = ctx.saved_tensors
         grad_x = grad_r = grad_p = None
         with full_precision(grad_y.device.type):
+            base, r, p = _in_dtype_of(x, weight, g_r, g_p)
             if ctx.needs_input_grad[0]:
-                grad_x = grad_y @ _build(weight, g_r, g_p, order_out, order_in, inverse_in).to(x.dtype)
+                grad_x = grad_y @ _build(base, r, p, order_out, order_in, inverse_in)
             if any(ctx.needs_input_grad[2:4]):
                 grad_weight = grad_y.reshape(-1, grad_y.shape[-1]).mT @ x.reshape(-1, x.shape[-1])
-                pulled = block_transform_pullback(
-                    *map(_one, (weight, g_r, g_p, grad_weight.to(weight.dtype), order_out, order_in))
-                )
+                pulled = block_transform_pullback(*map(_one, (base, r, p, grad_weight, order_out, order_in)))
                 grad_r, grad_p = (
-                    None if g is None else p[0].to(g.dtype) for g, p in zip((g_r, g_p), pulled, strict=True)
+                    None if g is None else by_g[0].to(g.dtype) for g, by_g in zip((g_r, g_p), pulled, strict=True)
                 )
         return grad_x, None, grad_r, grad_p, None, None, None, None
 
@@ -132,7 +145,7 @@ class _ActivationForm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, g_r, g_p, order_out, inverse_out, order_in, inverse_in):
         with full_precision(x.device.type):
-            r, p, base = (None if t is None else t.to(x.dtype) for t in (g_r, g_p, weight))
+            base, r, p = _in_dtype_of(x, weight, g_r, g_p)
             rotated = _rotate(_select(x.reshape(-1, x.shape[-1]), order_in), None if r is None else r.mT)
             before_p = rotated @ base.mT
             y = _select(_rotate(before_p, None if p is None else p.mT), inverse_out)
@@ -145,7 +158,7 @@ class _ActivationForm(torch.autograd.Function):
         x, weight, g_r, g_p, order_out, order_in, inverse_in, before_p = ctx.saved_tensors
         grad_x = grad_r = grad_p = None
         with full_precision(grad_y.device.type):
-            r, p, base = (None if t is None else t.to(x.dtype) for t in (g_r, g_p, weight))
+            base, r, p = _in_dtype_of(x, weight, g_r, g_p)
             grad = _select(grad_y.reshape(-1, grad_y.shape[-1]), order_out)
             if ctx.needs_input_grad[3]:
                 grad_p = _blocks_gradient(before_p, grad, p).to(g_p.dtype)

@@ -113,7 +113,7 @@ class POETLinear(nn.Module):
         """(..., in) -> (..., out), in the dtype of ``x`` (of autocast, where it is on)."""
         device = x.device.type
         if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
-            x = x.to(torch.get_autocast_dtype(device))
+            x = x if x.dtype == torch.float64 else x.to(torch.get_autocast_dtype(device))  # as nn.Linear has it
         weight = None if self._step_cache is None else self._step_cache.weight(self)
         if weight is not None:
             return functional.linear(x, weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
@@ -159,6 +159,10 @@ class POETLinear(nn.Module):
         if self.bias is not None:
             linear.bias.copy_(self.bias)
         return linear
+
+    def __getstate__(self) -> dict:
+        """A copy of a layer is not a copy of its model; a model's copy finds its layers again."""
+        return {**super().__getstate__(), "_step_cache": None}
 
     def extra_repr(self) -> str:
         return (

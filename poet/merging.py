@@ -47,8 +47,8 @@ def merge_layers(layers: Sequence[POETLinear], generator: torch.Generator | None
             weight,
             _blocks([layer.skew_r for layer in group], group[0].config),
             _blocks([layer.skew_p for layer in group], group[0].config),
-            rows=_through(stack([layer.orders()[1] for layer in group]), new_out),
-            columns=_through(stack([layer.orders()[3] for layer in group]), new_in),
+            _through(stack([layer.orders()[1] for layer in group]), new_out),
+            _through(stack([layer.orders()[3] for layer in group]), new_in),
         )
         if len(group) > 1:
             torch._foreach_copy_([layer.base_weight for layer in group], list(weight.unbind()))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from poet.batching import SMALL, by_block_size, by_shape, stack
-from poet.factors import batched_factors, full_precision
+from poet.factors import batched_factors, version
 from poet.kernels.block_transform import block_transform, block_transform_pullback
 from poet.linear import POETLinear
 
@@ -17,34 +17,21 @@ Factors = tuple[Tensor | None, Tensor | None]
 
 
 class _Group:
-    """Small layers of one shape, and their base weights and permutations in one batch.
-
-    A second copy of these few numbers, for as long as they are not written to: to put them together anew, twice a step,
-    would cost more than to transform them.
-    """
+    """Base weights and permutations of small layers of one shape in one batch: a second copy, until the optimizer's step."""
 
     def __init__(self, layers: list[POETLinear]) -> None:
-        self.tensors = [layer.base_weight for layer in layers]
-        self.orders = [layer.orders() for layer in layers]
-        self.written = self._versions()
-        self.weight = stack(self.tensors)
-        self.order_out, _, self.order_in, self.inverse_in = map(stack, zip(*self.orders, strict=True))
-
-    def _versions(self) -> list:
-        orders = (order for orders in self.orders for order in orders if order is not None)
-        return [(tensor.data_ptr(), tensor._version) for tensor in (*self.tensors, *orders)]
-
-    def is_of(self, layers: list[POETLinear]) -> bool:
-        """Whether this is still what the layers hold."""
-        same = all(a is layer.base_weight for a, layer in zip(self.tensors, layers, strict=True))
-        return same and self.written == self._versions()
+        self._bases = [layer.base_weight for layer in layers]
+        self._versions = [version(base) for base in self._bases]
+        orders = [layer.orders() for layer in layers]
+        self.weight = stack(self._bases)
+        self.order_out, _, self.order_in, self.inverse_in = map(stack, zip(*orders, strict=True))
 
     def require_unchanged(self) -> None:
         """
         Raises:
-            RuntimeError: the base weights were written to since.
+            RuntimeError: a base weight was written to since.
         """
-        if self.written != self._versions():
+        if self._versions != [version(base) for base in self._bases]:
             raise RuntimeError("a base weight was modified in place between forward and backward")
 
 
@@ -60,8 +47,7 @@ class _BatchedWeights(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.group, ctx.factors = group, [None if f is None else f.detach() for f in factors]
         g_r, g_p = stack(factors[::2]), stack(factors[1::2])
-        with full_precision(group.weight.device.type):
-            built = block_transform(group.weight, g_r, g_p, group.order_out, group.order_in, group.inverse_in)
+        built = block_transform(group.weight, g_r, g_p, group.order_out, group.order_in, group.inverse_in)
         return tuple(torch.unbind_copy(built))
 
     @staticmethod
@@ -78,8 +64,7 @@ class _BatchedWeights(torch.autograd.Function):
             weight, order_out, order_in = tensors
             blocks = [stack([ctx.factors[2 * i + side] for i in used]) for side in (0, 1)]
             grad = stack([gradients[i] for i in used])
-            with full_precision(weight.device.type):
-                pulled = block_transform_pullback(weight, *blocks, grad, order_out, order_in)
+            pulled = block_transform_pullback(weight, *blocks, grad, order_out, order_in)
             for side, (g, gradient) in enumerate(zip(blocks, pulled, strict=True)):
                 if g is not None:
                     for i, part in zip(used, gradient.to(g.dtype).unbind(), strict=True):
@@ -88,28 +73,17 @@ class _BatchedWeights(torch.autograd.Function):
 
 
 class _Batch:
-    """The factors of every layer, and the effective weights of the small ones, for one state of the parameters.
+    """The factors of every layer, and the effective weights of the small ones, for one state of the parameters."""
 
-    Args:
-        layers: of the model.
-        groups: batches of small layers, as an earlier batch left them; brought up to date.
-    """
-
-    def __init__(self, layers: list[POETLinear], groups: list[_Group]) -> None:
+    def __init__(self, layers: list[POETLinear]) -> None:
         self.factors: dict[nn.Parameter, Tensor] = {}
-        self.weights: dict[POETLinear, Tensor] = {}
+        self.weights: dict[Tensor, Tensor] = {}  # by base weight
         for (terms, *_), skews in by_block_size(layers).items():
             self.factors.update(zip(skews, batched_factors(skews, terms), strict=True))
-        members = by_shape([layer for layer in layers if layer.base_weight.numel() <= SMALL])
-        known = {id(group.tensors[0]): group for group in groups}
-        groups[:] = []
-        for together in members:
-            group = known.get(id(together[0].base_weight))
-            if group is None or len(group.tensors) != len(together) or not group.is_of(together):
-                group = _Group(together)
-            groups.append(group)
+        for together in by_shape([layer for layer in layers if layer.base_weight.numel() <= SMALL]):
             factors = [g for layer in together for g in self.of(layer)]
-            self.weights.update(zip(together, _BatchedWeights.apply(group, *factors), strict=True))
+            built = _BatchedWeights.apply(_Group(together), *factors)
+            self.weights.update(zip((layer.base_weight for layer in together), built, strict=True))
 
     def of(self, layer: POETLinear) -> Factors:
         return tuple(None if skew is None else self.factors[skew] for skew in (layer.skew_r, layer.skew_p))
@@ -121,7 +95,8 @@ class StepCache:
     A batch is used for that forward pass, and for whatever backward computes again of it (activation checkpointing). The
     next forward pass takes it over if it goes on accumulating gradients: some parameter has a gradient, no optimizer has
     made a step since, and no parameter has been written to or replaced. A layer that is called alone computes its own.
-    Without gradients, a batch ends with its forward pass. So nothing is stale, however parameters are changed, with one
+    Without gradients, a batch ends with its forward pass, and the next one computes anew (to generate text, export the
+    model first: ``poet.export_dense``). So nothing is stale, however parameters are changed, with one
     exception: values changed through ``.data`` by hand, and not by an optimizer, amid the accumulation of gradients.
     Under ``torch.compile`` layers compute their own factors, in the graph.
     """
@@ -134,7 +109,6 @@ class StepCache:
         self._open: _Batch | None = None  # of the forward pass that is under way
         self._kept: _Batch | None = None  # of the last forward pass with gradients
         self._kept_for: list | None = None
-        self._groups: list[_Group] = []
         _CACHES.add(self)
 
     def __getstate__(self) -> dict:
@@ -143,6 +117,8 @@ class StepCache:
 
     def __setstate__(self, state: dict) -> None:
         self.layers = state["layers"]
+        for layer in self.layers:
+            layer._step_cache = self
         self._reset()
 
     def install(self, model: nn.Module) -> None:
@@ -155,22 +131,23 @@ class StepCache:
 
     @staticmethod
     def remove_from(model: nn.Module) -> None:
-        """Unhook any cache from ``model``."""
-        for hooks in (model._forward_pre_hooks, model._forward_hooks):
-            for key, hook in list(hooks.items()):
-                if isinstance(getattr(hook, "__self__", None), StepCache):
-                    del hooks[key]
+        """Unhook any cache from ``model`` and the modules in it."""
+        for module in model.modules():
+            for hooks in (module._forward_pre_hooks, module._forward_hooks):
+                for key, hook in list(hooks.items()):
+                    if isinstance(getattr(hook, "__self__", None), StepCache):
+                        del hooks[key]
 
     def begin(self, *_: object) -> None:
         """The forward pre-hook."""
         if torch.compiler.is_compiling():
             return
         if not torch.is_grad_enabled():
-            self._open = _Batch(self.layers, self._groups)
+            self._open = _Batch(self.layers)
             return
         if self._kept is None or not self._accumulating() or self._kept_for != self._parameters():
             self._kept, self._kept_for = None, self._parameters()  # the old one is freed before the new one is made
-            self._kept = _Batch(self.layers, self._groups)
+            self._kept = _Batch(self.layers)
         self._open = self._kept
 
     def end(self, *_: object) -> None:
@@ -187,7 +164,7 @@ class StepCache:
     def _parameters(self) -> list:
         """What shows that a parameter or base weight was written to, replaced, frozen or moved."""
         tensors = (t for layer in self.layers for t in (layer.skew_r, layer.skew_p, layer.base_weight) if t is not None)
-        return [(t.data_ptr(), t._version, t.requires_grad, t.dtype) for t in tensors]
+        return [(t.data_ptr(), version(t), t.requires_grad, t.dtype) for t in tensors]
 
     def _batch(self) -> _Batch | None:
         if torch.compiler.is_compiling():
@@ -208,10 +185,10 @@ class StepCache:
 
     def weight(self, layer: POETLinear) -> Tensor | None:
         """The effective weight of a small layer, or None if the layer has to do without."""
-        if (batch := self._batch()) is None:
+        if (batch := self._batch()) is None or self.factors(layer) is None:
             return None
         trained = any(s is not None and s.requires_grad for s in (layer.skew_r, layer.skew_p))
-        weight = batch.weights.get(layer)
+        weight = batch.weights.get(layer.base_weight)
         return weight if _serves(weight, trained) else None
 
 
@@ -225,7 +202,7 @@ _CACHES: weakref.WeakSet[StepCache] = weakref.WeakSet()
 
 def _after_any_step(*_: object) -> None:
     """Many optimizers write through ``.data`` or raw pointers, which leaves no trace on the parameters."""
-    for cache in _CACHES:
+    for cache in list(_CACHES):
         cache.forget()
 
 

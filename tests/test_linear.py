@@ -255,3 +255,23 @@ def test_a_step_allocates_one_weight_at_a_time(variant, randomize, monkeypatch):
     assert deep - shallow < 2 * (activations + 1.1 * factors) + 0.1 * weight
     # Two outputs, the gradients of one and of its input, and one weight (or its gradient).
     assert weight < shallow - 2 * (activations + factors) < 2 * activations + 1.5 * weight
+
+
+@pytest.mark.parametrize("tokens", (2, 2000))
+def test_input_that_does_not_fit_is_refused(tokens):
+    layer = POETLinear(512, 512, POETConfig(block_size=64), generator=torch.Generator().manual_seed(0))
+    with pytest.raises(TypeError, match="floating-point input"):
+        layer(torch.ones(tokens, 512, dtype=torch.long))
+    with pytest.raises(ValueError, match="512 inputs got an input of shape"):
+        layer(torch.ones(tokens, 600))
+
+
+def test_autocast_touches_neither_merges_nor_the_dense_layer(randomize):
+    layers = [randomize(build(12, 9, BS).float()) for _ in range(2)]
+    dense = [layers[0].to_linear().weight]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        dense.append(layers[1].to_linear().weight)
+        layers[1].merge_and_reinitialize(torch.Generator().manual_seed(1))
+    layers[0].merge_and_reinitialize(torch.Generator().manual_seed(1))
+    assert torch.equal(*dense)
+    assert torch.equal(layers[0].base_weight, layers[1].base_weight)

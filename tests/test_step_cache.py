@@ -424,3 +424,61 @@ def test_layers_of_both_sizes_agree_with_their_twins(randomize, size):
     assert (model[0].base_weight.numel() > SMALL) is (size == 512)
     assert bool(model[0]._step_cache._kept.weights) is (size == 8)
     assert_same_gradients(model, twin)
+
+
+def test_buffers_that_are_overwritten_without_a_trace_are_noticed(randomize, x):
+    """Averages of models are kept like this."""
+    model = build(randomize)
+    average = copy.deepcopy(model)
+    average(x).sum().backward()
+    with torch.no_grad():
+        merge_and_reinitialize(model, torch.Generator().manual_seed(7))
+        for mine, theirs in zip(average.buffers(), model.buffers(), strict=True):
+            mine.data.copy_(theirs.data)
+    average.zero_grad()
+    torch.testing.assert_close(average(x), without_cache(average)(x))
+
+
+def test_other_parameters_for_one_call_of_a_part(randomize, x):
+    """What meta-learning does: the batch of the outer forward pass is of other parameters."""
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = nn.Linear(8, 8).double()
+
+        def forward(self, x, parameters):
+            return torch.func.functional_call(self.part, parameters, (x,))
+
+    model = randomize(apply_poet(Outer(), CONFIG))
+    parameters = {name: (2 * p.detach()).requires_grad_() for name, p in model.part.named_parameters()}
+    twin = without_cache(model)
+    y = model(x, parameters)
+    torch.testing.assert_close(y, twin(x, parameters))
+    y.sum().backward()
+    assert parameters["skew_r"].grad.any() and model.part.skew_r.grad is None
+
+
+def test_a_model_moved_in_inference_mode_still_runs(randomize, x):
+    model = build(randomize).float()
+    with torch.inference_mode():
+        model.double()
+    with torch.no_grad():
+        torch.testing.assert_close(model(x), without_cache(model)(x))
+
+
+def test_a_copy_of_a_layer_leaves_its_model_behind(randomize, x):
+    model = build(randomize)
+    layer = copy.deepcopy(model[0])
+    assert layer._step_cache is None
+    torch.testing.assert_close(layer(x), model[0](x))
+    twin = copy.deepcopy(model)
+    assert twin[0]._step_cache is not None and twin[0]._step_cache is not model[0]._step_cache
+    assert twin[0]._step_cache.layers == list(twin)
+
+
+def test_a_model_within_a_model_has_one_cache(randomize, x, maps):
+    inner = build(randomize)
+    outer = apply_poet(nn.Sequential(inner, nn.Linear(8, 8).double()), CONFIG)
+    outer(x)
+    assert len(maps) == 1

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from poet.kernels.dispatch import on_gpu, without_autocast
+
 #: Numbers in a strip, unless one block of rows has more: about what the caches of a CPU hold, and on a GPU enough to fill it.
 STRIP = {"cpu": 2**20, "cuda": 2**24}
 
@@ -116,7 +118,7 @@ def block_transform_reference(
 
     Args:
         weight: (l, n, m), any floating dtype.
-        g_r, g_p: (l, k, b, b) of the same dtype, or None for an identity side; k and b differ between sides.
+        g_r, g_p: (l, k, b, b), rounded to the weight's dtype, or None for an identity side; k and b differ between sides.
         order_out: (l, n) int64, the row that each row of the permuted basis goes to; None: it stays.
         inverse_in: (l, m) int64, the column of the permuted basis that each column comes from; None: it stays.
 
@@ -206,6 +208,7 @@ def pullback_operations(weight, g_r, g_p) -> int:
     return count * total
 
 
+@without_autocast
 def merge_in_place(
     weight: Tensor, g_r: Tensor | None, g_p: Tensor | None, rows: Tensor | None, columns: Tensor | None
 ) -> None:
@@ -235,6 +238,7 @@ _PULLBACK = (
 
 
 @torch.library.custom_op("poet::block_transform", mutates_args=(), schema=_TRANSFORM)
+@without_autocast
 def block_transform(weight, g_r, g_p, order_out, order_in, inverse_in):
     """:func:`block_transform_reference` as an operator; its derivative needs ``order_in`` too.
 
@@ -244,6 +248,7 @@ def block_transform(weight, g_r, g_p, order_out, order_in, inverse_in):
 
 
 @torch.library.custom_op("poet::block_transform_pullback", mutates_args=(), schema=_PULLBACK)
+@without_autocast
 def block_transform_pullback(weight, g_r, g_p, grad, order_out, order_in):
     """:func:`block_transform_pullback_reference` as an operator; an identity side's gradient is an empty tensor."""
     pulled = block_transform_pullback_reference(weight, g_r, g_p, grad, order_out, order_in)
@@ -256,23 +261,22 @@ def _or_empty(weight: Tensor, gradients: tuple[Tensor | None, Tensor | None]) ->
 
 
 @block_transform.register_kernel("cuda")
+@without_autocast
 def _(weight, g_r, g_p, order_out, order_in, inverse_in):
-    if weight.dtype == torch.float64:
-        return block_transform_reference(weight, g_r, g_p, order_out, inverse_in)
-    from poet.kernels.gpu import block_transform as gpu
-
-    return gpu.block_transform(weight, g_r, g_p, order_out, inverse_in)
+    factors = _in_dtype_of(weight, g_r, g_p)
+    return on_gpu(block_transform_reference, weight.dtype)(weight, *factors, order_out, inverse_in)
 
 
 @block_transform_pullback.register_kernel("cuda")
+@without_autocast
 def _(weight, g_r, g_p, grad, order_out, order_in):
-    if weight.dtype == torch.float64:
-        pulled = block_transform_pullback_reference(weight, g_r, g_p, grad, order_out, order_in)
-    else:
-        from poet.kernels.gpu import block_transform as gpu
+    pull_back = on_gpu(block_transform_pullback_reference, weight.dtype)
+    return _or_empty(weight, pull_back(weight, *_in_dtype_of(weight, g_r, g_p, grad), order_out, order_in))
 
-        pulled = gpu.block_transform_pullback(weight, g_r, g_p, grad, order_out, order_in)
-    return _or_empty(weight, pulled)
+
+def _in_dtype_of(weight: Tensor, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+    """Kernels take one dtype."""
+    return tuple(None if tensor is None else tensor.to(weight.dtype) for tensor in tensors)
 
 
 @block_transform.register_fake

@@ -13,9 +13,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from poet.kernels.dispatch import on_gpu, without_autocast
+
 #: Promise: relative error (Frobenius norm, against fp64 on the same input) of the map and of its pull-back, for spectral
-#: norms of Q up to 1/2, any k and block size. Half precision is its own roundoff, 2^-9 and 2^-12, as results alone are rounded.
-PROMISED_ERROR = {torch.float32: 1e-6, torch.bfloat16: 2**-9, torch.float16: 2**-12}
+#: norms of Q up to 1/2, any k and block size. For half precision it is the unit roundoff. Kernels on a GPU round operands as
+#: well: the same bound holds for their map, twice it for their pull-back, and in fp32 it grows with the square root of b.
+PROMISED_ERROR = {torch.float32: 1e-6, torch.bfloat16: 2**-8, torch.float16: 2**-11}
 
 
 def _add_identity(matrices: Tensor, times: float = 1.0) -> Tensor:
@@ -95,6 +98,7 @@ def cayley_neumann_pullback_reference(q: Tensor, grad: Tensor, terms: int) -> Te
 
 
 @torch.library.custom_op("poet::cayley_neumann", mutates_args=(), schema="(Tensor q, int terms) -> Tensor")
+@without_autocast
 def cayley_neumann(q: Tensor, terms: int) -> Tensor:
     """:func:`cayley_neumann_reference` as an operator: Triton kernels on a GPU, differentiable once."""
     return cayley_neumann_reference(q, terms)
@@ -103,27 +107,22 @@ def cayley_neumann(q: Tensor, terms: int) -> Tensor:
 @torch.library.custom_op(
     "poet::cayley_neumann_pullback", mutates_args=(), schema="(Tensor q, Tensor grad, int terms) -> Tensor"
 )
+@without_autocast
 def cayley_neumann_pullback(q: Tensor, grad: Tensor, terms: int) -> Tensor:
     """:func:`cayley_neumann_pullback_reference` as an operator: Triton kernels on a GPU."""
     return cayley_neumann_pullback_reference(q, grad, terms)
 
 
 @cayley_neumann.register_kernel("cuda")
+@without_autocast
 def _(q: Tensor, terms: int) -> Tensor:
-    if q.dtype == torch.float64:
-        return cayley_neumann_reference(q, terms)
-    from poet.kernels.gpu import cayley_neumann as gpu
-
-    return gpu.cayley_neumann(q, terms)
+    return on_gpu(cayley_neumann_reference, q.dtype)(q, terms)
 
 
 @cayley_neumann_pullback.register_kernel("cuda")
+@without_autocast
 def _(q: Tensor, grad: Tensor, terms: int) -> Tensor:
-    if q.dtype == torch.float64:
-        return cayley_neumann_pullback_reference(q, grad, terms)
-    from poet.kernels.gpu import cayley_neumann as gpu
-
-    return gpu.cayley_neumann_pullback(q, grad, terms)
+    return on_gpu(cayley_neumann_pullback_reference, q.dtype)(q, grad.to(q.dtype), terms)
 
 
 @cayley_neumann.register_fake

@@ -11,6 +11,8 @@ import functools
 import torch
 from torch import Tensor
 
+from poet.kernels.dispatch import on_gpu
+
 
 def packed_size(block_size: int) -> int:
     """Free parameters of a b x b skew-symmetric matrix, b(b-1)/2 (Table 1)."""
@@ -60,20 +62,12 @@ def skew_pack(q: Tensor, antisymmetrize: bool) -> Tensor:
 
 @skew_unpack.register_kernel("cuda")
 def _(packed: Tensor, b: int) -> Tensor:
-    if packed.dtype == torch.float64:
-        return skew_unpack_reference(packed, b)
-    from poet.kernels.gpu import skew
-
-    return skew.skew_unpack(packed, b)
+    return on_gpu(skew_unpack_reference, packed.dtype)(packed, b)
 
 
 @skew_pack.register_kernel("cuda")
 def _(q: Tensor, antisymmetrize: bool) -> Tensor:
-    if q.dtype == torch.float64:
-        return skew_pack_reference(q, antisymmetrize)
-    from poet.kernels.gpu import skew
-
-    return skew.skew_pack(q, antisymmetrize)
+    return on_gpu(skew_pack_reference, q.dtype)(q, antisymmetrize)
 
 
 @skew_unpack.register_fake

@@ -204,10 +204,10 @@ def read_probes(results: Path, spec: RunSpec) -> dict[str, np.ndarray]:
     Raises:
         RunError: missing, unreadable, or not those of the run's record; the sentence has the command that makes it again.
     """
-    expected = read_record(results, spec)["probes_sha256"]
+    record = read_record(results, spec)
     with reading(results, spec, "probes.npz") as path:
         content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != expected:
+        if hashlib.sha256(content).hexdigest() != record["probes_sha256"]:
             raise ValueError("the file is not the one that the record was written with")
         with np.load(io.BytesIO(content)) as archive:
             return {key: archive[key] for key in archive.files}
