@@ -3,6 +3,7 @@
 import copy
 import gc
 import weakref
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -482,3 +483,37 @@ def test_a_model_within_a_model_has_one_cache(randomize, x, maps):
     outer = apply_poet(nn.Sequential(inner, nn.Linear(8, 8).double()), CONFIG)
     outer(x)
     assert len(maps) == 1
+
+
+def operators(function):
+    """Names of the operators that a call runs, and how often."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as recorded:
+        function()
+    return Counter(event.key for event in recorded.key_averages() for _ in range(event.count))
+
+
+@pytest.mark.parametrize("size", (8, 512), ids=("small", "large"))
+def test_a_step_scatters_nothing(randomize, size):
+    """index_put is many times slower than a gather on a CPU."""
+    model = randomize(apply_poet(nn.Sequential(nn.Linear(size, size)), POETConfig(block_size=4)))
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def step():
+        model(torch.randn(600, size)).sum().backward()
+        optimizer.step()
+        merge_and_reinitialize(model)
+
+    step()  # makes index maps, once per block size
+    found = operators(step)
+    assert found["poet::block_transform"] and found["poet::cayley_neumann_pullback"]
+    assert not [name for name in found if "index_put" in name or "scatter" in name]
+
+
+def test_small_layers_share_their_calls(randomize, x):
+    """As many operators of POET's for six layers as for two."""
+    counts = []
+    for depth in (2, 6):
+        model = build(randomize, depth=depth)
+        found = operators(lambda model=model: model(x).sum().backward())
+        counts.append({name: times for name, times in found.items() if name.startswith("poet::")})
+    assert counts[0] == counts[1] and counts[0]["poet::block_transform"] == 1
