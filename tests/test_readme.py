@@ -70,3 +70,11 @@ def test_results_of_another_scale_are_never_recorded(repository, tmp_path):
     )
     assert done.returncode == 1
     assert "is of scale smoke, not mini" in done.stderr
+
+
+def test_a_partial_benchmark_is_never_recorded(repository, tmp_path):
+    (tmp_path / "bench.csv").write_text("operation,shape,tokens,dtype,variant,rounds\nlayer,1x1,1,fp32,linear,5\n")
+    command = [sys.executable, "tools/record.py", "--scale", "mini", "--results", tmp_path]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "of the recorded cases: run the whole of make bench" in done.stderr

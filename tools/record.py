@@ -1,6 +1,6 @@
 """Keep results as the recorded ones, and bring README.md up to date with them: ``make record SCALE=mini``.
 
-Shows first what would change. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
+Shows first what would change. The benchmark tables that are there go to ``analyses/recorded/``. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
 figures that README shows, and ``cost.csv`` (what the runs of each artifact cost, from their records). ``--check`` writes
 nothing and fails if README.md does not say what is recorded.
 """
@@ -22,6 +22,8 @@ from analyses.artifact import Artifact, discover
 from analyses.suite import load_suite
 from poet.training.spec import RunSpec
 
+#: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
+BENCHMARKS = ("bench.csv", "bench-gpu.csv")
 #: Figures that README shows.
 PICTURES = ("table2", "controls")
 
@@ -78,7 +80,28 @@ def readme(text: str) -> str:
     for name in ("table2", "all"):
         said = f"{lines[name]['runs']} runs, {lines[name]['core_minutes']} core-minutes, {lines[name]['peak_memory_gb']} GB a run"
         text = _between(text, f"cost-{name}", said, inline=True)
+    text = _between(text, "bench", _steps(ROOT / "analyses" / "recorded" / "bench.csv"))
     return _between(text, "artifacts", _artifacts(recorded))
+
+
+def _steps(table: Path) -> str:
+    """The training steps of a benchmark table, with where they were timed."""
+    with open(table, newline="") as file:
+        steps = [line for line in csv.DictReader(file) if line["operation"] == "step" and int(line["rounds"])]
+    where = steps[0]
+    lines = [
+        f"{where['device']}, {where['threads']} threads, torch {where['torch']}; commit {where['commit']}.",
+        "",
+        "| model, feed-forward width | tokens | method | seconds | time beside AdamW | by operations | held, MB | peak, MB |",
+        "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for line in steps:
+        time = f"{float(line['median_s']):.3g}"
+        ratio = "{:.2f} ({:.2f} to {:.2f})".format(*(float(line[c]) for c in ("ratio", "ratio_p20", "ratio_p80")))
+        memory = (f"{int(line[c]) / 1e6:,.1f}" for c in ("held_bytes", "peak_bytes"))
+        cells = (line["shape"], line["tokens"], line["variant"], time, ratio, f"{float(line['predicted_ratio']):.2f}", *memory)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def _artifacts(recorded: Path) -> str:
@@ -110,6 +133,15 @@ def _between(text: str, name: str, content: str, inline: bool = False) -> str:
     return head + begin + (content if inline else f"\n{content}\n") + end + tail
 
 
+def _cases(table: Path) -> set[tuple]:
+    """What a benchmark table has timed; nothing if there is none."""
+    if not table.exists():
+        return set()
+    with open(table, newline="") as file:
+        names = ("operation", "shape", "tokens", "dtype", "variant")
+        return {tuple(line[name] for name in names) for line in csv.DictReader(file) if int(line["rounds"])}
+
+
 def _scale_of(table: Path) -> str | None:
     with open(table, newline="") as file:
         line = next(csv.DictReader(file), None)
@@ -136,6 +168,15 @@ def main() -> int:
             print(f"error: {given.results / output} is of scale {found}, not {given.scale}: make it again first", file=sys.stderr)
             return 1
     kept = ROOT / "analyses" / "recorded" / given.scale
+    benchmarks = [name for name in BENCHMARKS if (given.results / name).exists()]
+    for name in benchmarks:
+        if lost := _cases(kept.parent / name) - _cases(given.results / name):
+            print(
+                f"error: {given.results / name} lacks {len(lost)} of the recorded cases: run the whole of make "
+                f"{'bench-gpu' if 'gpu' in name else 'bench'}, or remove {kept.parent / name}",
+                file=sys.stderr,
+            )
+            return 1
     kept.mkdir(parents=True, exist_ok=True)
     for output in outputs:
         new, old = given.results / output, kept / Path(output).name
@@ -146,6 +187,8 @@ def main() -> int:
                 )
             )
         shutil.copy(new, old)
+    for name in benchmarks:
+        shutil.copy(given.results / name, kept.parent / name)
     try:
         (kept / "cost.csv").write_text(cost(given.results, given.scale, given.seeds))
     except FileNotFoundError as error:
