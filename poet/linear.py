@@ -18,6 +18,7 @@ from poet.factors import batched_factors
 from poet.forms import Orders, equivalent_linear
 from poet.initialization import INITIALIZATIONS
 from poet.kernels.block_transform import block_transform
+from poet.kernels.dispatch import AUTOCAST
 from poet.merging import merge_layers
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class POETLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out), in the dtype of ``x`` (of autocast, where it is on)."""
         device = x.device.type
-        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        if device in AUTOCAST and torch.is_autocast_enabled(device):
             x = x if x.dtype == torch.float64 else x.to(torch.get_autocast_dtype(device))  # as nn.Linear has it
         weight = None if self._step_cache is None else self._step_cache.weight(self)
         if weight is not None:

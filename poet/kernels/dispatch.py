@@ -11,10 +11,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+#: Types of device that know autocast. Asked once: torch 2.11 cannot trace the question.
+AUTOCAST = frozenset(
+    device for device in ("cpu", "cuda", "hpu", "mps", "mtia", "xla", "xpu") if torch.amp.is_autocast_available(device)
+)
+
 
 def full_precision(device: str) -> contextlib.AbstractContextManager:
     """Autocast switched off: it would round what an operator computes with to half precision, and merges with it."""
-    if torch.amp.is_autocast_available(device):
+    if device in AUTOCAST:
         return torch.autocast(device, enabled=False)
     return contextlib.nullcontext()
 
