@@ -23,7 +23,7 @@ from torch import Tensor
 
 from poet.kernels.block_transform import block_transform, block_transform_pullback, rotate_columns
 from poet.kernels.block_transform import pullback_operations, transform_operations
-from poet.kernels.dispatch import full_precision
+from poet.kernels.dispatch import full_precision, in_dtype_of
 
 Orders = Sequence[Tensor | None]
 
@@ -90,10 +90,6 @@ def _build(weight, g_r, g_p, order_out, order_in, inverse_in) -> Tensor:
     return block_transform(*map(_one, (weight, g_r, g_p, order_out, order_in, inverse_in)))[0]
 
 
-def _in_dtype_of(x: Tensor, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
-    return tuple(None if tensor is None else tensor.to(x.dtype) for tensor in tensors)
-
-
 class _WeightForm(torch.autograd.Function):
     """Saves x, the base weight and the factors; W_RP is built in forward and again in backward."""
 
@@ -101,7 +97,7 @@ class _WeightForm(torch.autograd.Function):
     def forward(ctx, x, weight, g_r, g_p, order_out, inverse_out, order_in, inverse_in):
         ctx.save_for_backward(x, weight, g_r, g_p, order_out, order_in, inverse_in)
         with full_precision(x.device.type):
-            return x @ _build(*_in_dtype_of(x, weight, g_r, g_p), order_out, order_in, inverse_in).mT
+            return x @ _build(*in_dtype_of(x, weight, g_r, g_p), order_out, order_in, inverse_in).mT
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -109,7 +105,7 @@ class _WeightForm(torch.autograd.Function):
         x, weight, g_r, g_p, order_out, order_in, inverse_in = ctx.saved_tensors
         grad_x = grad_r = grad_p = None
         with full_precision(grad_y.device.type):
-            base, r, p = _in_dtype_of(x, weight, g_r, g_p)
+            base, r, p = in_dtype_of(x, weight, g_r, g_p)
             if ctx.needs_input_grad[0]:
                 grad_x = grad_y @ _build(base, r, p, order_out, order_in, inverse_in)
             if any(ctx.needs_input_grad[2:4]):
@@ -145,7 +141,7 @@ class _ActivationForm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, g_r, g_p, order_out, inverse_out, order_in, inverse_in):
         with full_precision(x.device.type):
-            base, r, p = _in_dtype_of(x, weight, g_r, g_p)
+            base, r, p = in_dtype_of(x, weight, g_r, g_p)
             rotated = _rotate(_select(x.reshape(-1, x.shape[-1]), order_in), None if r is None else r.mT)
             before_p = rotated @ base.mT
             y = _select(_rotate(before_p, None if p is None else p.mT), inverse_out)
@@ -158,7 +154,7 @@ class _ActivationForm(torch.autograd.Function):
         x, weight, g_r, g_p, order_out, order_in, inverse_in, before_p = ctx.saved_tensors
         grad_x = grad_r = grad_p = None
         with full_precision(grad_y.device.type):
-            base, r, p = _in_dtype_of(x, weight, g_r, g_p)
+            base, r, p = in_dtype_of(x, weight, g_r, g_p)
             grad = _select(grad_y.reshape(-1, grad_y.shape[-1]), order_out)
             if ctx.needs_input_grad[3]:
                 grad_p = _blocks_gradient(before_p, grad, p).to(g_p.dtype)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from poet.kernels.dispatch import on_gpu, without_autocast
+from poet.kernels.dispatch import in_dtype_of, on_gpu, without_autocast
 
 #: Numbers in a strip, unless one block of rows has more: about what the caches of a CPU hold, and on a GPU enough to fill it.
 STRIP = {"cpu": 2**20, "cuda": 2**24}
@@ -263,7 +263,7 @@ def _or_empty(weight: Tensor, gradients: tuple[Tensor | None, Tensor | None]) ->
 @block_transform.register_kernel("cuda")
 @without_autocast
 def _(weight, g_r, g_p, order_out, order_in, inverse_in):
-    factors = _in_dtype_of(weight, g_r, g_p)
+    factors = in_dtype_of(weight, g_r, g_p)
     return on_gpu(block_transform_reference, weight.dtype)(weight, *factors, order_out, inverse_in)
 
 
@@ -271,12 +271,7 @@ def _(weight, g_r, g_p, order_out, order_in, inverse_in):
 @without_autocast
 def _(weight, g_r, g_p, grad, order_out, order_in):
     pull_back = on_gpu(block_transform_pullback_reference, weight.dtype)
-    return _or_empty(weight, pull_back(weight, *_in_dtype_of(weight, g_r, g_p, grad), order_out, order_in))
-
-
-def _in_dtype_of(weight: Tensor, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
-    """Kernels take one dtype."""
-    return tuple(None if tensor is None else tensor.to(weight.dtype) for tensor in tensors)
+    return _or_empty(weight, pull_back(weight, *in_dtype_of(weight, g_r, g_p, grad), order_out, order_in))
 
 
 @block_transform.register_fake

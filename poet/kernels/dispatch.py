@@ -24,6 +24,11 @@ def full_precision(device: str) -> contextlib.AbstractContextManager:
     return contextlib.nullcontext()
 
 
+def in_dtype_of(first: Tensor, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+    """The tensors in the dtype of the first; None stays None."""
+    return tuple(None if tensor is None else tensor.to(first.dtype) for tensor in tensors)
+
+
 def without_autocast(function: Callable) -> Callable:
     """A function whose first argument is a tensor, with autocast switched off."""
 
