@@ -4,7 +4,6 @@ import pytest
 import torch
 
 import poet.factors
-from poet.factors import orthogonal_factors
 
 
 @pytest.fixture

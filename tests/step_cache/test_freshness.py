@@ -9,7 +9,7 @@ from torch import nn
 
 from poet import apply_poet, merge_and_reinitialize
 from poet.optim import poet_parameters
-from tests.step_cache.models import CONFIG, assert_fresh, assert_same_gradients, build, gradients, without_cache
+from tests.step_cache.models import CONFIG, assert_fresh, assert_same_gradients, build, without_cache
 
 
 def test_no_grad_then_grad_and_back(randomize, x):

@@ -11,7 +11,7 @@ from torch import nn
 
 from poet import POETConfig, apply_poet, merge_and_reinitialize
 from poet.optim import poet_parameters
-from tests.step_cache.models import CONFIG, assert_same_gradients, build, gradients, without_cache
+from tests.step_cache.models import CONFIG, assert_same_gradients, build, without_cache
 
 
 def test_a_second_apply_takes_over_the_cache(randomize, x):
