@@ -14,10 +14,16 @@ import numpy as np
 import pandas as pd
 
 import analyses
+from analyses.claim import Claim
 from analyses.scale import Scale
+from poet.training.errors import RunError
 from poet.training.probes import read_probes
 from poet.training.records import read_history, read_record, reading
 from poet.training.spec import RunSpec
+
+
+#: See :attr:`Artifact.reads`.
+EVERY = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,17 @@ class Context:
         """What a run's probes measured; see :func:`poet.training.probes.read_probes`."""
         return read_probes(self.results, spec)
 
+    def table(self, name: str) -> pd.DataFrame:
+        """The CSV of another artifact, which has to stand in ``Artifact.reads`` of the one that asks.
+
+        Raises:
+            RunError: it is not there; the sentence has the command that makes it.
+        """
+        path = self.results / f"{name}.csv"
+        if not path.exists():
+            raise RunError(f"{path} is missing: snakemake --cores all {path} --config scale={self.scale.name}")
+        return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
     def caption(self, artifact: Artifact, note: str = "") -> str:
         """An artifact's label and caption with the scale, and a note if there is one."""
         scale = "Independent of the scale." if artifact.scale_free else f"Scale: {self.scale.name}, {self.scale.corpus}."
@@ -69,6 +86,9 @@ class Artifact:
         in_all: whether ``snakemake all`` makes it (sweeps are asked for by name).
         scale_free: its numbers come from formulas and simulations alone, and are the same at every scale.
         models: it cannot do without these; ``snakemake all`` leaves it out at a scale that lacks one.
+        claims: what the paper says about it that can be checked; gathered in ``results/claims.csv``.
+        reads: names of artifacts whose outputs it is built from; :data:`EVERY` stands for all of ``snakemake all`` that
+            read no other.
     """
 
     label: str
@@ -79,6 +99,8 @@ class Artifact:
     in_all: bool = True
     scale_free: bool = False
     models: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    reads: tuple[str, ...] = ()
 
 
 def find(name: str) -> Artifact | None:
@@ -87,9 +109,14 @@ def find(name: str) -> Artifact | None:
 
 
 def discover() -> dict[str, Artifact]:
-    """Every artifact by the name of its file."""
-    names = sorted(info.name for info in pkgutil.iter_modules(analyses.__path__))
+    """Every artifact by the name of its file, Figure 2 before Figure 10."""
+    names = sorted((info.name for info in pkgutil.iter_modules(analyses.__path__)), key=_natural)
     return {name: artifact for name in names if (artifact := find(name)) is not None}
+
+
+def _natural(name: str) -> tuple[str, int]:
+    word = name.rstrip("0123456789")
+    return word, int(name[len(word) :] or 0)
 
 
 def collect_runs(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, RunSpec]:

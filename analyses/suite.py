@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analyses.artifact import Artifact, collect_runs, discover
+from analyses.artifact import EVERY, Artifact, collect_runs, discover
 from analyses.scale import ROOT, ConfigError, Scale, dataset_name, load_scale
 from poet.methods import METHODS, all_rows
 from poet.training.spec import RunSpec
@@ -44,6 +44,12 @@ class Suite:
     def records(self, name: str) -> list[Path]:
         """The records that an artifact reads."""
         return [RESULTS / "runs" / spec.name / "record.json" for spec in self.artifacts[name].runs(self.scale)]
+
+    def sources(self, name: str) -> list[Path]:
+        """The outputs of other artifacts that an artifact is built from."""
+        plain = [other for other, a in self.artifacts.items() if a.in_all and not a.reads]
+        names = [n for read in self.artifacts[name].reads for n in (plain if read == EVERY else [read])]
+        return [RESULTS / output for other in names for output in self.artifacts[other].outputs]
 
     def digests(self, name: str) -> list[str]:
         """Digests of the specs that an artifact reads: it is remade when one changes."""
@@ -106,9 +112,12 @@ def data_sources() -> str:
 
 
 def artifact_sources(name: str) -> str:
-    """Digest of the source files that an artifact depends on: its own, and whatever is no other artifact's one file."""
-    folder = ROOT / "analyses"
-    others = {folder / f"{other}.py" for other in discover() if other != name}
+    """Digest of the source files that an artifact depends on: its own, and whatever is no other artifact's one file.
+
+    One that is built from others depends on their files too: their claims stand there.
+    """
+    folder, found = ROOT / "analyses", discover()
+    others = set() if found[name].reads else {folder / f"{other}.py" for other in found if other != name}
     sources = (path for path in folder.rglob("*.py") if path not in others)
     published = (folder / "published").glob("*.csv")
     # Tables count parameters at paper scale, whichever scale they are made at.

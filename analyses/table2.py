@@ -20,6 +20,7 @@ from scipy import stats
 
 from analyses.ablation import perplexity_columns
 from analyses.artifact import Artifact, Context
+from analyses.claim import UNJUDGED_SCALES, paired_interval
 from analyses.figures import save_figure
 from analyses.grid import BASELINE, MODELS, grid_runs
 from analyses.published import as_printed, number, read_published
@@ -30,7 +31,6 @@ from poet.training.errors import RunError
 from poet.training.llama import trainable_parameters
 from poet.training.spec import RunSpec
 
-UNJUDGED_SCALES = ("smoke",)
 #: Marker and line of each family of rows: told apart without colour.
 FAMILIES = {
     "adamw": ("s", ""),
@@ -56,15 +56,6 @@ KNOWN_COUNT_DIFFERENCES = {
         "likely 118.29M with its last digit misprinted."
     )
 }
-
-
-def paired_interval(differences: list[float]) -> tuple[float, float, float]:
-    """Mean of paired differences with its 95% t-interval; infinitely wide for one pair."""
-    mean = statistics.fmean(differences)
-    if len(differences) < 2:
-        return mean, -math.inf, math.inf
-    half = stats.t.ppf(0.975, len(differences) - 1) * stats.sem(differences)
-    return mean, mean - half, mean + half
 
 
 def judge(

@@ -107,16 +107,11 @@ def _steps(table: Path) -> str:
 def _artifacts(recorded: Path) -> str:
     """A table of every artifact, with a link to what is recorded of it."""
     lines = ["| target | in the paper | what it shows |", "| --- | --- | --- |"]
-    for name, artifact in sorted(discover().items(), key=lambda item: _natural(item[0])):
+    for name, artifact in discover().items():
         kept = recorded / f"{name}.csv"
         link = f"[`{name}`]({kept.relative_to(ROOT)})" if kept.exists() else f"`{name}`"
         lines.append(f"| {link} | {artifact.label} | {artifact.caption} |")
     return "\n".join(lines)
-
-
-def _natural(name: str) -> tuple[str, int]:
-    word = name.rstrip("0123456789")
-    return word, int(name[len(word) :] or 0)
 
 
 def _summary(table: Path) -> str:

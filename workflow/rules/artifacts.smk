@@ -8,6 +8,7 @@ for artifact_name, artifact in suite.artifacts.items():
             artifact_name
         input:
             suite.records(artifact_name),
+            suite.sources(artifact_name),
         output:
             [RESULTS / output for output in artifact.outputs],
         log:
