@@ -56,8 +56,25 @@ class Suite:
         return [spec.digest for spec in self.artifacts[name].runs(self.scale)]
 
     def pattern(self, model: str) -> str:
-        """A regular expression for the names of a model's runs; one that matches nothing if there are none."""
-        return "|".join(re.escape(name) for name, spec in self.runs.items() if spec.model == model) or "(?!)"
+        """A regular expression for the names of a model's runs that have a process each; one that matches nothing if there
+        are none."""
+        names = (name for name, spec in self.runs.items() if spec.model == model and self._runs_per_job == 1)
+        return "|".join(map(re.escape, names)) or "(?!)"
+
+    @property
+    def resources(self) -> dict[str, int]:
+        """What a training job asks for, by Snakemake's names."""
+        given = self.scale.settings["resources"]
+        return {"gpu": given["gpus"], "mem_mb": given["mem_mb"], "runtime": given["runtime"]}
+
+    @property
+    def _runs_per_job(self) -> int:
+        return self.scale.settings["resources"].get("runs_per_job", 1)
+
+    def shared_jobs(self, model: str) -> list[list[str]]:
+        """The names of a model's runs by the process that they share; nothing where each has its own."""
+        names, size = sorted(name for name, spec in self.runs.items() if spec.model == model), self._runs_per_job
+        return [names[i : i + size] for i in range(0, len(names), size)] if size > 1 else []
 
     def check_targets(self, targets: Iterable[str]) -> None:
         """Refuse a target in ``results/`` that this scale cannot make, and say why.

@@ -67,9 +67,17 @@ def test_every_artifact_knows_its_runs_at_every_scale(scale):
         assert found.label and found.caption.endswith(".") and found.outputs, name
         assert found.outputs[0].removeprefix("figures/").partition(".")[0] == name
         kinds = {output.rpartition(".")[2] for output in found.outputs}
-        assert "csv" in kinds and kinds <= {"csv", "md", "png", "pdf"} and ("png" in kinds) == ("pdf" in kinds), name
+        assert "csv" in kinds or found.reads, name
+        assert kinds <= {"csv", "md", "png", "pdf", "html"} and ("png" in kinds) == ("pdf" in kinds), name
         assert not found.scale_free or not found.runs(suite.scale), name
     assert not suite.left_out or scale == "gpu"
+
+
+def test_a_table_of_another_artifact_is_read_as_written_or_asked_for(context):
+    (context.results / "table0.csv").write_text("name,value\nNA,1\n,2\n")
+    assert context.table("table0").name.tolist()[0] == "NA"
+    with pytest.raises(RunError, match="snakemake --cores all .*table9.csv --config scale=tiny"):
+        context.table("table9")
 
 
 def test_published_numbers_bear_the_name_of_an_artifact_or_of_what_several_share(repository):

@@ -36,6 +36,7 @@ def test_an_unknown_run_is_refused_with_those_that_there_are(project, name):
 
 def test_a_block_size_that_does_not_divide_fails_in_one_sentence(project):
     project.edit("config/scales/smoke.yaml", "divisible: 80}", "divisible: 84}")
+    project.edit("config/scales/smoke.yaml", ", runs_per_job: 15", "")  # this run, before any other
     done = project.snakemake("results/runs/smoke/60m/poet-bs-b256/seed0/record.json", "--config", "scale=smoke")
     assert done.returncode != 0
     said = next(line for line in done.stderr.splitlines() if line.startswith("error: "))

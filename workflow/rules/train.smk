@@ -1,7 +1,34 @@
-# One job per run. A rule per model, so that the longest runs start first and the cores stay busy to the end.
+# One job per run; several where the scale says that runs share a process. A rule per model, so that the longest runs start
+# first and the cores stay busy to the end.
 
 
 for rank, model in enumerate(suite.scale.models):
+    for number, names in enumerate(suite.shared_jobs(model)):
+
+        rule:
+            name:
+                f"train_{model.replace('.', '_')}_{number}"
+            input:
+                rules.data.output.meta,
+            output:
+                record=[RESULTS / "runs" / name / "record.json" for name in names],
+                history=[RESULTS / "runs" / name / "history.csv" for name in names],
+            log:
+                [RESULTS / "logs" / "runs" / f"{name}.log" for name in names],
+            benchmark:
+                RESULTS / "benchmarks" / suite.scale.name / f"{model}_{number}.jsonl"
+            priority: rank
+            conda:
+                "../../environment.yml"
+            threads: suite.scale.settings["resources"]["threads"]
+            resources:
+                **suite.resources,
+            params:
+                spec=[suite.runs[name].to_dict() for name in names],
+                sources=sorted({training_sources(suite.runs[name].method) for name in names}),
+                checkpoints=[str(RESULTS / "checkpoints" / name) for name in names],
+            script:
+                "../scripts/train.py"
 
     rule:
         name:
@@ -22,9 +49,7 @@ for rank, model in enumerate(suite.scale.models):
             "../../environment.yml"
         threads: suite.scale.settings["resources"]["threads"]
         resources:
-            gpu=suite.scale.settings["resources"]["gpus"],
-            mem_mb=suite.scale.settings["resources"]["mem_mb"],
-            runtime=suite.scale.settings["resources"]["runtime"],
+            **suite.resources,
         params:
             spec=lambda wildcards: suite.runs[wildcards.run].to_dict(),
             sources=lambda wildcards: training_sources(

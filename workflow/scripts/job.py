@@ -9,6 +9,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextlib.contextmanager
+def logged(path):
+    """Send output to a log, behind what stands there."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a", buffering=1) as log, contextlib.redirect_stderr(log), contextlib.redirect_stdout(log):
+        yield
+
+
+@contextlib.contextmanager
 def job(snakemake):
     """Send output to the rule's log, keep to the rule's threads, and show a user's error as one sentence.
 
@@ -19,8 +27,7 @@ def job(snakemake):
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if snakemake.threads > 1 else "false"
     from poet.errors import UserError
 
-    Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
-    with open(snakemake.log[0], "a", buffering=1) as log, contextlib.redirect_stderr(log), contextlib.redirect_stdout(log):
+    with logged(snakemake.log[0]):
         try:
             yield
         except UserError as error:
