@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from scipy import stats
 
 from analyses.artifact import Artifact, Context
+from analyses.claim import Evidence, rank_agreement, with_interval
 from analyses.published import read_published
 from analyses.tables import measured_cell, measured_columns, write_csv
 from poet.files import write_text
@@ -74,20 +74,29 @@ def perplexity_table(context: Context, name: str, specs: Mapping[str, Sequence[R
     return pd.DataFrame(lines)
 
 
-def orderings(settings: Sequence[str], published: Sequence[float], measured: Sequence[float]) -> list[str]:
+def table_agreement(context: Context, name: str, specs: Mapping[str, Sequence[RunSpec]]) -> Evidence:
+    """Rank agreement of a table with the paper; arguments as in :func:`perplexity_table`."""
+    printed = read_published(name)
+    numbers = pd.to_numeric(printed.perplexity, errors="coerce")
+    return rank_agreement(context, numbers.tolist(), [specs[setting] for setting in printed.iloc[:, 0]])
+
+
+def orderings(
+    settings: Sequence[str], published: Sequence[float], measured: Sequence[float], agreement: Evidence
+) -> list[str]:
     """The printed order and the measured one, in sentences; what did not converge (NaN) comes last.
 
     Args:
         settings: names.
         published, measured: perplexities, one for each.
+        agreement: of the two, over seeds.
     """
     columns = {"printed": pd.Series(published).fillna(math.inf), "measured": pd.Series(measured).fillna(math.inf)}
     orders = {kind: [settings[i] for i in values.sort_values(kind="stable").index] for kind, values in columns.items()}
     same_best = "yes" if orders["printed"][0] == orders["measured"][0] else "no"
-    tau = stats.kendalltau(*(values.rank() for values in columns.values())).statistic
     return [
         *(f"Order {kind}, best first: {', '.join(order)}." for kind, order in orders.items()),
-        f"Rank agreement, Kendall's tau: {tau:.2f} (n={len(settings)} rows); the best is the same: {same_best}.",
+        f"Rank agreement of {len(settings)} rows, Kendall's tau: {with_interval(agreement)}; the best is the same: {same_best}.",
     ]
 
 
@@ -118,7 +127,12 @@ def markdown(frame: pd.DataFrame, artifact: Artifact, down: Mapping[str, str], s
 
 
 def write_table(
-    context: Context, artifact: Artifact, frame: pd.DataFrame, down: Mapping[str, str], sentences: Sequence[str] = ()
+    context: Context,
+    artifact: Artifact,
+    frame: pd.DataFrame,
+    down: Mapping[str, str],
+    agreement: Evidence,
+    sentences: Sequence[str] = (),
 ) -> None:
     """Write an artifact's CSV and Markdown, with both orders and any further sentences below the table.
 
@@ -127,9 +141,10 @@ def write_table(
         artifact: its outputs are a CSV and a Markdown file.
         frame: of :func:`perplexity_table`.
         down: see :func:`markdown`; the first column names the settings.
+        agreement: of printed and measured order.
         sentences: further ones.
     """
     csv, text = artifact.outputs
-    order = orderings([str(setting) for setting in frame[next(iter(down))]], frame.published, frame.measured)
+    order = orderings([str(setting) for setting in frame[next(iter(down))]], frame.published, frame.measured, agreement)
     write_csv(frame, context.results / csv)
     write_text(context.results / text, markdown(frame, artifact, down, [*order, *sentences]))

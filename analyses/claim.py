@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from scipy import stats
 
 from poet.training.spec import RunSpec
@@ -68,6 +69,7 @@ class Claim:
         region: the same in numbers: the closed range of effects for which the claim holds.
         measure: the effect from the records or from an artifact's table.
         paper_only: why only the paper's own scale can show it; empty where smaller ones can.
+        models: it is about these, beside its artifact's: a scale that lacks one cannot show it.
     """
 
     key: str
@@ -79,6 +81,7 @@ class Claim:
     region: tuple[float, float]
     measure: Callable[[Context], Evidence]
     paper_only: str = ""
+    models: tuple[str, ...] = ()
 
 
 def judge(evidence: Evidence, region: tuple[float, float]) -> Verdict:
@@ -90,12 +93,12 @@ def judge(evidence: Evidence, region: tuple[float, float]) -> Verdict:
     return "contradicted" if evidence.high < region[0] or evidence.low > region[1] else "inconclusive"
 
 
-def paired_interval(differences: Sequence[float]) -> tuple[float, float, float]:
-    """Mean of independent numbers (or paired differences) with its 95% t-interval; without end for a single one."""
+def paired_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float, float]:
+    """Mean of independent numbers (or paired differences) with its t-interval; without end for a single one."""
     mean = statistics.fmean(differences)
     if len(differences) < 2:
         return mean, -math.inf, math.inf
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(differences) - 1) * stats.sem(differences)
+    half = stats.t.ppf((1 + confidence) / 2, len(differences) - 1) * stats.sem(differences)
     return mean, mean - half, mean + half
 
 
@@ -108,9 +111,26 @@ def over_seeds(values: Sequence[float], runs: Sequence[RunSpec] = (), note: str 
         null: the effect that ``p`` is for (a t-test); NaN for none.
     """
     effect, low, high = paired_interval(values)
-    spread = statistics.stdev(values) if len(values) > 1 else math.nan
-    p = float(stats.ttest_1samp(values, null).pvalue) if spread > 0 and not math.isnan(null) else math.nan
+    tested = len(set(values)) > 1 and not math.isnan(effect + null)
+    p = float(stats.ttest_1samp(values, null).pvalue) if tested else math.nan
     return Evidence(effect=effect, low=low, high=high, n=len(values), p=p, runs=tuple(runs), note=note)
+
+
+def largest_of(comparisons: Sequence[Sequence[float]], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
+    """The largest of several mean differences: a claim that all of them are negative stands or falls with it.
+
+    Its interval has 95% for the largest of the true means, whichever that is. The upper end is the largest of their upper
+    ends: that mean's own is one of them. The lower end is the largest of their lower ends, each with its part of the error
+    (Bonferroni): any one may have come out too high. Of one comparison it is the plain interval.
+
+    Args:
+        comparisons: of each the differences, one for each seed; any NaN makes the effect NaN.
+        runs, note: see :class:`Evidence`.
+    """
+    plain = np.array([paired_interval(values) for values in comparisons])
+    strict = np.array([paired_interval(values, 1 - (1 - CONFIDENCE) / len(comparisons)) for values in comparisons])
+    effect, low, high = float(plain[:, 0].max()), float(strict[:, 1].max()), float(plain[:, 2].max())
+    return Evidence(effect=effect, low=low, high=high, n=len(comparisons[0]), runs=tuple(runs), note=note)
 
 
 def exactly(value: float, runs: Sequence[RunSpec] = (), note: str = "", n: int = 1) -> Evidence:
@@ -130,39 +150,79 @@ def perplexities(context: Context, specs: Sequence[RunSpec]) -> list[float]:
     return [context.record(spec)["validation_perplexity"] for spec in specs]
 
 
-def perplexity_difference(context: Context, ours: Sequence[RunSpec], theirs: Sequence[RunSpec]) -> Evidence:
-    """Mean difference of final perplexities, ours minus theirs, paired by seed.
+def paired_differences(context: Context, ours: Sequence[RunSpec], theirs: Sequence[RunSpec]) -> list[float]:
+    """Differences of final perplexities, ours minus theirs, by seed; NaN where one of the two diverged.
 
     Raises:
         ValueError: the two do not have the same seeds in the same order.
     """
     if [spec.seed for spec in ours] != [spec.seed for spec in theirs]:
         raise ValueError("runs are compared by seed: give both sides the same seeds")
-    pairs = zip(perplexities(context, ours), perplexities(context, theirs), strict=True)
-    differences = [a - b for a, b in pairs]
+    return [a - b for a, b in zip(perplexities(context, ours), perplexities(context, theirs), strict=True)]
+
+
+def _diverged(differences: Sequence[float]) -> str:
     gone = sum(map(math.isnan, differences))
-    note = f"diverged: {gone} of {len(differences)} pairs" if gone else ""
-    return over_seeds(differences, (*ours, *theirs), note, null=0.0)
+    return f"diverged: {gone} of {len(differences)} pairs" if gone else ""
 
 
-def rank_agreement(
-    context: Context, published: Sequence[float], cells: Sequence[Sequence[RunSpec]]
+def perplexity_difference(context: Context, ours: Sequence[RunSpec], theirs: Sequence[RunSpec]) -> Evidence:
+    """Mean difference of final perplexities, ours minus theirs, paired by seed; see :func:`paired_differences`."""
+    differences = paired_differences(context, ours, theirs)
+    return over_seeds(differences, (*ours, *theirs), _diverged(differences), null=0.0)
+
+
+def largest_difference(context: Context, pairs: Sequence[tuple[Sequence[RunSpec], Sequence[RunSpec]]]) -> Evidence:
+    """The largest of the mean differences of several (ours, theirs): see :func:`largest_of`; the note says whose it is.
+
+    Of one pair it is :func:`perplexity_difference`.
+    """
+    if len(pairs) == 1:
+        return perplexity_difference(context, *pairs[0])
+    differences = [paired_differences(context, ours, theirs) for ours, theirs in pairs]
+    note = _diverged([value for values in differences for value in values])
+    if not note:
+        (ours, *_), (theirs, *_) = pairs[int(np.argmax([statistics.fmean(values) for values in differences]))]
+        note = f"the largest of {len(pairs)}: {ours.model}/{ours.variant} minus {theirs.model}/{theirs.variant}"
+    return largest_of(differences, list(dict.fromkeys(spec for pair in pairs for side in pair for spec in side)), note)
+
+
+def rank_correlation(
+    groups: Sequence[tuple[Sequence[float], Sequence[Sequence[float]]]], runs: Sequence[RunSpec] = (), note: str = ""
 ) -> Evidence:
-    """Kendall's tau between printed and measured perplexities, one for each seed; what did not converge comes last.
+    """Kendall's tau between given numbers and measured ones, one for each seed, the mean over groups.
+
+    Args:
+        groups: of each the given numbers, and for each of these the measured ones by seed. NaN (what did not converge)
+            comes last on either side.
+        runs, note: see :class:`Evidence`.
+    """
+    taus = [
+        [_kendall(numbers, values) for values in zip(*by_setting, strict=True)] for numbers, by_setting in groups
+    ]
+    found = over_seeds([statistics.fmean(by_group) for by_group in zip(*taus, strict=True)], runs, note, null=0.0)
+    return replace(found, low=max(-1.0, found.low), high=min(1.0, found.high))
+
+
+def _kendall(numbers: Sequence[float], values: Sequence[float]) -> float:
+    ranks = [stats.rankdata([math.inf if math.isnan(v) else v for v in side]) for side in (numbers, values)]
+    return float(stats.kendalltau(*ranks).statistic)
+
+
+def rank_agreement(context: Context, published: Sequence[float], cells: Sequence[Sequence[RunSpec]]) -> Evidence:
+    """Kendall's tau between printed and measured perplexities; see :func:`rank_correlation`.
 
     Args:
         context: for the records.
         published: printed perplexities; NaN for "not converged".
         cells: for each of them its runs, by seed in the same order.
     """
-    printed = [math.inf if math.isnan(value) else value for value in published]
-    by_seed = zip(*(perplexities(context, specs) for specs in cells), strict=True)
-    ranks = stats.rankdata(printed)
-    taus = [
-        float(stats.kendalltau(ranks, stats.rankdata([math.inf if math.isnan(v) else v for v in values])).statistic)
-        for values in by_seed
-    ]
-    found = over_seeds(taus, [spec for specs in cells for spec in specs], f"{len(printed)} rows", null=0.0)
-    return Evidence(
-        effect=found.effect, low=max(-1.0, found.low), high=min(1.0, found.high), n=found.n, p=found.p, runs=found.runs, note=found.note
-    )
+    measured = [perplexities(context, specs) for specs in cells]
+    return rank_correlation([(published, measured)], [s for specs in cells for s in specs], f"{len(cells)} rows")
+
+
+def with_interval(evidence: Evidence) -> str:
+    """An effect with its interval, for a sentence: ``"0.33 (95% interval -0.20 to 0.87, 3 seeds)"``."""
+    if evidence.n < 2:
+        return f"{evidence.effect:.2f} (one seed: no interval)"
+    return f"{evidence.effect:.2f} (95% interval {evidence.low:.2f} to {evidence.high:.2f}, {evidence.n} seeds)"

@@ -6,17 +6,20 @@ rule of all verdicts. This file only gathers them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from typing import get_args
 
 import pandas as pd
 
 from analyses.artifact import EVERY, Artifact, Context, discover
-from analyses.claim import UNJUDGED_SCALES, Claim, Evidence, judge
+from analyses.claim import UNJUDGED_SCALES, Claim, Evidence, Verdict, judge
+from analyses.scale import Scale
 from analyses.tables import write_csv
 from poet.files import write_text
 from poet.training.spec import RunSpec
 
-VERDICTS = ("reproduced", "contradicted", "inconclusive", "not at this scale")
+VERDICTS = get_args(Verdict)
 
 
 def named(runs: Iterable[RunSpec]) -> str:
@@ -29,16 +32,20 @@ def named(runs: Iterable[RunSpec]) -> str:
     return " ".join(f"{name}{{{','.join(map(str, sorted(found)))}}}" for name, found in seeds.items())
 
 
+def unshown(artifact: Artifact, claim: Claim, scale: Scale) -> str:
+    """Why a scale cannot show a claim; empty if it can."""
+    missing = [model for model in dict.fromkeys((*artifact.models, *claim.models)) if model not in scale.models]
+    if missing:
+        return f"the scale has no model {', '.join(missing)}"
+    if scale.name in UNJUDGED_SCALES and not artifact.scale_free:
+        return f"{scale.name} checks the plumbing alone"
+    return claim.paper_only if scale.name != "paper" else ""
+
+
 def line(name: str, artifact: Artifact, claim: Claim, context: Context) -> dict:
     """One line of ``results/claims.csv``."""
-    missing = [model for model in artifact.models if model not in context.scale.models]
-    why = (
-        f"{context.scale.name} checks the plumbing alone" if context.scale.name in UNJUDGED_SCALES and not artifact.scale_free
-        else f"the scale has no model {', '.join(missing)}" if missing
-        else claim.paper_only if context.scale.name != "paper"
-        else ""
-    )  # fmt: skip
-    found = Evidence(effect=float("nan"), low=float("nan"), high=float("nan"), n=0, note=why) if why else claim.measure(context)
+    why = unshown(artifact, claim, context.scale)
+    found = Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0, note=why) if why else claim.measure(context)
     return {
         "claim": claim.key,
         "artifact": name,

@@ -13,6 +13,8 @@ from fractions import Fraction
 import pandas as pd
 
 from analyses.artifact import Artifact, Context
+from analyses.claim import Claim
+from analyses.evidence import ALL, share_agreeing
 from analyses.published import number, read_published
 from analyses.scale import Scale, load_scale
 from analyses.tables import write_csv
@@ -193,3 +195,24 @@ def hyperparameter_table(name: str, variant: str, reasons: Mapping[tuple[str, st
         return hyperparameters(poet_runs(scale, model, variant)[spec], scale.settings["models"][model]["gpus"])
 
     return compare(name, configured, HYPERPARAMETER_UNITS, reasons)
+
+
+def cells_claim(name: str, place: str, what: str) -> Claim:
+    """The claim that the printed cells describe one configuration, for Table 8, 9 or 10.
+
+    Args:
+        name: of the artifact.
+        place: the table.
+        what: the configuration, in words.
+    """
+    return Claim(
+        key=f"{name}-cells",
+        place=place,
+        says=f"{what} are those of the printed cells.",
+        kind="number",
+        rule="Share of the printed cells that config/scales/paper.yaml has as they are printed: all of them. Where a cell cannot be "
+        "had together with another statement of the paper, the table's column `reason` says which.",
+        unit="share of cells",
+        region=ALL,
+        measure=lambda context: share_agreeing(context.table(name), "agrees", ("model", "spec", "parameter")),
+    )

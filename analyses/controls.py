@@ -33,7 +33,10 @@ from matplotlib.figure import Figure
 
 from analyses.ablation import perplexity_columns
 from analyses.artifact import Artifact, Context
-from analyses.control_cells import ADAMW, CONTROLS, EXACT, FROZEN, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells
+from analyses.claim_forms import Pair, ordering
+from analyses.control_cells import (  # fmt: skip
+    ADAMW, CONTROLS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells, specs_of,
+)
 from analyses.equal_cost import COSTS, cost_lines, draw_cost
 from analyses.figures import MARKERS, plain_logarithmic, save_figure
 from analyses.longer import longer_runs
@@ -221,6 +224,22 @@ def build(context: Context) -> None:
     )
 
 
+def _same_rates(scale: Scale) -> list[Pair]:
+    """The runs of POET-FS and of AdamW with POET's rate for embeddings, norms and head, on each model."""
+    models = [model for model in MODELS if model in scale.models]
+    return [(specs_of(scale, model, POET_FS), specs_of(scale, model, TWO_RATES)) for model in models]
+
+
+CLAIMS = (
+    ordering(
+        key="controls-inductive-bias",
+        place="Section 4, Inductive bias",
+        says="What POET learns standard training consistently fails to learn: POET has an inductive bias of its own.",
+        differences=f"{POET_FS} minus {TWO_RATES} (POET's for embeddings, norms and head), on each of the smaller models",
+        pairs=_same_rates,
+    ),
+)
+
 ARTIFACT = Artifact(
     label="Controls (not in the paper)",
     caption="What AdamW gains from POET's initialization and learning rates, what POET has without R and P, and equal cost.",
@@ -228,4 +247,5 @@ ARTIFACT = Artifact(
     runs=runs,
     build=build,
     models=(SMALLEST,),
+    claims=CLAIMS,
 )

@@ -55,6 +55,17 @@ def update_counts(config: POETConfig, seed: int, steps: int = STEPS) -> np.ndarr
     return counts
 
 
+def relative_spread(config: POETConfig, seed: int, steps: int) -> float:
+    """Standard deviation over mean of the elements' updates, from the sampled coordinates alone (no training)."""
+    generator = torch.Generator().manual_seed(seed)
+    moved = []
+    for primitive in config.primitives(SIZE, SIZE):
+        drawn = torch.cat([primitive.sample(generator)[: primitive.covered] for _ in range(steps)])
+        moved.append(torch.bincount(drawn, minlength=SIZE).double())
+    counts = moved[0][:, None] + moved[1]
+    return float(counts.std(correction=0) / counts.mean())
+
+
 def share(config: POETConfig) -> float:
     """Share of the coordinates that one primitive moves."""
     return config.primitives(SIZE, SIZE)[0].covered / SIZE

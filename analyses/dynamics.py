@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 
 from analyses.ablation import collapsed
 from analyses.artifact import Artifact, Context
+from analyses.claim import Claim
 from analyses.figures import LINES, plt, save_figure, sns
 from analyses.grid import BASELINE, grid_runs
 from analyses.probed import line
@@ -36,12 +37,17 @@ def runs(scale: Scale, models: tuple[str, ...], prefixes: tuple[str, ...] = ("",
     return [spec for spec in grid_runs(scale) if spec.model in models and spec.variant.startswith(prefixes)]
 
 
+def evaluations(context: Context, spec: RunSpec) -> pd.Series:
+    """A run's perplexity by step; it ends where the run diverged."""
+    evaluated = context.history(spec).dropna(subset="validation_perplexity").set_index("step").validation_perplexity
+    return evaluated[np.isfinite(evaluated)]
+
+
 def curves(context: Context, specs: list[RunSpec]) -> dict[tuple[str, str], pd.DataFrame]:
     """{(model, variant): perplexity by step, a column a seed}; NaN from where a run diverged."""
     found: dict[tuple[str, str], dict[int, pd.Series]] = {}
     for spec in specs:
-        evaluated = context.history(spec).dropna(subset="validation_perplexity").set_index("step").validation_perplexity
-        found.setdefault((spec.model, spec.variant), {})[spec.seed] = evaluated[np.isfinite(evaluated)]
+        found.setdefault((spec.model, spec.variant), {})[spec.seed] = evaluations(context, spec)
     return {key: pd.DataFrame(by_seed) for key, by_seed in found.items()}
 
 
@@ -53,7 +59,7 @@ def overtakes_for_good(curve: pd.Series, baseline: pd.Series, steps: int) -> flo
         steps: of the training.
     """
     above = ~(curve < baseline.reindex(curve.index)).to_numpy()
-    if above[-1] or curve.index[-1] < steps:
+    if curve.empty or above[-1] or curve.index[-1] < steps:
         return math.nan
     return float(curve.index[np.flatnonzero(above)[-1] + 1] / steps) if above.any() else 0.0
 
@@ -119,7 +125,12 @@ def draw(axis: Axes, context: Context, model: str, found: dict[tuple[str, str], 
 
 
 def dynamics_artifact(
-    number: int, caption: str, models: tuple[str, ...], prefixes: tuple[str, ...] = ("",), needed: tuple[str, ...] = ()
+    number: int,
+    caption: str,
+    models: tuple[str, ...],
+    prefixes: tuple[str, ...] = ("",),
+    needed: tuple[str, ...] = (),
+    claims: tuple[Claim, ...] = (),
 ) -> Artifact:
     """A figure of validation perplexity along training, one panel a model, two in a row.
 
@@ -129,6 +140,7 @@ def dynamics_artifact(
         models: shown where the scale has them.
         prefixes: of the rows of Table 2 that are shown.
         needed: models that the figure cannot do without.
+        claims: what the paper says about it.
     """
 
     def build(context: Context) -> None:
@@ -161,6 +173,7 @@ def dynamics_artifact(
         runs=lambda scale: runs(scale, models, prefixes),
         build=build,
         models=needed,
+        claims=claims,
     )
     return artifact
 

@@ -11,20 +11,118 @@ begin elsewhere, and what compares is the growth from start to end.
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from analyses.artifact import Artifact, Context
+from analyses.claim import NEGATIVE, POSITIVE, Claim, Evidence, over_seeds
+from analyses.evidence import ALL, SIZE, TWO_DIGITS, as_read, over_seeds_in, share_over_seeds, share_within
 from analyses.figures import plt, save_figure
 from analyses.probed import LABELS, layer
 from analyses.published import read_published
-from analyses.spectra import POET, ROWS, about_runs, draw, measured, model, runs, table
+from analyses.scale import Scale
+from analyses.spectra import (
+    POET,
+    ROWS,
+    about_runs,
+    draw,
+    largest_change,
+    largest_growth,
+    measured,
+    model,
+    runs,
+    table,
+)
 from analyses.tables import write_csv
 
 PROJECTION = "up_proj"
 
 
+def middle(scale: Scale) -> int:
+    """The block whose matrix is shown."""
+    return scale.settings["models"][model(scale)]["layers"] // 2
+
+
+def shown(context: Context, row: str) -> list[np.ndarray]:
+    """Singular values of the figure's matrix by seed, (steps, r) each."""
+    return [found[layer(middle(context.scale), PROJECTION)] for found in measured(context, row, "spectrum")[1]]
+
+
+def stays(context: Context) -> Evidence:
+    return over_seeds_in(SIZE, [largest_change(s) for s in shown(context, POET)], runs(POET)(context.scale))
+
+
+def grows(context: Context) -> Evidence:
+    return over_seeds([largest_growth(s) for s in shown(context, "adamw")], runs("adamw")(context.scale), null=0.0)
+
+
+def ends_at(context: Context) -> Evidence:
+    return over_seeds([s[-1, 0] for s in shown(context, "adamw")], runs("adamw")(context.scale))
+
+
+def avoids(context: Context) -> Evidence:
+    """By seed, the share of all matrices whose largest singular value grows less with POET than with AdamW."""
+    pairs = zip(*(measured(context, row, "spectrum")[1] for row in (POET, "adamw")), strict=True)
+    more = [np.array([largest_growth(poet[name]) - largest_growth(adamw[name]) for name in poet]) for poet, adamw in pairs]
+    shares = [share_within(differences, NEGATIVE) for differences in more]
+    return share_over_seeds(shares, runs(POET, "adamw")(context.scale), f"{len(more[0])} matrices")
+
+
+def printed_end() -> str:
+    """AdamW's largest singular value at the end, as it was read off the figure."""
+    printed = read_published("figure1")
+    return printed[(printed.row == "adamw") & (printed.when == "end")].value.item()
+
+
+CLAIMS = (
+    Claim(
+        key="figure1-poet-spectrum-stays",
+        place="Figure 1's caption; Section 1",
+        says="POET's changes of the singular values are slight, almost negligible.",
+        kind="invariance",
+        rule="Largest change of a singular value of the matrix at any measurement, relative to its start: at most 5%, which two "
+        "digits may not show.",
+        unit="relative",
+        region=TWO_DIGITS,
+        measure=stays,
+    ),
+    Claim(
+        key="figure1-adamw-largest-grows",
+        place="Figure 1",
+        says="With AdamW the largest singular value grows along training.",
+        kind="trend",
+        rule="log(end / start) of the matrix's largest singular value: above 0.",
+        unit="nats",
+        region=POSITIVE,
+        measure=grows,
+    ),
+    Claim(
+        key="figure1-adamw-largest-end",
+        place="Figure 1",
+        says="With AdamW the largest singular value ends at about 11.",
+        kind="number",
+        rule="The matrix's largest singular value at the end: what was read off the figure, half a unit either side.",
+        unit="singular value",
+        region=as_read(printed_end()),
+        measure=ends_at,
+        paper_only="the value belongs to the paper's widths and to 50,000 steps",
+    ),
+    Claim(
+        key="figure1-poet-avoids-large",
+        place="Section 1; Figures 1 and 17 to 22",
+        says="Unlike with AdamW, POET's matrices come to no undesirably large singular values.",
+        kind="ordering",
+        rule="Share of all weight matrices whose largest singular value grows less, relative to its start, with POET than with "
+        "AdamW: all of them. (Growth, because at other widths the two begin elsewhere.)",
+        unit="share of matrices",
+        region=ALL,
+        measure=avoids,
+    ),
+)
+
+
 def build(context: Context) -> None:
-    block = context.scale.settings["models"][model(context.scale)]["layers"] // 2
+    block = middle(context.scale)
     printed = {(p.row, p.quantity, p.when): float(p.value) for p in read_published("figure1").itertuples()}
     frames = {row: table(context, row, [(block, PROJECTION)], printed) for row in ("adamw", POET)}
     write_csv(pd.concat(frames.values()), context.results / "figure1.csv")
@@ -51,4 +149,5 @@ ARTIFACT = Artifact(
     outputs=("figure1.csv", "figures/figure1.png", "figures/figure1.pdf"),
     runs=runs("adamw", POET),
     build=build,
+    claims=CLAIMS,
 )

@@ -1,6 +1,6 @@
 """Figure 2: the three phases of POET's training: the cone, v'Rv along training, and loss with validation perplexity.
 
-Runs and definitions: ``analyses.probing``; the rule for the phases: ``analyses.phases``. The middle panel shows R of the seven
+Runs and definitions: ``analyses.probing``; the rule for the phases: ``analyses.phases``; the claims: ``analyses.phase_claims``. The middle panel shows R of the seven
 matrix types, averaged over blocks. ``results/figure2.csv`` has P beside it and answers three questions more. Are R and P
 still orthogonal at the end? Does the exact Cayley map (control) find the same cone? Does v'Rv keep to its theory: its
 deviations from Tr(R)/m, over all R and P at the last step, divided by their standard deviation, have a root mean square
@@ -18,6 +18,7 @@ from matplotlib.patches import Ellipse
 
 from analyses.artifact import Artifact, Context
 from analyses.figures import LINES, MARKERS, plt, save_figure
+from analyses.phase_claims import CLAIMS
 from analyses.phases import find_phases, mark_phases
 from analyses.probed import LABELS, line, several_seeds
 from analyses.probing import COSINE, MODEL, SQUARE, TRACE, both_sides, dimensions, predicted_deviation, run, stacked
@@ -135,4 +136,5 @@ ARTIFACT = Artifact(
     runs=runs,
     build=build,
     models=(MODEL,),
+    claims=CLAIMS,
 )

@@ -1,14 +1,20 @@
 """Figure 26: validation perplexity along training on all four models, every row of Table 2.
 
 The paper shows AdamW and the variants of POET; GaLore and LoRA are added in grey. Curves and the rule for crossings:
-``analyses.dynamics``.
+``analyses.dynamics``; claims: ``analyses.dynamics_claims``.
 """
 
 from analyses.dynamics import dynamics_artifact
+from analyses.dynamics_claims import late_crossing, slow_start
 from analyses.grid import MODELS
 
 ARTIFACT = dynamics_artifact(
     26,
     "Validation perplexity during the training of LLaMA models with 60M, 130M, 350M and 1.3B parameters.",
     models=MODELS,
+    # Figure 8 has the other two models.
+    claims=(
+        *(late_crossing("figure26", "Appendix K, Figure 26", model) for model in ("60m", "130m")),
+        slow_start("figure26", "Section 4"),
+    ),
 )

@@ -27,6 +27,8 @@ from matplotlib.patches import Patch
 from torch import Tensor
 
 from analyses.artifact import Artifact, Context
+from analyses.claim import Claim, Evidence, exactly
+from analyses.evidence import ALL, share_agreeing
 from analyses.figures import plt, save_figure
 from analyses.tables import write_csv
 from poet.orthogonal import cayley, packed_size, skew_unpack
@@ -35,6 +37,7 @@ from poet.primitives import Primitive, block_stochastic, fully_stochastic
 SIZE, BLOCK = 12, 4
 SEED = 0
 ZERO, ONE, LEARNED = range(3)
+STOCHASTIC = ("Fully stochastic SPO", "Block-stochastic SPO")
 LABELS = ("0", "1", "learned")
 #: Fill, hatch and symbol of each kind of cell: told apart without colour.
 FILLS, HATCHES, SYMBOLS = ("#efeaf6", "#8fbbe8", "#5b3f8c"), ("", "", "xxx"), ("", "1", "")
@@ -106,8 +109,8 @@ def examples() -> list[Example]:
     return [
         *(stochastic("Givens", Primitive(SIZE, 2, 1), 1, "1 (Section 3.2.1)", g) for _ in range(2)),
         *(householder(support) for support in (SIZE, SIZE - BLOCK)),
-        *(stochastic("Fully stochastic SPO", fs, BLOCK * (BLOCK - 1) // 2, "b(b-1)/2 (Table 1)", g) for _ in range(2)),
-        *(stochastic("Block-stochastic SPO", bs, SIZE * (BLOCK - 1) // 2, "m(b-1)/2 (Table 1)", g) for _ in range(2)),
+        *(stochastic(STOCHASTIC[0], fs, BLOCK * (BLOCK - 1) // 2, "b(b-1)/2 (Table 1)", g) for _ in range(2)),
+        *(stochastic(STOCHASTIC[1], bs, SIZE * (BLOCK - 1) // 2, "m(b-1)/2 (Table 1)", g) for _ in range(2)),
     ]
 
 
@@ -163,6 +166,47 @@ def draw(found: list[Example]):
     return figure
 
 
+def parameters_agree(context: Context) -> Evidence:
+    counted = context.table("figure4").dropna(subset="published")
+    agrees = np.where(counted.measured == counted.published, "yes", "no")
+    return share_agreeing(counted.assign(agrees=agrees), "agrees", ("method", "example"))
+
+
+def moved(example: Example) -> float:
+    """Share of the coordinates that a primitive moves: rows of its matrix that are not the identity's."""
+    return float((example.matrix(example.point()) != torch.eye(SIZE)).any(1).double().mean())
+
+
+def all_moved(context: Context) -> Evidence:
+    shares = {method: [moved(e) for e in examples() if e.method == method] for method in STOCHASTIC}
+    fully, blocks = (shares[method] for method in STOCHASTIC)
+    return exactly(min(blocks), note=f"fully stochastic: {max(fully):.2f}", n=len(blocks))
+
+
+CLAIMS = (
+    Claim(
+        key="figure4-free-parameters",
+        place="Section 3.2.1; Table 1",
+        says="A Givens rotation has one free parameter; a primitive of size b has b(b-1)/2 in fully, m(b-1)/2 in block-stochastic SPO.",
+        kind="number",
+        rule="Share of the example primitives whose free parameters (rank of the Jacobian) are the printed number: all of them.",
+        unit="share of primitives",
+        region=ALL,
+        measure=parameters_agree,
+    ),
+    Claim(
+        key="figure4-all-dimensions",
+        place="Section 3.2.1, Block-stochastic SPO",
+        says="Block-stochastic SPO transforms all neuron dimensions at once, where fully stochastic SPO leaves some unchanged.",
+        kind="invariance",
+        rule="Share of the coordinates that a block-stochastic primitive moves, the least of the examples: all of them.",
+        unit="share of coordinates",
+        region=ALL,
+        measure=all_moved,
+    ),
+)
+
+
 def build(context: Context) -> None:
     found = examples()
     write_csv(table(found), context.results / "figure4.csv")
@@ -180,4 +224,5 @@ ARTIFACT = Artifact(
     runs=lambda scale: [],
     build=build,
     scale_free=True,
+    claims=CLAIMS,
 )

@@ -12,6 +12,8 @@ Learning rates are those of the rows of Table 2 with b = 1/8 and 1/4; h = 3 is n
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -20,6 +22,8 @@ from matplotlib.figure import Figure
 
 from analyses.ablation import perplexity_columns
 from analyses.artifact import Artifact, Context
+from analyses.claim import POSITIVE, Claim, Evidence, perplexities, rank_agreement, rank_correlation
+from analyses.claim_forms import Pair, ordering, same_order
 from analyses.figures import LINES, MARKERS, plain_logarithmic, save_figure
 from analyses.published import read_published
 from analyses.scale import Scale
@@ -34,6 +38,7 @@ MODEL = "60m"
 #: h of each budget, and the row of Table 2 whose learning rates it takes.
 BUDGETS = {"small": (8, "poet-fs-1_8"), "medium": (4, "poet-fs-1_4"), "large": (3, "poet-fs-1_4")}
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
+EVEN = 0.5
 #: What stands in place of a share for blocks m/h and n/h.
 STANDARD = "standard"
 
@@ -167,6 +172,61 @@ def build(context: Context) -> None:
     save_figure(draw(frame), context, ARTIFACT, note)
 
 
+def _rank_agreement(context: Context) -> Evidence:
+    """With all points of the figure."""
+    points, cells = read_published("figure5"), specs(context.scale)
+    found = [cells[point.budget, float(point.share_r)] for point in points.itertuples()]
+    return rank_agreement(context, points.perplexity.astype(float).tolist(), found)
+
+
+def _away_from_even(context: Context) -> Evidence:
+    """Kendall's tau between the distance of R's share from one half and perplexity, mean over budgets."""
+    cells, groups, runs_read = specs(context.scale), [], []
+    for budget in BUDGETS:
+        by_share = [cells[budget, share] for share in SHARES]
+        groups.append(([abs(share - EVEN) for share in SHARES], [perplexities(context, by_seed) for by_seed in by_share]))
+        runs_read += [spec for by_seed in by_share for spec in by_seed]
+    return rank_correlation(groups, runs_read, f"mean over {len(groups)} budgets, {len(SHARES)} splits each")
+
+
+def _against(scale: Scale, budgets: Sequence[str], others: Sequence[float]) -> list[Pair]:
+    """The runs of the even split, and of each other one, in each of some budgets."""
+    cells = specs(scale)
+    return [(cells[budget, EVEN], cells[budget, share]) for budget in budgets for share in others if share != EVEN]
+
+
+CLAIMS = (
+    *(
+        ordering(
+            key=f"figure5-even-best-{budget}",
+            place="Section 4, Figure 5",
+            says=f"A balanced allocation between R and P performs best, here with the {budget} budget.",
+            differences=f"R:P = 0.5:0.5 minus each other split of the {budget} budget",
+            pairs=partial(_against, budgets=(budget,), others=SHARES),
+        )
+        for budget in BUDGETS
+    ),
+    ordering(
+        key="figure5-poet-below-orthogonal-training",
+        place="Sections 1 and 4, Figure 5",
+        says="POET performs better than orthogonal training (all parameters in R) with the same number of parameters.",
+        differences="R:P = 0.5:0.5 minus 1:0, in each of the three budgets",
+        pairs=partial(_against, budgets=tuple(BUDGETS), others=(1.0,)),
+    ),
+    Claim(
+        key="figure5-worse-away-from-even",
+        place="Figure 5",
+        says="The further an allocation is from balanced, on either side, the worse it performs.",
+        kind="trend",
+        rule="Kendall's tau between the distance of R's share from 0.5 and the final perplexity, one for each seed, the mean "
+        "over budgets: above zero.",
+        unit="",
+        region=POSITIVE,
+        measure=_away_from_even,
+    ),
+    same_order(key="figure5-rank-agreement", place="Figure 5", measure=_rank_agreement),
+)
+
 ARTIFACT = Artifact(
     label="Figure 5",
     caption="Validation perplexity of POET-FS on LLaMA 60M when a constant total of parameters is divided between R and P.",
@@ -174,4 +234,5 @@ ARTIFACT = Artifact(
     runs=runs,
     build=build,
     models=(MODEL,),
+    claims=CLAIMS,
 )

@@ -8,27 +8,88 @@ start. The paper prints no value; its text says that POET's energy stays small, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import pandas as pd
 
 from analyses.artifact import Artifact, Context
+from analyses.claim import NEGATIVE, Claim, Evidence, over_seeds
+from analyses.evidence import SIZE, TWO_DIGITS, over_seeds_in
 from analyses.figures import plt, save_figure, sns
 from analyses.probed import line
 from analyses.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
 from analyses.tables import write_csv
 
 
+def totals_of(context: Context, row: str) -> tuple[tuple[int, ...], list[np.ndarray]]:
+    """(steps, by seed: the sum over matrices, (steps,)) of a method."""
+    steps, seeds = measured(context, row, "energy")
+    return steps, [sum(found.values()) for found in seeds]
+
+
 def table(context: Context) -> pd.DataFrame:
     """One line per method and step: the sum, and its change relative to the start."""
     lines = []
     for row, label in ROWS.items():
-        steps, seeds = measured(context, row, "energy")
-        totals = [sum(found.values()) for found in seeds]
+        steps, totals = totals_of(context, row)
         for i, step in enumerate(steps):
             about = {"model": model(context.scale), "method": label, "step": step}
             lines.append(line(context, [t[i] for t in totals], "energy", **about, quantity="sum over matrices"))
             changes = [t[i] / t[0] - 1 for t in totals]
             lines.append(line(context, changes, "relative", **about, quantity="change from the start"))
     return pd.DataFrame(lines)
+
+
+def stays(context: Context) -> Evidence:
+    worst = [float(np.abs(t / t[0] - 1).max()) for t in totals_of(context, POET)[1]]
+    return over_seeds_in(SIZE, worst, runs(POET)(context.scale))
+
+
+def below(row: str, other: str) -> Callable[[Context], Evidence]:
+    """By how much the energy grows more with one method than with another, relative to its start."""
+
+    def measure(context: Context) -> Evidence:
+        ours, theirs = ([t[-1] / t[0] for t in totals_of(context, name)[1]] for name in (row, other))
+        differences = [a - b for a, b in zip(ours, theirs, strict=True)]
+        return over_seeds(differences, runs(row, other)(context.scale), null=0.0)
+
+    return measure
+
+
+CLAIMS = (
+    Claim(
+        key="figure7-poet-stays-small",
+        place="Section 4, POET minimizes hyperspherical energy",
+        says="POET keeps the small hyperspherical energy of its initialization, if not exactly.",
+        kind="invariance",
+        rule="Largest change of the energy, summed over matrices, at any measurement, relative to its start: at most 5%, which two "
+        "digits may not show.",
+        unit="relative",
+        region=TWO_DIGITS,
+        measure=stays,
+    ),
+    Claim(
+        key="figure7-poet-below-adamw",
+        place="Section 4; Figure 7",
+        says="POET keeps the hyperspherical energy below AdamW's.",
+        kind="ordering",
+        rule="Change of the energy over the run, relative to its start, POET minus AdamW: below 0.",
+        unit="relative",
+        region=NEGATIVE,
+        measure=below(POET, "adamw"),
+    ),
+    Claim(
+        key="figure7-muon-below-adamw",
+        place="Section 4, POET minimizes hyperspherical energy",
+        says="Muon minimizes the hyperspherical energy better than AdamW.",
+        kind="ordering",
+        rule="Change of the energy over the run, relative to its start, Muon minus AdamW: below 0.",
+        unit="relative",
+        region=NEGATIVE,
+        measure=below("muon", "adamw"),
+    ),
+)
 
 
 def build(context: Context) -> None:
@@ -53,4 +114,5 @@ ARTIFACT = Artifact(
     outputs=("figure7.csv", "figures/figure7.png", "figures/figure7.pdf"),
     runs=runs("adamw", "muon", POET),
     build=build,
+    claims=CLAIMS,
 )

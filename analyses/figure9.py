@@ -17,6 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from analyses.artifact import Artifact, Context
+from analyses.claim import Claim
+from analyses.claim_forms import ordering
 from analyses.figures import LINES, MARKERS, plain_logarithmic, save_figure
 from analyses.longer import crossing, longer_runs
 from analyses.published import read_published
@@ -200,6 +202,17 @@ def build(context: Context) -> None:
     save_figure(draw(frame), context, ARTIFACT, crossing_sentences(frame))
 
 
+def _against(factor: int, place: str, words: str) -> Claim:
+    """The claim that POET ends below AdamW on a multiple of its tokens."""
+    return ordering(
+        key=f"figure9-poet-below-adamw-{factor}x",
+        place=place,
+        says=f"{POET} outperforms AdamW that is trained on {words} the tokens.",
+        differences=f"{POET} minus {ADAMW.format(factor)}, on 60m",
+        pairs=lambda scale: [(series(scale)[POET], series(scale)[ADAMW.format(factor)])],
+    )
+
+
 ARTIFACT = Artifact(
     label="Figure 9",
     caption="Validation perplexity of POET (FS, b=1/2) and of AdamW on once, twice and three times the tokens, LLaMA 60M.",
@@ -207,4 +220,5 @@ ARTIFACT = Artifact(
     runs=lambda scale: [spec for specs in series(scale).values() for spec in specs],
     build=build,
     models=(MODEL,),
+    claims=(_against(2, "Figure 9's caption", "almost twice"), _against(3, "Section 5.1", "almost triple")),
 )

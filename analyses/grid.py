@@ -15,3 +15,8 @@ def grid_runs(scale: Scale) -> list[RunSpec]:
     """Every row on every model that the grid and the scale share, for every seed."""
     models = [m for m in MODELS if m in scale.models]
     return [scale.run(model, row, seed) for model in models for row in table_rows() for seed in scale.seeds]
+
+
+def cell_runs(scale: Scale, model: str, row: str) -> list[RunSpec]:
+    """The runs of one cell, by seed."""
+    return [scale.run(model, row, seed) for seed in scale.seeds]

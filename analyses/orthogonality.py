@@ -19,13 +19,14 @@ except with k = 3, which shrinks it as long as q stays below 2^(1/4).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from analyses.artifact import Artifact, Context
+from analyses.claim import Claim
 from analyses.figures import LINES, MARKERS, plt, save_figure
 from analyses.probed import LABELS, along, layer, line, several_seeds
 from analyses.published import read_published
@@ -37,6 +38,8 @@ MODEL, ROW = "130m", "poet-fs-1_2"
 TERMS = range(6)
 STEPS, MERGES = 10_000, 50
 PEAK, LAST_END, MEDIAN = "peak, first tenth", "end of the last merge period, first tenth", "end of merge periods, {} tenth"
+#: (block, projection, "R" or "P").
+Matrix = tuple[int, str, str]
 #: Below this, e_orth is the rounding of single precision.
 ROUNDING = 1e-8
 
@@ -104,14 +107,25 @@ def summaries(spec: RunSpec, values: np.ndarray) -> dict[str, float]:
     }
 
 
+def by_terms(context: Context, matrices: Sequence[Matrix], quantity: str) -> list[np.ndarray]:
+    """One of :func:`summaries` by seed: (k, matrices); NaN where a run had diverged before."""
+    names = [f"{layer(block, projection)}.{side}" for block, projection, side in matrices]
+    found, values = errors(context), []
+    for i, seed in enumerate(context.scale.seeds):
+        specs = [run(context.scale, terms, seed) for terms in TERMS]
+        rows = zip(specs, found.values(), strict=True)
+        values.append(np.array([[summaries(spec, own[i][name])[quantity] for name in names] for spec, own in rows]))
+    return values
+
+
 def table(
-    context: Context, matrices: Sequence[tuple[int, str, str]], published: Mapping | None = None
+    context: Context, matrices: Sequence[Matrix], published: Mapping | None = None
 ) -> pd.DataFrame:
     """Peak and medians of the error, by matrix and k.
 
     Args:
         context: scale and results.
-        matrices: (block, projection, "R" or "P").
+        matrices: which.
         published: (low, high) by (k, quantity).
     """
     found, lines = errors(context), []
@@ -165,15 +179,23 @@ def note(context: Context, frame: pd.DataFrame, where: str) -> str:
     ).strip()
 
 
-def artifact(number: int, caption: str, panels, whole_run: bool = False, published: Mapping | None = None) -> Artifact:
+def artifact(
+    number: int,
+    caption: str,
+    panels: Callable[[Scale], list[Matrix]],
+    whole_run: bool = False,
+    published: Mapping | None = None,
+    claims: tuple[Claim, ...] = (),
+) -> Artifact:
     """A figure of the error, one panel for each matrix.
 
     Args:
         number: of the figure.
         caption: one sentence.
-        panels: scale -> [(block, projection, "R" or "P")].
+        panels: the matrices at a scale.
         whole_run: show the whole run, not its first tenth.
         published: see :func:`table`.
+        claims: of the paper.
     """
 
     def build(context: Context) -> None:
@@ -204,6 +226,7 @@ def artifact(number: int, caption: str, panels, whole_run: bool = False, publish
         runs=runs,
         build=build,
         models=(MODEL,),
+        claims=claims,
     )
     return found
 

@@ -69,10 +69,40 @@ def find_phases(steps: np.ndarray, cosines: np.ndarray) -> Phases:
     return Phases(steps[first] / steps[-1], steps[last] / steps[-1] if last < len(moves) else math.nan)
 
 
+def length_of_second(steps: np.ndarray, cosines: np.ndarray) -> float:
+    """Length of phase II as a share of training: 0 if any of the three phases is missing, NaN if the run diverged.
+
+    Arguments as in :func:`find_phases`.
+    """
+    length = find_phases(steps, cosines).second
+    return length if np.isnan(cosines).any() else float(np.nan_to_num(length))
+
+
 def _holds_from(condition: np.ndarray) -> int:
     """The first place from which on a condition holds to the end; the length if it does not hold there."""
     failures = np.flatnonzero(~condition)
     return int(failures[-1]) + 1 if len(failures) else 0
+
+
+def fall_per_step(steps: np.ndarray, perplexities: np.ndarray, start: float, end: float) -> float:
+    """How fast perplexity falls between two places; between evaluations it is taken to change linearly.
+
+    Args:
+        steps, perplexities: (e,) of the evaluations.
+        start, end: steps; what lies before the first evaluation is left out. NaN if nothing is left.
+    """
+    start = max(start, steps[0])
+    if not end > start:
+        return math.nan
+    first, last = np.interp((start, end), steps, perplexities)
+    return float((first - last) / (end - start))
+
+
+def straightness(steps: np.ndarray, perplexities: np.ndarray, start: float, end: float) -> float:
+    """Pearson correlation of perplexity with the step between two places: -1 on a falling line; NaN for fewer than three
+    evaluations there. Arguments as in :func:`fall_per_step`."""
+    inside = (steps >= start) & (steps <= end)
+    return float(np.corrcoef(steps[inside], perplexities[inside])[0, 1]) if inside.sum() >= 3 else math.nan
 
 
 def mark_phases(axes: Iterable[Axes], phases: Phases, steps: int) -> None:

@@ -27,7 +27,9 @@ import numpy as np
 import pandas as pd
 
 from analyses.artifact import Artifact, Context
+from analyses.claim import Claim
 from analyses.figures import LINES, MARKERS, plt, save_figure, sns
+from analyses.phases import Phases, find_phases
 from analyses.probed import LABELS, along, layer, line, several_seeds
 from analyses.scale import Scale
 from analyses.tables import write_csv
@@ -35,6 +37,8 @@ from poet.training.spec import Architecture, RunSpec
 
 MODEL, ROW = "60m", "poet-fs-1_2"
 MEASUREMENTS = 60
+#: Where the paper's cosines converge to (Section 1), and the traces over their dimension (Appendix A.2).
+CONE = (0.60, 0.65)
 #: Places in what the probe ``rotations`` measures.
 COSINE, TRACE, SQUARE = range(3)
 
@@ -79,6 +83,17 @@ def both_sides(context: Context, spec: RunSpec, probe: str) -> np.ndarray:
     return np.concatenate([a for side in "RP" for a in stacked(context, spec, probe, side).values()])
 
 
+def rotations(context: Context) -> list[np.ndarray]:
+    """What the runs' probes measured of every R and P, by seed: (matrices, steps, 3)."""
+    return [both_sides(context, spec, "rotations") for spec in runs(context.scale)]
+
+
+def phases_of(context: Context) -> list[Phases]:
+    """The phases by seed."""
+    at = np.array(runs(context.scale)[0].probes["rotations"])
+    return [find_phases(at, found[..., COSINE]) for found in rotations(context)]
+
+
 def dimensions(architecture: Architecture) -> np.ndarray:
     """m of every R and n of every P, in the order of :func:`both_sides`."""
     d, f = architecture.hidden_size, architecture.intermediate_size
@@ -91,11 +106,18 @@ def predicted_deviation(trace: np.ndarray, square: np.ndarray, m: np.ndarray, si
     return np.sqrt(np.clip(2 * (square + sign * trace**2) / (m + 2), 0, None))
 
 
-def grid_artifact(number: int, side: str, what: int) -> Artifact:
-    """Figures 11 to 14: v'Rv or the trace of every R or P, panels by matrix type, lines by block."""
+def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] = ()) -> Artifact:
+    """Figures 11 to 14: v'Rv or the trace of every R or P, panels by matrix type, lines by block.
+
+    Args:
+        number: of the figure.
+        side: "R" or "P".
+        what: COSINE or TRACE.
+        claims: of the paper.
+    """
     quantity = ("cosine", "trace / dimension")[what]
     # Of the trace the appendix says "generally in the range of [0.6, 0.65]"; the cosines were read off the figures.
-    published = ((0.60, 0.66), (0.60, 0.65))[what]
+    published = ((0.60, 0.66), CONE)[what]
 
     def build(context: Context) -> None:
         at = np.array(runs(context.scale)[0].probes["rotations"])
@@ -136,5 +158,6 @@ def grid_artifact(number: int, side: str, what: int) -> Artifact:
         runs=runs,
         build=build,
         models=(MODEL,),
+        claims=claims,
     )
     return artifact

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from analyses.artifact import Artifact, Context
+from analyses.claim import Claim
 from analyses.figures import plt, save_figure, sns
 from analyses.probed import LABELS, along, layer, line, several_seeds
 from analyses.scale import Scale
@@ -89,6 +90,11 @@ def largest_change(spectra: np.ndarray) -> float:
     return np.abs(spectra / spectra[0] - 1).max()
 
 
+def largest_growth(spectra: np.ndarray) -> float:
+    """log(end / start) of the largest singular value, (s, r) -> a number; NaN if the run diverged."""
+    return float(np.log(spectra[-1, 0] / spectra[0, 0]))
+
+
 def table(
     context: Context,
     row: str,
@@ -134,8 +140,15 @@ def about_runs(context: Context) -> str:
     return f"Model: {spec.model}, {spec.architecture.layers} blocks, {spec.steps:,} steps. {several_seeds(context)}".strip()
 
 
-def grid_artifact(number: int, row: str, group: int) -> Artifact:
-    """Figures 17 to 22: the singular values of every matrix of a group of blocks, one row of panels a block."""
+def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] = ()) -> Artifact:
+    """Figures 17 to 22: the singular values of every matrix of a group of blocks, one row of panels a block.
+
+    Args:
+        number: of the figure.
+        row: of :data:`ROWS`.
+        group: which blocks; see :func:`blocks`.
+        claims: of the paper.
+    """
 
     def build(context: Context) -> None:
         depth = context.scale.settings["models"][model(context.scale)]["layers"]
@@ -169,5 +182,6 @@ def grid_artifact(number: int, row: str, group: int) -> Artifact:
         outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
         runs=runs(row),
         build=build,
+        claims=claims,
     )
     return artifact

@@ -11,11 +11,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
 from analyses.artifact import Artifact, Context
+from analyses.claim import Claim, Evidence, exactly
+from analyses.config_tables import paper_scale
+from analyses.evidence import ALL, BELOW_ONE, share_agreeing
 from analyses.memory_formulas import FORMULAS, QUANTITIES, expected, formula_texts, published
 from analyses.published import read_published
 from analyses.scale import Scale
@@ -23,6 +27,7 @@ from analyses.tables import measured_columns, write_csv
 from poet.files import write_text
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
+from poet.training.llama import build_llama
 from poet.training.spec import RunSpec
 
 MODEL = "60m"
@@ -141,6 +146,101 @@ def markdown(frame: pd.DataFrame) -> str:
     return "\n".join([*lines, ""])
 
 
+def as_held(*keys: str) -> Callable[[Context], Evidence]:
+    """The share of the printed formulas' values, by matrix shape, that the runs of some methods held."""
+
+    def measure(context: Context) -> Evidence:
+        frame, printed = context.table("table1"), read_published("table1")
+        names = printed[printed.variant.isin(keys)].method
+        quantities = [QUANTITIES["trainable"], QUANTITIES["total"]]
+        part = frame[frame.method.isin(names) & frame.quantity.isin(quantities) & (frame.matrix != WHOLE)]
+        runs = [spec for key in keys for spec in specs(context.scale)[key]]
+        return share_agreeing(part, "published_agrees", ("method", "matrix", "quantity"), runs)
+
+    return measure
+
+
+def memory_beside_adamw(context: Context) -> Evidence:
+    frame = context.table("table1")
+    whole = frame[(frame.quantity == QUANTITIES["total"]) & (frame.matrix == WHOLE)].set_index("variant").measured
+    ratios = {row: whole[row] / whole[ROWS["adamw"]] for key, row in ROWS.items() if key.startswith("poet")}
+    runs = [spec for key in ROWS if key != "galore" for spec in specs(context.scale)[key]]
+    return exactly(max(ratios.values()), runs, ", ".join(f"{row} {ratio:.2f}" for row, ratio in ratios.items()))
+
+
+def after_export(context: Context) -> Evidence:
+    """Tensors of the paper's 60M model that differ in name or shape once POET is merged into plain weights."""
+    paper, differing = paper_scale(), 0
+    for row in (row for key, row in ROWS.items() if key.startswith("poet")):
+        spec = paper.run(MODEL, row, 0)
+        cls = get_method(spec.method)
+        method = cls(parse_parameters(cls, spec.parameters))
+        plain = build_llama(spec.architecture, device="meta")
+        trained = method.export(method.prepare(build_llama(spec.architecture, device="meta"), seed=0))
+        before, after = ({(k, tuple(t.shape)) for k, t in m.state_dict().items()} for m in (plain, trained))
+        differing += len(before ^ after)
+    return exactly(float(differing), note="by shapes: no weights are needed", n=2)
+
+
+FORMULAS_RULE = (
+    "Trainable parameters, and weights plus optimizer state, of every matrix shape of the 60M model as its runs held them "
+    "(results/table1.csv): share equal to the printed formulas' values: all of them."
+)
+CLAIMS = (
+    Claim(
+        key="table1-adamw-and-galore",
+        place="Table 1",
+        says="AdamW trains mn parameters in 3mn of memory, GaLore mn in mn + mr + 2nr.",
+        kind="number",
+        rule=FORMULAS_RULE,
+        unit="share of values",
+        region=ALL,
+        measure=as_held("adamw", "galore"),
+    ),
+    Claim(
+        key="table1-poet-fs",
+        place="Table 1",
+        says="Fully stochastic POET trains b(b-1) parameters in mn + 3b(b-1) of memory.",
+        kind="number",
+        rule=FORMULAS_RULE + " (b is budget x the shorter side.)",
+        unit="share of values",
+        region=ALL,
+        measure=as_held("poet-fs"),
+    ),
+    Claim(
+        key="table1-poet-bs",
+        place="Table 1",
+        says="Block-stochastic POET trains (m+n)(b-1)/2 parameters in mn + 3(m+n)(b-1)/2 of memory.",
+        kind="number",
+        rule=FORMULAS_RULE,
+        unit="share of values",
+        region=ALL,
+        measure=as_held("poet-bs"),
+    ),
+    Claim(
+        key="table1-less-memory-than-adamw",
+        place="Section 4, Parameter and memory complexity",
+        says="With a suitable budget both variants of POET need much less memory than AdamW.",
+        kind="ordering",
+        rule="Weights plus optimizer state of all matrices, as the runs of POET-FS b=1/2 and POET-BS b=256 held them, the larger one "
+        "over AdamW's: below 1.",
+        unit="of AdamW's memory",
+        region=BELOW_ONE,
+        measure=memory_beside_adamw,
+    ),
+    Claim(
+        key="table1-same-model-for-inference",
+        place="Sections 3.1 and 4, Inductive bias",
+        says="For inference POET's network has the architecture and the parameter count of a conventionally trained one.",
+        kind="invariance",
+        rule="Tensors of the 60M model, by name and shape, that differ after POET (FS b=1/2, BS b=256) is put on and merged away: none.",
+        unit="tensors",
+        region=(0.0, 0.0),
+        measure=after_export,
+    ),
+)
+
+
 def build(context: Context) -> None:
     frame = table(context)
     write_csv(frame, context.results / "table1.csv")
@@ -154,4 +254,5 @@ ARTIFACT = Artifact(
     runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
     build=build,
     models=(MODEL,),
+    claims=CLAIMS,
 )

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analyses.ablation import perplexity_table, write_table
+from analyses.ablation import perplexity_table, table_agreement, write_table
 from analyses.artifact import Artifact, Context
+from analyses.claim_forms import ordering, printed_perplexity
+from analyses.grid import cell_runs
+from analyses.published import read_published
 from analyses.scale import Scale
 from poet.training.spec import RunSpec
 
@@ -20,7 +23,7 @@ ROWS = {"AdamW": "adamw", "POET FS b=1/2": "poet-fs-1_2"}
 
 def specs(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each row, by seed."""
-    return {label: [scale.run(MODEL, key, seed) for seed in scale.seeds] for label, key in ROWS.items()}
+    return {label: cell_runs(scale, MODEL, key) for label, key in ROWS.items()}
 
 
 def table(context: Context) -> pd.DataFrame:
@@ -38,7 +41,28 @@ def build(context: Context) -> None:
         f"POET's perplexity over AdamW's: printed {ratios[0]:.3f}, measured {ratios[1]:.3f}.",
         f"Learning rates: {'; '.join(rates)}.",
     ]
-    write_table(context, ARTIFACT, frame, {"method": "Method"}, sentences)
+    agreement = table_agreement(context, "table3", specs(context.scale))
+    write_table(context, ARTIFACT, frame, {"method": "Method"}, agreement, sentences)
+
+
+PRINTED = read_published("table3").set_index("method").perplexity.astype(float)
+ADAMW, POET = ROWS
+CLAIMS = (
+    ordering(
+        key="table3-poet-below-adamw",
+        place="Section 5.1, Table 3",
+        says="POET keeps its advantage over AdamW at 3B.",
+        differences=f"{POET} minus AdamW at 3b",
+        pairs=lambda scale: [(specs(scale)[POET], specs(scale)[ADAMW])],
+    ),
+    printed_perplexity(
+        key="table3-perplexity-poet",
+        place="Table 3",
+        says=f"{POET} reaches a validation perplexity of {PRINTED[POET]:.2f} at 3B.",
+        published=PRINTED[POET],
+        specs=lambda scale: specs(scale)[POET],
+    ),
+)
 
 
 ARTIFACT = Artifact(
@@ -48,4 +72,5 @@ ARTIFACT = Artifact(
     runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
     build=build,
     models=(MODEL,),
+    claims=CLAIMS,
 )

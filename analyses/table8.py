@@ -8,7 +8,10 @@ table.
 from __future__ import annotations
 
 from analyses.artifact import Artifact, Context
-from analyses.config_tables import compare, markdown, paper_scale
+from analyses.claim import Claim, Evidence, exactly
+from analyses.config_tables import cell, cells_claim, compare, markdown, paper_scale
+from analyses.evidence import ALL
+from analyses.published import read_published
 from analyses.tables import write_csv
 from poet.files import write_text
 
@@ -18,6 +21,7 @@ UNITS = {
     "Number of attention heads": "heads",
     "Number of hidden layers": "layers",
 }
+DIMENSIONS = ("Hidden dimension", "Intermediate dimension")
 #: Rows of Table 2 whose models have the printed intermediate dimension, and the other one.
 DIVISIBLE, STANDARD = "poet-bs-b256", "adamw"
 
@@ -31,6 +35,29 @@ def architecture(model: str, row: str = DIVISIBLE) -> dict[str, int]:
     """
     a = paper_scale().run(model, row, 0).architecture
     return dict(zip(UNITS, (a.hidden_size, a.intermediate_size, a.heads, a.layers), strict=True))
+
+
+def divisible(context: Context) -> Evidence:
+    """Dimensions of Table 8 by block sizes of Table 10, as printed."""
+    sizes = [int(cell(row[name])) for row in read_published("table8").to_dict("records") for name in DIMENSIONS]
+    blocks = sorted({int(spec.removeprefix("b=")) for spec in read_published("table10")["Spec."]})
+    pairs = [(size, b) for size in sorted(set(sizes)) for b in blocks]
+    return exactly(sum(size % b == 0 for size, b in pairs) / len(pairs), n=len(pairs))
+
+
+CLAIMS = (
+    cells_claim("table8", "Table 8", "The architectures"),
+    Claim(
+        key="table8-divisible",
+        place="Appendix E, Model architecture; Tables 8 and 10",
+        says="The dimensions of the linear layers of the POET-BS models are divisible by the block sizes.",
+        kind="invariance",
+        rule="Share of the pairs of a hidden or intermediate dimension of Table 8 and a block size of Table 10 that divide: all.",
+        unit="share of pairs",
+        region=ALL,
+        measure=divisible,
+    ),
+)
 
 
 def build(context: Context) -> None:
@@ -53,4 +80,5 @@ ARTIFACT = Artifact(
     runs=lambda scale: [],
     build=build,
     scale_free=True,
+    claims=CLAIMS,
 )

@@ -6,7 +6,7 @@ The printed batch size is the rows of one micro-batch on one GPU: rows of a step
 from __future__ import annotations
 
 from analyses.artifact import Artifact, Context
-from analyses.config_tables import build_hyperparameters
+from analyses.config_tables import build_hyperparameters, cells_claim
 
 #: (model, parameter): why the configuration is not what is printed.
 KNOWN_DIFFERENCES = {
@@ -29,4 +29,5 @@ ARTIFACT = Artifact(
     runs=lambda scale: [],
     build=build,
     scale_free=True,
+    claims=(cells_claim("table9", "Table 9", "The hyperparameters of POET-FS"),),
 )

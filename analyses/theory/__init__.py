@@ -3,6 +3,7 @@
 - :mod:`analyses.theory.approximation`: Lemma 1, its proof made constructive (:mod:`analyses.theory.lemma1`), and its heuristic.
 - :mod:`analyses.theory.random_matrices`: mean and variance of vector probing, limits of the singular values.
 - :mod:`analyses.theory.invariance`: moments of R W P, norms of its neurons, its hyperspherical energy.
+- :mod:`analyses.theory.claims`: the claims that rest on these lines, and two more.
 
 One line for each statement and setting. ``published`` is what the printed formula gives, or a printed bound, with
 ``relation`` for how the measurement should stand to it; ``derived`` is what a derivation gives where the print is wrong,
@@ -11,8 +12,6 @@ loose or silent, and the same number elsewhere. The rule for ``verdict`` (of the
 """
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 import pandas as pd
@@ -23,17 +22,13 @@ from analyses.artifact import Artifact, Context
 from analyses.figures import plt, save_figure
 from analyses.tables import write_csv
 from analyses.theory import approximation, invariance, random_matrices
+from analyses.theory.claims import CLAIMS
+from analyses.theory.statements import numbers
 
 
 def table() -> pd.DataFrame:
     """Every line, with the statements in the paper's order of appendices after the lemma."""
     return pd.DataFrame([*approximation.lines(), *random_matrices.lines(), *invariance.lines()])
-
-
-def numbers(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
-    """The frame with numbers read out of its settings: ``numbers(frame, "m", "b")`` adds columns m and b."""
-    found = {name: frame.setting.str.extract(rf"(?:^| ){re.escape(name)}=(-?[\d.]+)")[0].astype(float) for name in names}
-    return frame.assign(**found)
 
 
 def errors(part: pd.DataFrame) -> np.ndarray:
@@ -121,4 +116,5 @@ ARTIFACT = Artifact(
     runs=lambda scale: [],
     build=build,
     scale_free=True,
+    claims=CLAIMS,
 )

@@ -38,6 +38,11 @@ PAIRS = "alpha ln(m) (m/b)^2 sets hold every pair"
 ENOUGH = "c >= alpha m ln(m) (m/b)^2 sets are enough"
 NEEDED = "primitives that the construction needs"
 ONTO = "primitives until D Phi is onto"
+PRODUCT = "any orthogonal R is a product of primitives"
+EXPRESSIVE = "block-stochastic SPO is more expressive"
+TANGENT = "D Phi at the identity is onto if every pair is in a set"
+#: What a number of primitives is held against, in ``quantity``.
+BY_LEMMA, BY_COUNT = "mean number, against the lemma's", "mean number, against the count of parameters"
 #: A budget at which the printed bound, m^-(alpha-2), says something: 1/m.
 ALPHA = 3.0
 
@@ -70,7 +75,7 @@ def factorizations(rng: np.random.Generator, generator: torch.Generator) -> list
             steps = max(steps, len(found.steps))
         rounding = steps * math.sqrt(primitive.dimension) * np.finfo(float).eps
         measured = Measured.around(worst, rounding, count)
-        lines.append(line("any orthogonal R is a product of primitives", LEMMA, setting(primitive),
+        lines.append(line(PRODUCT, LEMMA, setting(primitive),
                           "largest Frobenius norm of G_c ... G_1 - R", measured, published=0.0))
     small = sets_of(6, 3)
     matrices = [random_orthogonal(6, rng) for _ in range(120)]
@@ -127,14 +132,14 @@ def needed(rng: np.random.Generator) -> list[dict]:
         measured = mean_of(np.array([primitives_needed(primitive, rng) for _ in range(trials)], dtype=float))
         means[primitive] = measured
         ceiling = (2 + 1 / math.log(m)) * m * math.log(m) * (m / b) ** 2
-        lines.append(line(NEEDED, LEMMA, where, "mean number, against the lemma's", measured, published=ceiling,
+        lines.append(line(NEEDED, LEMMA, where, BY_LEMMA, measured, published=ceiling,
                           relation="<=", derived=expected_needed(primitive), derived_relation="=", unit="primitives"))
-        lines.append(line(NEEDED, LEMMA, where, "mean number, against the count of parameters", measured,
+        lines.append(line(NEEDED, LEMMA, where, BY_COUNT, measured,
                           published=counting_bound(primitive), relation=">=", unit="primitives"))
     for m in (8, 16, 32, 64):
         fully, blocks = means[sets_of(m, m // 4)], means[block_stochastic(m, m // 4)]
         ratio, error = blocks.value / fully.value, math.hypot(*((x.high - x.value) / x.value for x in (fully, blocks)))
-        lines.append(line("block-stochastic SPO is more expressive", LEMMA, f"m={m} b={m // 4}",
+        lines.append(line(EXPRESSIVE, LEMMA, f"m={m} b={m // 4}",
                           "primitives needed, block-stochastic over fully stochastic",
                           Measured.around(ratio, ratio * error, blocks.n), published=1.0, relation="<=",
                           derived=1 / 4, derived_relation="="))
@@ -162,12 +167,12 @@ def ranks(rng: np.random.Generator, generator: torch.Generator) -> list[dict]:
             counts["the identity"].append(len(sets))
             counts["random primitives"].append(
                 next((c for c in range(fewest, len(sets)) if tangent_rank(primitive, moving[:c]) == full), len(sets)))
-        lines.append(line("D Phi at the identity is onto if every pair is in a set", HEURISTIC, setting(primitive),
+        lines.append(line(TANGENT, HEURISTIC, setting(primitive),
                           "largest |rank - pairs met|, with the last set and without",
                           Measured.around(np.abs(errors).max(), 0.0, len(errors)), published=0.0))
         for point, found in counts.items():
             lines.append(line(ONTO, HEURISTIC, setting(primitive, f"at {point}"),
-                              "mean number, against the count of parameters", mean_of(np.array(found, dtype=float)),
+                              BY_COUNT, mean_of(np.array(found, dtype=float)),
                               published=fewest, relation=">=", unit="primitives"))
     return lines
 

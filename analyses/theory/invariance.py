@@ -23,6 +23,8 @@ from poet.initialization import STANDARD_DEVIATION, normalized, standard, unifor
 ENERGY, INSIGHT = "Appendix B, minimum hyperspherical energy", "Section 4, POET minimizes hyperspherical energy"
 SAME_LAW, ONLY = "RWP has W's energy in distribution", "RWP keeps a small energy only for isotropic Gaussian W"
 SMALL = "Gaussian W has a small energy"
+NO_MEAN, COVARIANCE = "E[RWP] = 0", "Cov(RWP) = sigma^2 I"
+ROTATED, EXPECTED = "HE(RW) = HE(W)", "RWP keeps the energy in expectation"
 
 
 def transform(weight: Tensor, r: Tensor, p: Tensor) -> Tensor:
@@ -46,8 +48,8 @@ def moments(moved: Tensor, variance: float, where: str) -> list[dict]:
     means = worst_of(x.mean(axis=0), x.std(axis=0) / math.sqrt(draws), draws)
     covariances = worst_of((covariance - np.eye(entries))[pairs], np.sqrt((fourth - covariance**2)[pairs] / draws), draws)
     return [
-        line("E[RWP] = 0", ENERGY, where, "mean of the worst entry", means, published=0.0, unit="sigma"),
-        line("Cov(RWP) = sigma^2 I", ENERGY, where, "covariance minus delta of the worst pair of entries", covariances,
+        line(NO_MEAN, ENERGY, where, "mean of the worst entry", means, published=0.0, unit="sigma"),
+        line(COVARIANCE, ENERGY, where, "covariance minus delta of the worst pair of entries", covariances,
              published=0.0, unit="sigma^2"),
     ]
 
@@ -135,12 +137,12 @@ def energy(d: int, n: int, rng: np.random.Generator, generator: torch.Generator)
     gaussian, orthogonal = before["Gaussian"], before["uniform spectrum"]
     rotated = max(abs(pair_energy(w @ r.mT) / e - 1) for w, e in zip(weights["Gaussian"], gaussian, strict=True))
     return lines + [
-        line("HE(RW) = HE(W)", "Section 2", f"Gaussian {size}", "largest relative change",
+        line(ROTATED, "Section 2", f"Gaussian {size}", "largest relative change",
              Measured.around(rotated, 0.0, len(gaussian)), published=0.0),
         line(SMALL, ENERGY, f"Gaussian {size}", "mean energy a pair", mean_of(gaussian), derived=uniform),
         line(SMALL, ENERGY, f"Gaussian {size}", "excess over the least possible", mean_of(gaussian / least - 1),
              derived=uniform / least - 1),
-        line("RWP keeps the energy in expectation", INSIGHT, f"Gaussian {size}", "relative change, same W",
+        line(EXPECTED, INSIGHT, f"Gaussian {size}", "relative change, same W",
              change["Gaussian"], published=0.0),
         line(ONLY, INSIGHT, f"uniform spectrum {size}", "mean energy a pair, against the Gaussian's", mean_of(orthogonal),
              published=uniform, relation=">=", derived=math.sqrt(0.5) if n <= d else uniform,

@@ -25,7 +25,9 @@ from poet.orthogonal import cayley, packed_size, skew_unpack
 
 PROBING, SPECTRUM = "Appendix A.1, vector probing", "Appendix C, guarantees of weight spectrum"
 LIMITS = "limits of the singular values"
-VARIANCE = "Var(v'Rv)"
+MEAN, VARIANCE = "E v'Rv", "Var(v'Rv)"
+#: Marks a setting that the theorem on limits does not cover.
+OUTSIDE = " (outside of lambda in (0,1))"
 #: Size s of R = cayley(s Q), entries of Q of variance 1/m: from the identity to far away.
 SIZES = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
 
@@ -46,7 +48,7 @@ def probing_moments(r: Tensor) -> dict[str, tuple[float, float]]:
     spectral = float(torch.linalg.matrix_norm((r + r.T) / 2, 2))
     second = (trace**2 + square + m) / (m * (m + 2))
     return {
-        "E v'Rv": (trace / m, trace / m),
+        MEAN: (trace / m, trace / m),
         "E (v'Rv)^2, first line": ((trace**2 + 2 * spectral) / (m * (m + 2)), second),
         "E (v'Rv)^2, second line": (second, second),
         VARIANCE: ((m + square + 2 * trace**2 / m) / (m * (m + 2)), (m + square - 2 * trace**2 / m) / (m * (m + 2))),
@@ -100,7 +102,7 @@ def spectrum(generator: torch.Generator) -> list[dict]:
     }
     lines = []
     for ratio, sizes in shapes.items():
-        outside = "" if ratio < 1 else " (outside of lambda in (0,1))"
+        outside = "" if ratio < 1 else OUTSIDE
         printed = {"largest": 1 + math.sqrt(ratio), "smallest": 1 - math.sqrt(ratio)}
         for name, initialize in initializations.items():
             unit = "sqrt(d)" if name == "Gaussian" else ""

@@ -11,10 +11,12 @@ without a number has no ``published``, and only its derived value is judged.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 #: Half-width of an interval in standard errors, and the confidence that it has for a normal variable.
@@ -81,6 +83,12 @@ def verdict(measured: Measured, relation: Relation, value: float) -> str:
     if relation == ">=":
         low, high, value = -high, -low, -value
     return "reproduced" if high <= value else "contradicted" if low > value else "inconclusive"
+
+
+def numbers(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """The frame with numbers read out of its settings: ``numbers(frame, "m", "b")`` adds columns m and b."""
+    found = {name: frame.setting.str.extract(rf"(?:^| ){re.escape(name)}=(-?[\d.]+)")[0].astype(float) for name in names}
+    return frame.assign(**found)
 
 
 def line(

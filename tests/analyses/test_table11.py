@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 import torch
 
-from analyses import table11
+from analyses import table11, timed_steps
 from analyses.config_tables import paper_scale
 from analyses.plain_poet import PlainPOETLinear, apply_plain_poet
 from analyses.published import read_published
@@ -121,7 +121,7 @@ def test_a_proxy_keeps_the_papers_tokens_per_width():
 
 
 def test_the_table_is_built_and_says_that_it_is_a_proxy(recorded, monkeypatch):
-    monkeypatch.setitem(table11.PROXIES, "smoke", (32, 1, 2))
+    monkeypatch.setitem(timed_steps.PROXIES, "smoke", (32, 1, 2))
     context = recorded(table11.ARTIFACT, dict, scale="smoke")
     table11.ARTIFACT.build(context)
     frame = pd.read_csv(context.results / "table11.csv")

@@ -2,11 +2,14 @@
 
 import math
 
+import pandas as pd
 import pytest
+from analyses.claim import Evidence
 from analyses.grid import MODELS, grid_runs
 from analyses.published import as_printed, number, read_published
 from analyses.scale import load_scale
-from analyses.table2 import KNOWN_COUNT_DIFFERENCES, judge, paired_interval, paper_counts
+from analyses.table2 import judge, summary
+from analyses.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
 from poet.methods import table_rows
 from poet.training.llama import build_llama
 
@@ -68,11 +71,12 @@ def test_a_diverged_baseline_is_not_the_fault_of_the_cells_beside_it():
     assert judge(-1.4, [48.0], baseline, "mini") == ("", "reference diverged")
 
 
-def test_the_interval_is_students():
-    mean, low, high = paired_interval([1.0, 2.0, 3.0])
-    assert mean == 2.0
-    assert high - mean == pytest.approx(4.302652729911275 / math.sqrt(3))  # t(0.975, 2) times the standard error
-    assert mean - low == pytest.approx(high - mean)
+def test_the_summary_has_the_rank_agreement_of_each_model_with_its_interval():
+    cells = {"model": "60m", "direction": ["", "opposite"], "verdict": ["reference", "inconclusive"], "trainable_agrees": "yes"}
+    agreements = {"60m": Evidence(effect=0.5, low=0.1, high=0.9, n=3, note="9 rows")}
+    lines = summary(pd.DataFrame({**cells, "scale": "mini"}), agreements)
+    assert "60m: rank agreement with the paper (9 rows), Kendall's tau 0.50 (95% interval 0.10 to 0.90, 3 seeds)." in lines
+    assert lines[0] == "Against AdamW on the same model, 0 of 1 cells stand on the side that the paper prints."
 
 
 def test_the_grid_is_every_row_on_every_model():

@@ -1,0 +1,224 @@
+"""What the paper proves or states without training: claims that rest on the lines of ``results/theory.csv``.
+
+One printed statement stands on several lines there, one for each setting, each with a verdict by the rule of
+:mod:`analyses.theory.statements`. Here they are put together: the effect is the share of the settings that the statement is
+reproduced in, its interval ends where the inconclusive settings would take it, and a general statement holds if that
+share is 1, so one setting contradicts it. Two claims are computed anew, because they take no simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import torch
+
+from analyses.artifact import Context
+from analyses.claim import Claim, Evidence, Kind, exactly
+from analyses.evidence import ALL, but_for
+from analyses.theory import approximation, invariance, random_matrices
+from analyses.theory.invariance import transform
+from analyses.theory.random_matrices import random_orthogonal
+from analyses.theory.statements import numbers
+from poet.initialization import standard
+from poet.orthogonal import cayley, cayley_neumann, packed_size, skew_unpack
+from poet.training.errors import RunError
+
+Selection = Callable[[pd.DataFrame], pd.Series]
+RULE = (
+    "Share of the settings in results/theory.csv whose measurement bears out what is printed, by the rule there (four standard "
+    "errors, or an interval of that confidence): all of them."
+)
+
+
+def any_of(*statements: str) -> Selection:
+    """The lines of some statements."""
+    return lambda frame: frame.statement.isin(statements)
+
+
+def lines(context: Context, selection: Selection) -> pd.DataFrame:
+    """The chosen lines of ``results/theory.csv`` that have something printed to be judged by.
+
+    Raises:
+        RunError: there are none, so the table is of another version.
+    """
+    frame = context.table("theory")
+    chosen = frame[selection(frame)].dropna(subset="verdict")
+    if not len(chosen):
+        raise RunError(f"{context.results / 'theory.csv'} lacks a statement: remove it and let snakemake make it again")
+    return chosen
+
+
+def settings(selection: Selection) -> Callable[[Context], Evidence]:
+    """The share of settings that bear a statement out."""
+
+    def measure(context: Context) -> Evidence:
+        chosen = lines(context, selection)
+        share, wrong = (float((chosen.verdict == verdict).mean()) for verdict in ("reproduced", "contradicted"))
+        note = but_for(chosen.setting[chosen.verdict == "contradicted"].tolist())
+        return Evidence(effect=share, low=share, high=1 - wrong, n=len(chosen), note=note)
+
+    return measure
+
+
+def general(key: str, place: str, says: str, kind: Kind, selection: Selection) -> Claim:
+    """A statement that the paper makes of all settings."""
+    return Claim(
+        key=f"theory-{key}",
+        place=place,
+        says=says,
+        kind=kind,
+        rule=RULE,
+        unit="share of settings",
+        region=ALL,
+        measure=settings(selection),
+    )
+
+
+def variance_times_m(context: Context) -> Evidence:
+    """(m + 2) Var(v'Rv) / 2, the largest over the settings."""
+    chosen = numbers(lines(context, any_of(random_matrices.VARIANCE)), "m")
+    values, low, high = ((chosen.m + 2) / 2 * chosen[column] for column in ("measured", "low", "high"))
+    return Evidence(effect=values.max(), low=low.max(), high=high.max(), n=len(chosen), note="four standard errors")
+
+
+def spectrum_moved(context: Context) -> Evidence:
+    rng, generator, worst = np.random.default_rng(0), torch.Generator().manual_seed(0), 0.0
+    shapes = ((64, 64), (64, 172), (172, 64))
+    for d, n in shapes:
+        weight = standard(n, d, generator).double()
+        moved = transform(weight, random_orthogonal(d, rng), random_orthogonal(n, rng))
+        before, after = torch.linalg.svdvals(weight), torch.linalg.svdvals(moved)
+        worst = max(worst, float((after - before).abs().max() / before[0]))
+    return exactly(worst, n=len(shapes))
+
+
+#: Spectral norms of Q, either side of 1, and numbers of terms k.
+NORMS, TERMS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.1, 1.5, 2.0), range(6)
+
+
+def neumann_falls_below_one(context: Context) -> Evidence:
+    """Whether a further term brings R closer to the Cayley map, against whether ||Q|| < 1."""
+    q = skew_unpack(torch.from_numpy(np.random.default_rng(0).standard_normal(packed_size(32))))
+    q, agree = q / torch.linalg.matrix_norm(q, 2), []
+    for norm in NORMS:
+        exact = cayley(norm * q)
+        distances = [float(torch.linalg.matrix_norm(cayley_neumann(norm * q, k) - exact, 2)) for k in TERMS]
+        agree += [(after < before) == (norm < 1) for before, after in zip(distances, distances[1:], strict=False)]
+    return exactly(sum(agree) / len(agree), n=len(agree))
+
+
+def within_theorem(frame: pd.DataFrame) -> pd.Series:
+    """Limits of singular values where lambda is in (0, 1), as the theorem asks."""
+    return (frame.statement == random_matrices.LIMITS) & ~frame.setting.str.endswith(random_matrices.OUTSIDE)
+
+
+def beyond_theorem(frame: pd.DataFrame) -> pd.Series:
+    return (frame.statement == random_matrices.LIMITS) & frame.setting.str.endswith(random_matrices.OUTSIDE)
+
+
+def gaussian_moments(frame: pd.DataFrame) -> pd.Series:
+    moments = any_of(invariance.NO_MEAN, invariance.COVARIANCE)(frame)
+    return moments & frame.setting.str.startswith("Gaussian")
+
+
+LEMMA, PROOF, HEURISTIC = "Lemma 1, Section 4", "Appendix D, proof of Lemma 1", "Appendix D, heuristic"
+PROBING, SPECTRUM, ENERGY = "Appendix A.1", "Appendix C", "Appendix B; Section 4, POET minimizes hyperspherical energy"
+CLAIMS = (
+    general(
+        "lemma-product", LEMMA, "Any orthogonal matrix is a product of stochastic primitives.", "number",
+        any_of(approximation.PRODUCT),
+    ),
+    general(
+        "lemma-count", LEMMA, "alpha m ln(m) (m/b)^2 primitives are enough with probability 1 - m^-(alpha-2).", "bound",
+        any_of(approximation.ENOUGH),
+    ),
+    general(
+        "lemma-lower-count", LEMMA, "In general at least of the order of (m/b)^2 primitives are necessary.", "bound",
+        lambda frame: any_of(approximation.NEEDED, approximation.ONTO)(frame) & (frame.quantity == approximation.BY_COUNT),
+    ),
+    general(
+        "block-more-expressive", LEMMA, "Block-stochastic SPO is strictly more expressive than fully stochastic SPO.", "ordering",
+        any_of(approximation.EXPRESSIVE),
+    ),
+    general(
+        "proof-windows", PROOF, "alpha ln(m) (m/b)^2 sets finish a column; all columns with probability 1 - m^-(alpha-2).", "bound",
+        any_of(approximation.WINDOWS),
+    ),
+    general(
+        "heuristic-pairs", HEURISTIC, "alpha ln(m) (m/b)^2 sets hold every pair with probability 1 - m^-(alpha-2).", "bound",
+        any_of(approximation.PAIRS),
+    ),
+    general(
+        "heuristic-onto", HEURISTIC, "If every pair is in a set, the tangent map of the product is onto at the identity.",
+        "invariance", any_of(approximation.TANGENT),
+    ),
+    general(
+        "probing-mean", PROBING, "For v uniform on the sphere, v'Rv has the mean Tr(R)/m.", "number",
+        any_of(random_matrices.MEAN),
+    ),
+    general(
+        "probing-variance", PROBING, "v'Rv has the variance (m + Tr(R^2) + 2 Tr(R)^2/m) / (m(m+2)).", "number",
+        any_of(random_matrices.VARIANCE),
+    ),
+    Claim(
+        key="theory-probing-order",
+        place=PROBING,
+        says="The variance of v'Rv shrinks at the order of 1/m.",
+        kind="bound",
+        rule="(m + 2)/2 times the measured variance, the largest over the settings of results/theory.csv: at most 1, which is what "
+        "the formula with the right sign allows, since Tr(R^2) is at most m.",
+        unit="of 2/(m+2)",
+        region=(0.0, 1.0),
+        measure=variance_times_m,
+    ),
+    general(
+        "spectrum-limits", SPECTRUM, "Extreme singular values of Gaussian and normalized W go to 1 ± sqrt(n/d), for n/d in (0, 1).",
+        "bound", within_theorem,
+    ),
+    general(
+        "spectrum-limits-own-shape", SPECTRUM + "; Section 4, Guarantees of weight spectrum",
+        "The same limits, as the boxes have them: without a range of n/d, so for the paper's own 512 x 1376 too.", "bound",
+        beyond_theorem,
+    ),
+    general(
+        "gaussian-law", ENERGY, "Of Gaussian W, the entries of RWP have mean 0, variance sigma^2 and no correlation.", "invariance",
+        gaussian_moments,
+    ),
+    general(
+        "energy-in-expectation", ENERGY, "RWP has the hyperspherical energy of W in distribution, and keeps it in expectation.",
+        "invariance", any_of(invariance.SAME_LAW, invariance.EXPECTED),
+    ),
+    general(
+        "energy-needs-gaussian", "Section 4, POET minimizes hyperspherical energy",
+        "That the energy stays small holds for isotropic Gaussian W alone, and not for a uniform spectrum.", "ordering",
+        any_of(invariance.ONLY),
+    ),
+    general(
+        "orthogonal-training-keeps-energy", "Section 2, Equation (1)",
+        "Orthogonal training, RW, keeps the hyperspherical energy exactly.", "invariance", any_of(invariance.ROTATED),
+    ),
+    Claim(
+        key="theory-spectrum-of-rwp",
+        place="Section 3.1, Spectrum control",
+        says="RWP has the singular values of W.",
+        kind="invariance",
+        rule="Largest difference of a singular value, relative to the largest one, for random R and P and Gaussian W of three shapes in "
+        "double precision: rounding (1e-12).",
+        unit="relative",
+        region=(0.0, 1e-12),
+        measure=spectrum_moved,
+    ),
+    Claim(
+        key="theory-neumann-terms",
+        place="Section 3.2.2",
+        says="More Neumann terms approximate the Cayley map better, and do so only while the norm of Q is below 1.",
+        kind="bound",
+        rule="A random Q with spectral norms from 0.1 to 2, steps from k to k + 1, k = 0 to 4: share of them in which the distance to the "
+        "Cayley map falls if the norm is below 1, and does not if it is above: all of them.",
+        unit="share of steps",
+        region=ALL,
+        measure=neumann_falls_below_one,
+    ),
+)
