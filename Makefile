@@ -5,13 +5,15 @@ SCALE ?= mini
 SEEDS ?= [0]
 CORES ?= all
 
-.PHONY: help all test bench bench-gpu record lock clean
+.PHONY: help all check test faults bench bench-gpu record lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make results/table2.csv [SCALE=mini|smoke|gpu|paper] [SEEDS=[0,1]] [CORES=all]"
 	@echo "make all     every table and figure; the same options"
+	@echo "make check   compare results/ with the recorded numbers of SCALE, and fail if any left its tolerance; the same options"
 	@echo "make test    every test that needs no GPU"
+	@echo "make faults  plant small faults in a copy of the code, one at a time, and show what catches each [NUMBERS=1: train with each, too]"
 	@echo "make bench   time layers, kernels and training steps on the CPU into results/bench.csv [K=a pytest -k expression]"
 	@echo "make bench-gpu  the same on a GPU into results/bench-gpu.csv, with PYTHON's own torch, Triton, transformers and numpy"
 	@echo "make record  keep results/ as the recorded numbers of SCALE, and bring README.md up to date"
@@ -29,12 +31,18 @@ help:
 all: .venv/installed
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) all --config scale=$(SCALE) 'seeds=$(SEEDS)'
 
+check: .venv/installed
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) check --config scale=$(SCALE) 'seeds=$(SEEDS)'
+
 # Snakemake knows what is up to date; make only hands the target on.
 results/%: .venv/installed FORCE
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $@ --config scale=$(SCALE) 'seeds=$(SEEDS)'
 
 test: .venv/installed
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadfile -q
+
+faults: .venv/installed
+	.venv/bin/python -m tests.faults.plant $(if $(NUMBERS),--numbers --scale $(SCALE))
 
 # Every line of the table is of one run; K chooses which lines there are.
 bench: .venv/installed

@@ -1,0 +1,24 @@
+# Whether numbers left their tolerance. The rule has no output: it runs whenever it is asked for, and what it leaves in
+# results/check.csv stays there where it fails.
+
+if "check" in sys.argv:  # said now, and not after days of training
+    try:
+        recorded_folder(suite.scale.name)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+rule check:
+    input:
+        suite.default_targets(),
+    log:
+        RESULTS / "logs" / "check.log",
+    conda:
+        "../../environment.yml"
+    params:
+        scale=suite.scale.name,
+        results=str(RESULTS),
+        tables=[path.name for path in suite.default_targets() if path.suffix == ".csv"],
+    script:
+        "../scripts/check.py"

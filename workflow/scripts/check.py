@@ -1,0 +1,18 @@
+"""Rule ``check``: what moved against the recorded numbers, on the terminal and in ``results/check.csv``."""
+
+import sys
+from pathlib import Path
+
+from job import job
+
+with job(snakemake):
+    from analyses.regression.compare import compare, recorded_folder
+    from analyses.regression.report import failed, report, summary, to_csv
+    from poet.files import write_text
+
+    results, recorded = Path(snakemake.params.results), recorded_folder(snakemake.params.scale)
+    found = compare(recorded, results, snakemake.params.tables)
+    write_text(results / "check.csv", to_csv(found))
+    print(report(found), file=sys.__stdout__, flush=True)
+    print(summary(found)[-1])  # into the log, which Snakemake shows below its own words where the rule fails
+sys.exit(1 if failed(found) else 0)
