@@ -131,14 +131,17 @@ def data_sources() -> str:
 def artifact_sources(name: str) -> str:
     """Digest of the source files that an artifact depends on: its own, and whatever is no other artifact's one file.
 
-    One that is built from others depends on their files too: their claims stand there.
+    One that is built from others depends on their files too: their claims stand there. Nothing depends on the folder of such
+    a one, and templates, styles and scripts belong to the artifact in whose folder they lie.
     """
     folder, found = ROOT / "analyses", discover()
-    others = set() if found[name].reads else {folder / f"{other}.py" for other in found if other != name}
-    sources = (path for path in folder.rglob("*.py") if path not in others)
+    single = set() if found[name].reads else {folder / f"{other}.py" for other in found if other != name}
+    readers = [folder / other for other, artifact in found.items() if artifact.reads and other != name]
+    code = (p for p in folder.rglob("*.py") if p not in single and not any(p.is_relative_to(reader) for reader in readers))
+    assets = (p for p in (folder / name).rglob("*") if p.suffix in (".html", ".css", ".js"))
     published = (folder / "published").glob("*.csv")
     # Tables count parameters at paper scale, whichever scale they are made at.
-    return _digest([*sources, *published, ROOT / "config" / "scales" / "paper.yaml"])
+    return _digest([*code, *assets, *published, ROOT / "config" / "scales" / "paper.yaml"])
 
 
 def load_suite(config: dict[str, Any]) -> Suite:

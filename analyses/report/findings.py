@@ -1,0 +1,72 @@
+"""What has its own section beside the tables and figures: errata, and theory by statement."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from analyses.artifact import Context
+from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
+from analyses.report.numbers import number
+from analyses.report.sources import Row, read_rows
+
+_ERRATA = ("id", "where", "kind", "quotation", "second_quotation", "published", "measured", "unit", "check", "verdict",
+           "explanation", "consequence")  # fmt: skip
+_THEORY = ("statement", "place", "setting", "quantity", "relation", "published", "derived_relation", "derived", "measured",
+           "low", "high", "n", "unit", "verdict", "derived_verdict")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An erratum: its line of ``errata.csv``, its title, and its numbers in words (empty if it has none)."""
+
+    row: Row
+    title: str
+    numbers: str
+
+
+def errata(context: Context) -> list[Entry]:
+    """Every entry, worst first.
+
+    Raises:
+        RunError: see :func:`analyses.report.sources.read_rows`.
+    """
+    found = []
+    for row in read_rows(context, "errata.csv", _ERRATA):
+        printed = f"printed or implied {number(row['published'])}, " if row["published"] else ""
+        numbers = f"{printed}computed {number(row['measured'])} ({row['unit']})" if row["measured"] else ""
+        found.append(Entry(row, row["id"].replace("-", " ").capitalize(), numbers))
+    order = list(ERRATA_VERDICTS)
+    return sorted(found, key=lambda entry: order.index(entry.row["verdict"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement of the theory: where it stands, how often print and derivation held, and its lines."""
+
+    name: str
+    place: str
+    printed: Counter[str]
+    derived: Counter[str]
+    lines: list[Row]
+
+
+def theory(context: Context) -> list[Statement]:
+    """Every statement with its lines, as ``theory.csv`` has them.
+
+    Raises:
+        RunError: see :func:`analyses.report.sources.read_rows`.
+    """
+    groups: dict[str, list[Row]] = {}
+    for row in read_rows(context, "theory.csv", _THEORY):
+        groups.setdefault(row["statement"], []).append(row)
+    return [
+        Statement(
+            name,
+            lines[0]["place"],
+            Counter(row["verdict"] for row in lines if row["verdict"]),
+            Counter(row["derived_verdict"] for row in lines if row["derived_verdict"]),
+            lines,
+        )
+        for name, lines in groups.items()
+    ]

@@ -1,0 +1,89 @@
+"""The Markdown of tables as HTML: verdict marks get words, tables a box of their own, and nothing in it is HTML already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from analyses.tables import _MARKS as MARKS
+
+#: A mark at the end of a cell's line, after the measured number and what is said of its runs.
+_MARK = re.compile(rf"( .*)?\s([{re.escape(''.join(MARKS.values()))}])$")
+_WORDS = {mark: word for word, mark in MARKS.items()}
+
+
+def _line_break(state: StateInline, silent: bool) -> bool:
+    """``<br>``, the one tag that the tables use."""
+    if not state.src.startswith("<br>", state.pos):
+        return False
+    if not silent:
+        state.push("hardbreak", "br", 0)
+    state.pos += len("<br>")
+    return True
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink"])
+    parser.inline.ruler.before("html_inline", "line_break", _line_break)
+    return parser
+
+
+def _html(content: str) -> Token:
+    return Token("html_inline", "", 0, content=content)
+
+
+def verdict(mark: str) -> str:
+    """A mark with its word: never colour alone."""
+    word = _WORDS[mark]
+    return f'<span class="mark {word.replace(" ", "-")}"><span aria-hidden="true">{escape(mark)}</span> {word}</span>'
+
+
+def _marked(children: list[Token]) -> Iterator[Token]:
+    """The content of a cell, with words for the mark that follows a measured (bold) number."""
+    after_bold = after_mark = False
+    for token in children:
+        if after_mark and token.type == "hardbreak":  # a mark stands on a line of its own
+            after_mark = False
+            continue
+        found = _MARK.fullmatch(token.content) if token.type == "text" and after_bold else None
+        if found:
+            yield Token("text", "", 0, content=found[1] or "")
+            yield _html(verdict(found[2]))
+        else:
+            yield token
+        after_bold, after_mark = token.type == "strong_close", bool(found)
+
+
+def to_html(text: str, label: str) -> Markup:
+    """An artifact's Markdown without its heading.
+
+    Args:
+        text: the file.
+        label: of the artifact: what screen readers call the box that its table scrolls in.
+    """
+    parser = _parser()
+    tokens, out = parser.parse(text), []
+    cell = heading = False
+    for token in tokens:
+        if token.type in ("td_open", "th_open"):
+            cell = token.type == "td_open"
+            token.attrs = {"class": "number"} if "style" in token.attrs else {}
+        if token.type == "inline" and cell:
+            token.children = list(_marked(token.children))
+        if token.type == "td_close":
+            cell = False
+        if token.type in ("heading_open", "heading_close") and token.tag == "h1":
+            heading = token.type == "heading_open"
+        elif not heading:
+            box = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}">'
+            before = [Token("html_block", "", 0, content=box)] if token.type == "table_open" else []
+            after = [Token("html_block", "", 0, content="</div>\n")] if token.type == "table_close" else []
+            out += [*before, token, *after]
+    # Everything in it is escaped by the renderer, but for the two kinds of tags that are written here.
+    return Markup(parser.renderer.render(out, parser.options, {}))

@@ -1,0 +1,123 @@
+"""Numbers as the page writes them, and the small table of printed values beside measured ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analyses.report.sources import Row
+
+#: Below this, in size, a number is zero for a reader: the regions of signs end beside it.
+TINY = 1e-300
+
+
+def value(text: str) -> float:
+    """A cell of a CSV as a number; NaN for an empty one."""
+    return float(text) if text else math.nan
+
+
+def number(x: float | str) -> str:
+    """Four significant digits, thousands apart; a word stays as it is, NaN is empty."""
+    if isinstance(x, str):
+        try:
+            x = value(x)
+        except ValueError:
+            return x
+    if math.isnan(x):
+        return ""
+    if math.isinf(x):
+        return "∞" if x > 0 else "-∞"
+    if abs(x) < TINY:
+        return "0"
+    if abs(x) < 1e-3 or abs(x) >= 1e15:
+        return f"{x:.3g}"
+    if x == int(x) or abs(x) >= 1e4:
+        return f"{x:,.0f}"
+    return f"{x:.4g}"
+
+
+def between(low: float, high: float) -> str:
+    """A closed range in words; the floats next to zero stand for its open ends."""
+    strict_low, strict_high = 0 < low < TINY, -TINY < high < 0
+    if low == high:
+        return f"exactly {number(low)}"
+    if math.isinf(low) and math.isinf(high):
+        return "anything"
+    if math.isinf(low):
+        return f"{'below' if strict_high else 'at most'} {number(high)}"
+    if math.isinf(high):
+        return f"{'above' if strict_low else 'at least'} {number(low)}"
+    return f"{number(low)} to {number(high)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Printed values beside measured ones.
+
+    Attributes:
+        about: what all lines share, in words.
+        settings: names of the columns that tell the lines apart.
+        lines: for each line its settings, printed value, measured value, spread, and unit.
+        spread: whether any line has one.
+        unit: of all lines; empty if they differ.
+    """
+
+    about: str
+    settings: tuple[str, ...]
+    lines: list[tuple[tuple[str, ...], str, str, str, str]]
+    spread: bool
+    unit: str
+
+
+def comparison(rows: Sequence[Row]) -> Comparison | None:
+    """The lines of a tidy CSV that the paper prints a value for; None if there are none.
+
+    Settings are the columns left of ``published``, as few as tell the lines apart.
+    """
+    printed = [row for row in rows if row.get("published")]
+    if not printed:
+        return None
+    names = list(printed[0])
+    settings: list[str] = []
+    groups = 1
+    for name in names[: names.index("published")]:
+        found = len({tuple(row[n] for n in (*settings, name)) for row in printed})
+        if found > groups:
+            settings, groups = [*settings, name], found
+    shared = [n for n in names[: names.index("published")] if printed[0][n] and len({row[n] for row in printed}) == 1]
+    units = {row.get("unit", "") for row in printed}
+    lines = [
+        (
+            tuple(number(row[n]) if _all_numbers(printed, n) else row[n] for n in settings),
+            number(row["published"]) + _read_off(row),
+            "diverged" if row.get("diverged") not in (None, "", "0") else number(row["measured"]),
+            f"± {number(row['std'])}" if row.get("std") else "",
+            row.get("unit", ""),
+        )
+        for row in printed
+    ]
+    return Comparison(
+        about=", ".join(f"{_words(n)} {printed[0][n]}" for n in shared),
+        settings=tuple(map(_words, settings)),
+        lines=lines,
+        spread=any(line[3] for line in lines),
+        unit=units.pop() if len(units) == 1 else "",
+    )
+
+
+def _words(column: str) -> str:
+    return column.replace("_", " ")
+
+
+def _read_off(row: Row) -> str:
+    """The range of a value that was read off a figure, if it is one."""
+    low, high = row.get("published_low"), row.get("published_high")
+    return f" ({number(low)} to {number(high)})" if low and high and low != high else ""
+
+
+def _all_numbers(rows: Sequence[Row], column: str) -> bool:
+    try:
+        return all(math.isfinite(value(row[column])) for row in rows)
+    except ValueError:
+        return False

@@ -1,0 +1,239 @@
+"""Where every number comes from: the runs of each artifact, and each run's spec, source, machine and cost."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analyses.artifact import Artifact, Context, collect_runs
+from analyses.report.numbers import number
+from analyses.report.sources import output_of, read_bytes
+from poet.training.spec import RunSpec
+
+#: Fields of a spec that say which run it is: they stand in the run's name.
+_IDENTITY = ("scale", "model", "variant", "method", "seed")
+#: Characters above which a list of steps is written once for a model.
+LONG = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run on the page: its spec, its record, and the ids of its environment and data."""
+
+    spec: RunSpec
+    record: dict[str, Any]
+    environment: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Runs that differ in their seed alone.
+
+    Attributes:
+        variant, method: as in the spec.
+        differences: from what is usual for the model and for the method on it, in words; empty if there are none.
+        runs: by seed.
+    """
+
+    variant: str
+    method: str
+    differences: str
+    runs: list[Run]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The runs of one model.
+
+    Attributes:
+        name: as in the scale.
+        usual: the most frequent value of every field of their specs, in words.
+        methods: the same for the parameters of each method.
+        steps: long lists of steps at which runs were probed, by the id that stands for them.
+        settings: what was run.
+    """
+
+    name: str
+    usual: str
+    methods: dict[str, str]
+    steps: dict[str, str]
+    settings: list[Setting]
+
+    @property
+    def runs(self) -> list[Run]:
+        """All of them."""
+        return [run for setting in self.settings for run in setting.runs]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What an artifact was built from: its runs' settings by model, their seeds and time, its CSV's digest."""
+
+    name: str
+    label: str
+    csv: str
+    digest: str
+    models: dict[str, list[str]]
+    seeds: list[int]
+    runs: int
+    core_minutes: float
+    environments: list[str]
+    scale_free: bool
+
+
+def core_hours(record: Mapping[str, Any]) -> float:
+    """Hours of training times the cores it ran on; on a GPU, hours of that GPU."""
+    threads = re.fullmatch(r"cpu \((\d+) threads\)", record["provenance"]["device"])
+    return record["cost"]["train_seconds"] * (int(threads[1]) if threads else 1) / 3600
+
+
+def words(value: Any) -> str:
+    """A value of a spec, exactly; evenly spaced steps in short."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_steps(value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _steps(steps: Sequence[int]) -> Iterator[str]:
+    """Ascending steps, four or more with one gap as "0 to 480 by 60"."""
+    start = 0
+    while start < len(steps):
+        end = start + 1
+        while end + 1 < len(steps) and steps[end + 1] - steps[end] == steps[start + 1] - steps[start]:
+            end += 1
+        if end - start < 3:
+            end = start
+        yield f"{steps[start]} to {steps[end]} by {steps[start + 1] - steps[start]}" if end > start else str(steps[start])
+        start = end + 1
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Every value of a spec in words, by its dotted name."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", words(value)
+
+
+def _fields(spec: RunSpec) -> dict[str, str]:
+    """A spec without what its name says and without its method's parameters."""
+    return dict(flat({key: value for key, value in spec.to_dict().items() if key not in (*_IDENTITY, "parameters")}))
+
+
+def _usual(described: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The most frequent value of every key, probes aside."""
+    keys = dict.fromkeys(key for each in described for key in each if not key.startswith("probes."))
+    return {key: Counter(each[key] for each in described if key in each).most_common(1)[0][0] for key in keys}
+
+
+def _listed(pairs: Mapping[str, str], usual: Mapping[str, str] | None = None) -> str:
+    """Pairs in words, without those that are as usual."""
+    return ", ".join(f"{key} {value}" for key, value in pairs.items() if (usual or {}).get(key) != value)
+
+
+def _model(name: str, runs: Sequence[Run]) -> Model:
+    usual = _usual([_fields(run.spec) for run in runs])
+    by_method: dict[str, list[dict[str, str]]] = {}
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        by_method.setdefault(run.spec.method, []).append(dict(flat(run.spec.parameters)))
+        groups.setdefault(json.dumps({**run.spec.to_dict(), "seed": None}, sort_keys=True), []).append(run)
+    methods = {method: _usual(described) for method, described in by_method.items()}
+    listed = dict.fromkeys(text for run in runs for key, text in _fields(run.spec).items() if key.startswith("probes."))
+    short = {text: f"S{i}" for i, text in enumerate((t for t in listed if len(t) > LONG), start=1)}
+    settings = []
+    for group in groups.values():
+        spec = group[0].spec
+        fields = {key: short.get(text, text) for key, text in _fields(spec).items()}
+        differing = (_listed(dict(flat(spec.parameters)), methods[spec.method]), _listed(fields, usual))
+        settings.append(Setting(spec.variant, spec.method, ", ".join(filter(None, differing)), group))
+    return Model(
+        name=name,
+        usual=_listed(usual),
+        methods={method: _listed(values) for method, values in methods.items()},
+        steps={id: text for text, id in short.items()},
+        settings=settings,
+    )
+
+
+def models(runs: Sequence[Run]) -> list[Model]:
+    """The runs by model and setting."""
+    names = dict.fromkeys(run.spec.model for run in runs)
+    return [_model(name, [run for run in runs if run.spec.model == name]) for name in names]
+
+
+def _numbered(keys: Sequence[str], letter: str) -> dict[str, str]:
+    """A short id for each distinct key, the most frequent first."""
+    return {key: f"{letter}{i}" for i, (key, _) in enumerate(Counter(keys).most_common(), start=1)}
+
+
+def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, Run]) -> Source:
+    """What an artifact was built from.
+
+    Raises:
+        RunError: its CSV is missing.
+    """
+    own = [runs[spec_name] for spec_name in dict.fromkeys(spec.name for spec in artifact.runs(context.scale))]
+    by_model: dict[str, dict[str, None]] = {}
+    for run in own:
+        by_model.setdefault(run.spec.model, {})[run.spec.variant] = None
+    csv = output_of(artifact, ".csv")
+    return Source(
+        name=name,
+        label=artifact.label,
+        csv=csv,
+        digest=hashlib.sha256(read_bytes(context, csv)).hexdigest()[:12],
+        models={model: list(variants) for model, variants in by_model.items()},
+        seeds=sorted({run.spec.seed for run in own}),
+        runs=len(own),
+        core_minutes=60 * sum(core_hours(run.record) for run in own),
+        environments=sorted({run.environment for run in own}),
+        scale_free=artifact.scale_free,
+    )
+
+
+def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
+    """Everything about runs that the page shows, for the template.
+
+    Raises:
+        RunError: a record is missing, unreadable or of another spec; the sentence has the command that makes it again.
+    """
+    specs = collect_runs(artifacts, context.scale)
+    records = {name: context.record(spec) for name, spec in specs.items()}
+    environments = {name: json.dumps(record["provenance"], sort_keys=True) for name, record in records.items()}
+    environment_ids = _numbered(list(environments.values()), "E")
+    data_ids = _numbered([record["data_sha256"] for record in records.values()], "D")
+    runs = {
+        name: Run(spec, records[name], environment_ids[environments[name]], data_ids[records[name]["data_sha256"]])
+        for name, spec in specs.items()
+    }
+    hours = [core_hours(record) for record in records.values()]
+    newest = max((context.results / "runs" / name / "record.json" for name in specs), key=lambda path: path.stat().st_mtime)
+    order = {model: i for i, model in enumerate(context.scale.models)}
+    return {
+        "models": models(sorted(runs.values(), key=lambda run: order[run.spec.model])),
+        "sources": {name: source(context, name, artifact, runs) for name, artifact in artifacts.items()},
+        "environments": [
+            {"id": name, "runs": sum(run.environment == name for run in runs.values()), **json.loads(key)}
+            for key, name in environment_ids.items()
+        ],
+        "machines": list(dict.fromkeys((e["machine"]["cpu"], e["device"]) for e in map(json.loads, environment_ids))),
+        "data": {name: key for key, name in data_ids.items()},
+        "newest": datetime.datetime.fromtimestamp(newest.stat().st_mtime, tz=datetime.UTC).date().isoformat(),
+        "cost": {
+            "runs": len(runs),
+            "hours": f"{sum(hours):,.2f}",
+            "longest_seconds": number(max(record["cost"]["train_seconds"] for record in records.values())),
+            "peak_gb": f"{max(record['cost']['peak_memory_bytes'] for record in records.values()) / 1e9:.2f}",
+            "tokens": number(sum(record["tokens"] for record in records.values())),
+            "unit": "core-hours" if all(r["provenance"]["device"].startswith("cpu") for r in records.values()) else "device-hours",
+        },
+    }

@@ -1,0 +1,100 @@
+"""Which artifacts are on the page, and what is read of them: one that is missing is named in one sentence."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+from analyses.artifact import Artifact, Context, discover
+from analyses.scale import Scale
+from poet.training.errors import RunError
+
+#: A line of a CSV, every cell as it is written.
+Row = dict[str, str]
+#: Sections of tables and figures, by id and heading; the last one has what the paper does not number.
+GROUPS = (("tables", "Tables"), ("figures", "Figures"), ("more", "Beyond the paper"))
+
+
+def on_the_page(scale: Scale) -> dict[str, Artifact]:
+    """What ``snakemake all`` makes from runs alone, by name: tables, figures, and the rest, each in the paper's order.
+
+    Without those that a scale lacks a model for.
+    """
+    found = {name: artifact for name, artifact in discover().items() if artifact.in_all and not artifact.reads}
+    makeable = {name: artifact for name, artifact in found.items() if not missing_models(artifact, scale)}
+    return dict(sorted(makeable.items(), key=lambda item: group(item[1])))
+
+
+def missing_models(artifact: Artifact, scale: Scale) -> list[str]:
+    """Models that an artifact cannot do without and that a scale lacks."""
+    return [model for model in artifact.models if model not in scale.models]
+
+
+def group(artifact: Artifact) -> int:
+    """The place in :data:`GROUPS` of an artifact's group."""
+    return next((i for i, (_, heading) in enumerate(GROUPS) if artifact.label.startswith(f"{heading[:-1]} ")), len(GROUPS) - 1)
+
+
+def left_out(scale: Scale) -> dict[str, tuple[str, list[str]]]:
+    """The artifacts that a scale cannot make, by name: their labels, and the models that it lacks for them."""
+    missing = {name: (a.label, missing_models(a, scale)) for name, a in discover().items() if a.in_all}
+    return {name: (label, models) for name, (label, models) in missing.items() if models}
+
+
+def read_bytes(context: Context, output: str) -> bytes:
+    """A file below the results folder.
+
+    Raises:
+        RunError: it is not there; the sentence has the command that makes it.
+    """
+    try:
+        return (context.results / output).read_bytes()
+    except FileNotFoundError:
+        raise RunError(f"{context.results / output} is missing: make it with `{again(context, output)}`") from None
+
+
+def read_text(context: Context, output: str) -> str:
+    """A text file below the results folder; see :func:`read_bytes`.
+
+    Raises:
+        RunError: it is not UTF-8.
+    """
+    try:
+        return read_bytes(context, output).decode("utf-8")
+    except UnicodeDecodeError:
+        raise RunError(f"{context.results / output} is no text: make it again with `{again(context, output)}`") from None
+
+
+def read_rows(context: Context, output: str, columns: Iterable[str] = ()) -> list[Row]:
+    """The lines of a CSV below the results folder.
+
+    Args:
+        context: for the folder, and the scale that the lines have to be of.
+        output: the file's name.
+        columns: what has to be there.
+
+    Raises:
+        RunError: missing, without such a column, or of another scale; the sentence has the command that makes it again.
+    """
+    lines = list(csv.DictReader(io.StringIO(read_text(context, output), newline="")))
+    remedy = f"make it again with `{again(context, output, '--force ')}`"
+    for column in columns:
+        if lines and column not in lines[0]:
+            raise RunError(f"{context.results / output} has no column {column}: {remedy}")
+    scales = {line["scale"] for line in lines if line.get("scale")}
+    if scales and not scales & {"any", context.scale.name}:  # single lines may show what another scale would do
+        raise RunError(f"{context.results / output} is of scale {', '.join(sorted(scales))}, not {context.scale.name}: {remedy}")
+    return lines
+
+
+def again(context: Context, output: str, options: str = "") -> str:
+    """The command that makes an output, for the sentences of errors."""
+    seeds = ",".join(map(str, context.scale.seeds))
+    return f"snakemake --cores all {options}{context.results / output} --config scale={context.scale.name} 'seeds=[{seeds}]'"
+
+
+def output_of(artifact: Artifact, suffix: str) -> str | None:
+    """The first output of an artifact with a suffix; None if it writes none."""
+    return next((output for output in artifact.outputs if Path(output).suffix == suffix), None)

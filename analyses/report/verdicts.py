@@ -1,0 +1,151 @@
+"""The claims: how the verdicts fell, which are decided, and every row of ``results/claims.csv``."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from markupsafe import Markup
+
+from analyses.artifact import Context
+from analyses.claim import Verdict
+from analyses.report.interval import interval
+from analyses.report.numbers import between, number, value
+from analyses.report.sources import read_rows
+
+VERDICTS: tuple[str, ...] = get_args(Verdict)
+#: Verdicts that say that something was shown.
+DECIDED = VERDICTS[:2]
+_COLUMNS = (
+    "claim", "artifact", "place", "says", "kind", "rule", "region_low", "region_high", "effect", "low", "high", "p", "n",
+    "unit", "verdict", "note", "runs",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A claim as the page shows it.
+
+    Attributes:
+        key, place, says, kind, rule, unit, verdict, note, runs: as in ``claims.csv``.
+        artifact, label: the name of its artifact, and what the paper calls it.
+        region: where the effect must lie, in words.
+        effect: with its interval, in words; empty if nothing was measured.
+        n, p: as in ``claims.csv``, written for reading.
+        drawing: see :func:`analyses.report.interval.interval`.
+    """
+
+    key: str
+    place: str
+    says: str
+    kind: str
+    rule: str
+    unit: str
+    verdict: str
+    note: str
+    runs: str
+    artifact: str
+    label: str
+    region: str
+    effect: str
+    n: str
+    p: str
+    drawing: Markup
+
+
+def _effect(effect: float, low: float, high: float, unit: str) -> str:
+    if math.isnan(effect):
+        return ""
+    exact = low == high == effect
+    endless = math.isinf(low) and math.isinf(high)
+    around = "" if exact else " (no interval)" if endless else f" ({number(low)} to {number(high)})"
+    return f"{number(effect)}{around} {unit}".rstrip()
+
+
+def claims(context: Context, labels: Mapping[str, str]) -> list[Shown]:
+    """Every claim, by verdict, and in the page's order where that is the same.
+
+    Args:
+        context: for ``claims.csv``.
+        labels: what the paper calls each artifact, in the page's order.
+
+    Raises:
+        RunError: see :func:`analyses.report.sources.read_rows`.
+    """
+    found = []
+    for row in read_rows(context, "claims.csv", _COLUMNS):
+        effect, low, high = (value(row[name]) for name in ("effect", "low", "high"))
+        region = value(row["region_low"]), value(row["region_high"])
+        # A rank agreement lies between -1 and 1, whatever was measured.
+        window = (-1.0, 1.0) if row["kind"] == "rank agreement" else None
+        copied = ("place", "says", "kind", "rule", "unit", "verdict", "note", "runs", "artifact")
+        found.append(
+            Shown(
+                key=row["claim"],
+                label=labels[row["artifact"]],
+                region=between(*region),
+                effect=_effect(effect, low, high, row["unit"]),
+                n=number(row["n"]),
+                p=number(row["p"]),
+                drawing=interval(effect, low, high, region, window),
+                **{name: row[name] for name in copied},
+            )
+        )
+    order = list(labels)
+    return sorted(found, key=lambda claim: (VERDICTS.index(claim.verdict), order.index(claim.artifact)))
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How the verdicts of some claims fell: ``counts`` has one number for each of :data:`VERDICTS`."""
+
+    name: str
+    total: int
+    counts: tuple[int, ...]
+
+    @property
+    def words(self) -> str:
+        """The counts in words, without those of zero."""
+        return ", ".join(f"{count} {verdict}" for count, verdict in zip(self.counts, VERDICTS, strict=True) if count)
+
+
+def _tally(name: str, some: Sequence[Shown]) -> Tally:
+    counts = Counter(claim.verdict for claim in some)
+    return Tally(name, len(some), tuple(counts[verdict] for verdict in VERDICTS))
+
+
+def tallies(found: Sequence[Shown], attribute: str, order: Sequence[str] = ()) -> list[Tally]:
+    """One tally for each value of an attribute.
+
+    Args:
+        found: the claims.
+        attribute: of :class:`Shown`.
+        order: values in the order to show them in; by default alphabetic.
+    """
+    groups: dict[str, list[Shown]] = {}
+    for claim in found:
+        groups.setdefault(getattr(claim, attribute), []).append(claim)
+    names = sorted(groups, key=lambda name: (order.index(name) if name in order else len(order), name))
+    return [_tally(name, groups[name]) for name in names]
+
+
+def overview(found: Sequence[Shown], labels: Mapping[str, str]) -> dict:
+    """What the summary says of the claims, for the template."""
+    by_verdict = {verdict: [claim for claim in found if claim.verdict == verdict] for verdict in VERDICTS}
+    reasons: dict[str, list[Shown]] = {}
+    for claim in by_verdict["not at this scale"]:
+        reasons.setdefault(claim.note, []).append(claim)
+    return {
+        "total": _tally("all", found),
+        "by_name": {tally.name: tally for tally in tallies(found, "artifact")},
+        "by_kind": tallies(found, "kind"),
+        "by_artifact": tallies(found, "label", list(labels.values())),
+        # What rests on trained runs says more of the method than what a formula gives.
+        "decided": {verdict: sorted(by_verdict[verdict], key=lambda claim: not claim.runs) for verdict in DECIDED},
+        "without_interval": sum("(no interval)" in claim.effect for claim in by_verdict["inconclusive"]),
+        "beyond": reasons,
+        "ranks": [claim for claim in found if claim.kind == "rank agreement" and claim.effect],
+    }
