@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+from itertools import combinations
 
 import pytest
 import torch
@@ -47,6 +48,15 @@ def test_biases_are_kept_and_trained():
         assert torch.equal(layer.bias, bias) and layer.bias.requires_grad
 
 
+@pytest.mark.parametrize("frozen", ("weight", "bias"))
+def test_what_was_frozen_stays_frozen(frozen):
+    model = mlp()
+    getattr(model[0], frozen).requires_grad_(False)
+    apply_poet(model, POETConfig(block_size=4), generator=seeded())
+    still = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    assert still == ({"0.bias"} if frozen == "bias" else {"0.skew_r", "0.skew_p"})
+
+
 @pytest.mark.parametrize("init", ("standard", "xavier", "uniform_spectrum", "normalized"))
 def test_other_initializations_replace_the_weight(init, llama):
     config = POETConfig(block_size=4, init=init)
@@ -60,6 +70,15 @@ def test_equal_generators_give_equal_models(llama):
     a, b, c = (apply_poet(llama(), config, generator=seeded(s)).state_dict() for s in (0, 0, 1))
     assert all(torch.equal(a[k], b[k]) for k in a)
     assert any(not torch.equal(a[k], c[k]) for k in a if k.endswith("order_in"))
+
+
+def test_layers_of_one_shape_start_with_weights_and_coordinates_of_their_own(llama):
+    model = apply_poet(llama(), POETConfig(block_size=4), generator=seeded())
+    squares = [layer for name, layer in poet_layers(model) if "self_attn" in name]
+    assert len(squares) == 2 * 4
+    for a, b in combinations(squares, 2):
+        assert not torch.equal(a.effective_weight(), b.effective_weight())
+        assert not torch.equal(a.order_in, b.order_in) and not torch.equal(a.order_out, b.order_out)
 
 
 @pytest.mark.parametrize(

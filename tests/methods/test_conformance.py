@@ -60,6 +60,17 @@ def test_embeddings_head_and_norms_are_trained(prepared):
     assert len(others) == 2 + 2 * 2 + 1 and all(p.requires_grad for p in others)
 
 
+def test_methods_differ_in_no_constant_that_they_share(prepared):
+    """Everything decays as the run says, but for POET's R and P; and there is one Adam."""
+    _, model, optimizers, _ = prepared
+    rotations = {id(p) for name, p in model.named_parameters() if "skew" in name}
+    for group in (group for o in optimizers for group in o.param_groups):
+        turned = {id(p) for p in group["params"]} <= rotations
+        assert group["weight_decay"] == (0.0 if turned else 0.01)
+        if "betas" in group:
+            assert (group["betas"], group["eps"]) == ((0.9, 0.999), 1e-6)
+
+
 def test_trainable_count_is_table_1_and_the_meta_model_s(prepared, case, llama, architecture):
     method, parameters = case
     count = count_trainable(prepared[1])

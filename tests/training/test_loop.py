@@ -7,9 +7,11 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
 from poet.data.rows import TokenRows
 from poet.methods import METHODS
+from poet.model import poet_layers
 from poet.training.errors import RunError
 from poet.training.evaluator import perplexity
 from poet.training.run import Run
@@ -91,6 +93,11 @@ def test_learning_rates_follow_the_schedule_from_their_own_peaks(make_spec, data
     assert run.lr_factor(5) == pytest.approx(0.505)
 
 
+def test_warm_up_and_floor_are_the_spec_s(make_spec, data):
+    run = Run(make_spec(steps=10, warmup_steps=2, minimum_lr_ratio=0.2), data, "cpu")
+    assert [run.lr_factor(step) for step in (0, 1, 2, 6, 10)] == pytest.approx([1 / 3, 2 / 3, 1.0, 0.6, 0.2])
+
+
 @pytest.mark.parametrize("accumulation", (2, 4))
 @pytest.mark.parametrize("method", ("adamw", "poet"))
 def test_accumulation_changes_nothing_but_rounding(make_spec, train_run, method, accumulation):
@@ -126,7 +133,8 @@ def test_methods_share_batches_and_initial_weights(make_spec, data, name):
     if name in ("muon", "galore"):
         for key, parameter in reference.model.named_parameters():
             assert torch.equal(theirs[key], parameter)
-    assert run.total_parameters == reference.total_parameters
+    everything = sum(p.numel() for p in reference.model.parameters())
+    assert run.total_parameters == reference.total_parameters == everything
 
 
 def test_another_seed_is_another_start(make_spec, data):
@@ -134,6 +142,38 @@ def test_another_seed_is_another_start(make_spec, data):
     assert not torch.equal(a.model.lm_head.weight, b.model.lm_head.weight)
     assert not (a.order.indices(0) == b.order.indices(0)).all()
     assert a.order.seed == derive("batch order", 0)
+
+
+def test_another_seed_is_another_poet(make_spec, data):
+    """Base weights and coordinates at the start, and the coordinates that the first merge draws."""
+    runs = [Run(make_spec(method="poet", parameters=POET, seed=seed), data, "cpu") for seed in (0, 1)]
+    a, b = ([layer for _, layer in poet_layers(run.model)] for run in runs)
+    assert all(not torch.equal(x.effective_weight(), y.effective_weight()) for x, y in zip(a, b, strict=True))
+    for merged in (False, True):
+        assert all(not torch.equal(x.order_in, y.order_in) for x, y in zip(a, b, strict=True)), merged
+        for run in runs:
+            while run.step < POET["merge_every"]:
+                run.train_step()
+
+
+def test_every_step_has_a_dropout_of_its_own(make_spec, data):
+    run = Run(make_spec(method="lora", parameters={"rank": 4, "dropout": 0.5}), data, "cpu")
+    calls = []
+    dropout = next(module for module in run.model.modules() if isinstance(module, nn.Dropout))
+    dropout.register_forward_hook(lambda module, inputs, output: calls.append((inputs[0] != 0, output != 0)))
+    run.train_step(), run.train_step()
+    (present, kept), (present_then, kept_then) = calls
+    assert (kept != kept_then)[present & present_then].any()  # the embedding of padding is zero anyway
+
+
+@pytest.mark.parametrize("precision", ("fp32", "bf16"))
+def test_an_evaluation_has_the_precision_of_training(make_spec, data, precision):
+    run = Run(make_spec(precision=precision), data, "cpu")
+    seen = []
+    run.model.lm_head.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    run.evaluate(4)
+    run.train_step()
+    assert set(seen) == {torch.bfloat16 if precision == "bf16" else torch.float32}
 
 
 def test_a_diverged_run_says_so_and_keeps_its_nan(make_spec, train_run):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from poet import POETConfig, apply_poet
 from poet.model import poet_layers
 from poet.training import loop
 from poet.training.errors import RunError
@@ -97,6 +98,16 @@ def test_block_stochastic_orthogonality_is_of_the_whole_matrix(make_spec, data):
     r = layer.rotations()[0].detach()
     error = torch.linalg.matrix_norm(r @ r.T - torch.eye(len(r))) / math.sqrt(len(r))
     assert error > 1e-6 and taken[f"{LAYER}.R"].item() == pytest.approx(error.item(), rel=1e-3)
+
+
+def test_every_matrix_and_seed_has_a_vector_of_its_own(llama, randomize):
+    model = randomize(apply_poet(llama(), POETConfig(block_size=4), generator=torch.Generator().manual_seed(0)))
+    first, second = ("model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj")
+    model.get_submodule(second).load_state_dict(model.get_submodule(first).state_dict())
+    zero, again, one = (PROBES["rotations"].measure(model, seed) for seed in (0, 0, 1))
+    assert all(torch.equal(zero[key], again[key]) for key in zero)
+    for a, b in ((zero[f"{first}.R"], zero[f"{second}.R"]), (zero[f"{first}.R"], one[f"{first}.R"])):
+        assert a[0] != b[0] and torch.equal(a[1:], b[1:])  # one matrix, two vectors
 
 
 def test_probing_changes_nothing(probed, train_run, make_spec):
