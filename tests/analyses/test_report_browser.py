@@ -87,6 +87,7 @@ def test_nothing_is_wrong_with_the_page(context, browser, width):
     assert browser.evaluate("document.images.length") == sum(output.endswith(".png") for a in artifacts.values() for output in a.outputs)
     headings = browser.evaluate("[...document.querySelectorAll('h3')].filter((e) => e.checkVisibility()).map((e) => e.textContent)")
     assert {a.label for name, a in artifacts.items() if name not in ("errata", "theory")} <= set(headings)
+    assert browser.evaluate("[...document.forms].filter((form) => form.checkVisibility()).length") == 2
     assert browser.evaluate(f"({SHOWN})('claims').keys.length") == len(lines(context, "claims"))
     assert browser.evaluate(f"({SHOWN})('errata').keys.length") == len(lines(context, "errata"))
 

@@ -152,3 +152,13 @@ def test_layers_of_both_sizes_agree_with_their_twins(randomize, size):
     assert (model[0].base_weight.numel() > SMALL) is (size == 512)
     assert bool(model[0]._step_cache._kept.weights) is (size == 8)
     assert_same_gradients(model, twin)
+
+
+@pytest.mark.parametrize(("what", "said"), (("skew_r", "packed skew matrix"), ("base_weight", "base weight")))
+def test_a_write_between_forward_and_backward_is_refused(randomize, x, what, said):
+    model = build(randomize)
+    loss = model(x).square().sum()
+    with torch.no_grad():
+        getattr(model[1], what).mul_(2)
+    with pytest.raises(RuntimeError, match=f"a {said} was modified in place between forward and backward"):
+        loss.backward()
