@@ -1,15 +1,15 @@
 """Keep results as the recorded ones, and bring README.md up to date with them: ``make record SCALE=mini``.
 
-Shows first what would change. The benchmark tables that are there go to ``analyses/recorded/``. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
-figures that README shows, and ``cost.csv`` (what the runs of each artifact cost, from their records). ``--check`` writes
-nothing and fails if README.md does not say what is recorded.
+Shows first what moved, by the comparison of ``snakemake check`` (:mod:`analyses.regression`). The tables of benchmarks and
+planted faults that are there go to ``analyses/recorded/``. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
+figures that README shows, and ``cost.csv`` (what the runs of each artifact cost, from their records, and their seeds).
+``--check`` writes nothing and fails if README.md does not say what is recorded.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import difflib
 import json
 import shutil
 import sys
@@ -19,11 +19,15 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from analyses.artifact import Artifact, discover
+from analyses.regression.compare import compare
+from analyses.regression.report import report
 from analyses.suite import load_suite
 from poet.training.spec import RunSpec
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
 BENCHMARKS = ("bench.csv", "bench-gpu.csv")
+#: Table of ``make faults``.
+FAULTS = "faults.csv"
 #: Figures that README shows.
 PICTURES = ("table2", "controls")
 
@@ -53,6 +57,7 @@ def cost(results: Path, scale: str, seeds: list[int]) -> str:
             {
                 "scale": scale,
                 "artifact": name,
+                "seeds": " ".join(map(str, sorted({spec.seed for spec in specs}))),
                 "runs": len(records),
                 "core_minutes": round(sum(seconds) / 60, 1),
                 "longest_run_seconds": round(max(seconds)),
@@ -80,6 +85,8 @@ def readme(text: str) -> str:
     for name in ("table2", "all"):
         said = f"{lines[name]['runs']} runs, {lines[name]['core_minutes']} core-minutes, {lines[name]['peak_memory_gb']} GB a run"
         text = _between(text, f"cost-{name}", said, inline=True)
+    text = _between(text, "recorded-claims", _bullets(recorded / "claims.md"))
+    text = _between(text, "faults", _faults(ROOT / "analyses" / "recorded" / "faults.csv"))
     text = _between(text, "bench", _steps(ROOT / "analyses" / "recorded" / "bench.csv"))
     return _between(text, "artifacts", _artifacts(recorded))
 
@@ -119,6 +126,37 @@ def _summary(table: Path) -> str:
     return "\n".join(lines[lines.index("") + 1 :])  # without its heading
 
 
+def _bullets(page: Path) -> str:
+    return "\n".join(line for line in page.read_text().splitlines() if line.startswith("- "))
+
+
+def _faults(table: Path) -> str:
+    """How many planted faults were caught, and by what each."""
+    with open(table, newline="") as file:
+        faults = [line for line in csv.DictReader(file) if line["file"]]
+    checked = [line for line in faults if line["caught_by_check"]]
+    left = [line for line in checked if _left_tolerance(line)]
+    where = faults[0]
+    lines = [
+        f"{len(faults)} faults, planted one at a time: {sum(bool(line['caught_by']) for line in faults)} are caught by a test. "
+        f"{len(checked)} were trained with, on the 60m model of {where['scale']} scale: {len(left)} of them leave a tolerance of the check. "
+        f"{where['device']}, torch {where['torch']}, commit {where['commit']}.",
+        "",
+        "| fault | what a user would suffer | first test that fails | the number that moved most | left its tolerance |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for line in faults:
+        test = f"`{line['caught_by'].rpartition('::')[2]}`" if line["caught_by"] else "none"
+        moved = f"{line['number']}: {float(line['moved_percent']):+.1f}% ({float(line['tolerance_percent']):.1f}%)" if line["found"] else ""
+        cells = (line["fault"], line["what"], test, moved, "yes" if _left_tolerance(line) else line["caught_by_check"] or "not trained")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _left_tolerance(fault: dict[str, str]) -> bool:
+    return fault["caught_by_check"] not in ("", "no", "not judged")
+
+
 def _between(text: str, name: str, content: str, inline: bool = False) -> str:
     begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     head, _, rest = text.partition(begin)
@@ -137,10 +175,20 @@ def _cases(table: Path) -> set[tuple]:
         return {tuple(line[name] for name in names) for line in csv.DictReader(file) if int(line["rounds"])}
 
 
-def _scale_of(table: Path) -> str | None:
+def _unproved(table: Path) -> str:
+    """Why a table of faults is not to be kept: empty if it is."""
     with open(table, newline="") as file:
-        line = next(csv.DictReader(file), None)
-    return line["scale"] if line else None
+        faults = [line for line in csv.DictReader(file) if line["file"]]
+    if not any(line["caught_by_check"] for line in faults):
+        return "has tests and no numbers: run make faults NUMBERS=1, or remove it"
+    missed = [line["fault"] for line in faults if not line["caught_by"] and not _left_tolerance(line)]
+    return f"has faults that nothing catches ({', '.join(missed)}): write the test that does" if missed else ""
+
+
+def _scale_of(table: Path) -> str | None:
+    """The scale of a table's first line that has one; None if no line has."""
+    with open(table, newline="") as file:
+        return next((line["scale"] for line in csv.DictReader(file) if line["scale"] != "any"), None)
 
 
 def main() -> int:
@@ -159,7 +207,7 @@ def main() -> int:
     outputs = [output for output in kept_outputs(discover()) if (given.results / output).exists()]
     for output in outputs:
         found = _scale_of(given.results / output) if output.endswith(".csv") else None
-        if found not in (None, "any", given.scale):
+        if found not in (None, given.scale):
             print(f"error: {given.results / output} is of scale {found}, not {given.scale}: make it again first", file=sys.stderr)
             return 1
     kept = ROOT / "analyses" / "recorded" / given.scale
@@ -172,17 +220,15 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 1
+    faults = given.results / FAULTS
+    if faults.exists() and (why := _unproved(faults)):
+        print(f"error: {faults} {why}", file=sys.stderr)
+        return 1
     kept.mkdir(parents=True, exist_ok=True)
+    print(report(compare(kept, given.results, [output for output in outputs if output.endswith(".csv")]), shown=None))
     for output in outputs:
-        new, old = given.results / output, kept / Path(output).name
-        if old.exists() and new.suffix != ".png":
-            sys.stdout.writelines(
-                difflib.unified_diff(
-                    old.read_text().splitlines(True), new.read_text().splitlines(True), f"recorded/{old.name}", output, n=0
-                )
-            )
-        shutil.copy(new, old)
-    for name in benchmarks:
+        shutil.copy(given.results / output, kept / Path(output).name)
+    for name in [*benchmarks, *([FAULTS] if faults.exists() else [])]:
         shutil.copy(given.results / name, kept.parent / name)
     try:
         (kept / "cost.csv").write_text(cost(given.results, given.scale, given.seeds))
