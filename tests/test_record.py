@@ -1,0 +1,73 @@
+"""``tools/record.py``: what moved is shown before it is kept."""
+
+import csv
+import importlib.util
+import shutil
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def record(repository, tmp_path, monkeypatch):
+    """``record(*options)`` keeps ``tmp_path / "results"`` in a copy of what is recorded, and gives the exit code."""
+    spec = importlib.util.spec_from_file_location("record", repository / "tools" / "record.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    root = tmp_path / "root"
+    shutil.copytree(repository / "analyses" / "recorded", root / "analyses" / "recorded")
+    shutil.copy(repository / "README.md", root)
+    monkeypatch.setattr(module, "ROOT", root)
+    (tmp_path / "results").mkdir()
+
+    def _record(*options):
+        monkeypatch.setattr(sys, "argv", ["record.py", "--results", str(tmp_path / "results"), *options])
+        return module.main()
+
+    return _record
+
+
+def keep(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, lines[0])
+        writer.writeheader()
+        writer.writerows(lines)
+
+
+def test_what_moved_is_shown_and_then_kept(record, tmp_path, capsys):
+    kept = tmp_path / "root" / "analyses" / "recorded" / "mini"
+    with open(kept / "table8.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    before = lines[3]["measured"]
+    lines[3]["measured"] = str(int(before) + 5)
+    keep(tmp_path / "results" / "table8.csv", lines)
+    assert record() == 0
+    shown = capsys.readouterr().out
+    (row,) = (line for line in shown.splitlines() if line.endswith("OUTSIDE"))
+    assert f" {before} (n=1) {int(before) + 5} (n=1) +5 (" in " ".join(row.split()) and "OUTSIDE: 1 left their tolerance" in shown
+    assert (kept / "table8.csv").read_text() == (tmp_path / "results" / "table8.csv").read_text()
+    assert record() == 0 and "Nothing left its tolerance." in capsys.readouterr().out
+
+
+def test_the_first_results_of_a_scale_are_listed_and_kept(record, tmp_path, capsys):
+    keep(tmp_path / "results" / "table5.csv", [{"scheme": "Xavier", "published": 1, "measured": 2, "n": 1, "std": "", "scale": "gpu"}])
+    assert record("--scale", "gpu") == 0
+    assert "1 rows are not recorded yet: table5." in capsys.readouterr().out
+    assert (tmp_path / "root" / "analyses" / "recorded" / "gpu" / "table5.csv").exists()
+
+
+def test_claims_are_kept_and_the_report_is_not(record, tmp_path):
+    results, kept = tmp_path / "results", tmp_path / "root" / "analyses" / "recorded" / "mini"
+    keep(results / "claims.csv", [{"claim": "table2-x", "effect": 1, "low": 0, "high": 2, "n": 3, "scale": "mini"}])
+    for name in ("claims.md", "report.html"):
+        (results / name).write_text(name)
+    assert record() == 0
+    assert (kept / "claims.csv").read_text().startswith("claim,effect") and (kept / "claims.md").read_text() == "claims.md"
+    assert not (kept / "report.html").exists()
+
+
+def test_a_table_of_another_scale_is_refused_even_if_it_begins_with_what_has_none(record, tmp_path, capsys):
+    keep(tmp_path / "results" / "claims.csv", [{"claim": c, "effect": 1, "n": 3, "scale": s} for c, s in (("a", "any"), ("b", "smoke"))])
+    assert record() == 1
+    assert "claims.csv is of scale smoke, not mini" in capsys.readouterr().err
