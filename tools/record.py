@@ -23,6 +23,7 @@ from analyses.regression.compare import compare
 from analyses.regression.report import report
 from analyses.suite import load_suite
 from poet.training.spec import RunSpec
+from tools.readme import left_tolerance, readme
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
 BENCHMARKS = ("bench.csv", "bench-gpu.csv")
@@ -75,97 +76,6 @@ def _record(results: Path, spec: RunSpec) -> dict:
     return json.loads((results / "runs" / spec.name / "record.json").read_text())
 
 
-def readme(text: str) -> str:
-    """README.md with its generated parts written anew from ``analyses/recorded`` and the artifacts themselves."""
-    recorded = ROOT / "analyses" / "recorded" / "mini"
-    for name in ("table2", "controls"):
-        text = _between(text, f"recorded-{name}", _summary(recorded / f"{name}.md"))
-    with open(recorded / "cost.csv", newline="") as file:
-        lines = {line["artifact"]: line for line in csv.DictReader(file)}
-    for name in ("table2", "all"):
-        said = f"{lines[name]['runs']} runs, {lines[name]['core_minutes']} core-minutes, {lines[name]['peak_memory_gb']} GB a run"
-        text = _between(text, f"cost-{name}", said, inline=True)
-    text = _between(text, "recorded-claims", _bullets(recorded / "claims.md"))
-    text = _between(text, "faults", _faults(ROOT / "analyses" / "recorded" / "faults.csv"))
-    text = _between(text, "bench", _steps(ROOT / "analyses" / "recorded" / "bench.csv"))
-    return _between(text, "artifacts", _artifacts(recorded))
-
-
-def _steps(table: Path) -> str:
-    """The training steps of a benchmark table, with where they were timed."""
-    with open(table, newline="") as file:
-        steps = [line for line in csv.DictReader(file) if line["operation"] == "step" and int(line["rounds"])]
-    where = steps[0]
-    lines = [
-        f"{where['device']}, {where['threads']} threads, torch {where['torch']}; commit {where['commit']}.",
-        "",
-        "| model, feed-forward width | tokens | method | seconds | time beside AdamW | by operations | held, MB | peak, MB |",
-        "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for line in steps:
-        time = f"{float(line['median_s']):.3g}"
-        ratio = "{:.2f} ({:.2f} to {:.2f})".format(*(float(line[c]) for c in ("ratio", "ratio_p20", "ratio_p80")))
-        memory = (f"{int(line[c]) / 1e6:,.1f}" for c in ("held_bytes", "peak_bytes"))
-        cells = (line["shape"], line["tokens"], line["variant"], time, ratio, f"{float(line['predicted_ratio']):.2f}", *memory)
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _artifacts(recorded: Path) -> str:
-    """A table of every artifact, with a link to what is recorded of it."""
-    lines = ["| target | in the paper | what it shows |", "| --- | --- | --- |"]
-    for name, artifact in discover().items():
-        kept = recorded / f"{name}.csv"
-        link = f"[`{name}`]({kept.relative_to(ROOT)})" if kept.exists() else f"`{name}`"
-        lines.append(f"| {link} | {artifact.label} | {artifact.caption} |")
-    return "\n".join(lines)
-
-
-def _summary(table: Path) -> str:
-    lines = table.read_text().splitlines()
-    return "\n".join(lines[lines.index("") + 1 :])  # without its heading
-
-
-def _bullets(page: Path) -> str:
-    return "\n".join(line for line in page.read_text().splitlines() if line.startswith("- "))
-
-
-def _faults(table: Path) -> str:
-    """How many planted faults were caught, and by what each."""
-    with open(table, newline="") as file:
-        faults = [line for line in csv.DictReader(file) if line["file"]]
-    checked = [line for line in faults if line["caught_by_check"]]
-    left = [line for line in checked if _left_tolerance(line)]
-    where = faults[0]
-    lines = [
-        f"{len(faults)} faults, planted one at a time: {sum(bool(line['caught_by']) for line in faults)} are caught by a test. "
-        f"{len(checked)} were trained with, on the 60m model of {where['scale']} scale: {len(left)} of them leave a tolerance of the check. "
-        f"{where['device']}, torch {where['torch']}, commit {where['commit']}.",
-        "",
-        "| fault | what a user would suffer | first test that fails | the number that moved most | left its tolerance |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for line in faults:
-        test = f"`{line['caught_by'].rpartition('::')[2]}`" if line["caught_by"] else "none"
-        moved = f"{line['number']}: {float(line['moved_percent']):+.1f}% ({float(line['tolerance_percent']):.1f}%)" if line["found"] else ""
-        cells = (line["fault"], line["what"], test, moved, "yes" if _left_tolerance(line) else line["caught_by_check"] or "not trained")
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _left_tolerance(fault: dict[str, str]) -> bool:
-    return fault["caught_by_check"] not in ("", "no", "not judged")
-
-
-def _between(text: str, name: str, content: str, inline: bool = False) -> str:
-    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-    head, _, rest = text.partition(begin)
-    _, _, tail = rest.partition(end)
-    if not rest or not tail:
-        raise SystemExit(f"error: README.md lacks the marks {begin} and {end}")
-    return head + begin + (content if inline else f"\n{content}\n") + end + tail
-
-
 def _cases(table: Path) -> set[tuple]:
     """What a benchmark table has timed; nothing if there is none."""
     if not table.exists():
@@ -181,7 +91,7 @@ def _unproved(table: Path) -> str:
         faults = [line for line in csv.DictReader(file) if line["file"]]
     if not any(line["caught_by_check"] for line in faults):
         return "has tests and no numbers: run make faults NUMBERS=1, or remove it"
-    missed = [line["fault"] for line in faults if not line["caught_by"] and not _left_tolerance(line)]
+    missed = [line["fault"] for line in faults if not line["caught_by"] and not left_tolerance(line)]
     return f"has faults that nothing catches ({', '.join(missed)}): write the test that does" if missed else ""
 
 
@@ -200,7 +110,7 @@ def main() -> int:
     given = parser.parse_args()
     page = ROOT / "README.md"
     if given.check:
-        if readme(page.read_text()) != page.read_text():
+        if readme(page.read_text(), ROOT) != page.read_text():
             print("error: README.md does not say what analyses/recorded says: run `make record`", file=sys.stderr)
             return 1
         return 0
@@ -234,7 +144,7 @@ def main() -> int:
         (kept / "cost.csv").write_text(cost(given.results, given.scale, given.seeds))
     except FileNotFoundError as error:
         print(f"cost.csv stays as recorded: {error.filename} is missing", file=sys.stderr)
-    page.write_text(readme(page.read_text()))
+    page.write_text(readme(page.read_text(), ROOT))
     return 0
 
 
