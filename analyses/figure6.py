@@ -84,7 +84,7 @@ def starts(context: Context) -> Evidence:
 
 def stays(context: Context) -> Evidence:
     by_matrix = entropies(context, POET)[1].values()
-    worst = [max(float(np.abs(e[-1] - e[0]).max()) for e in seed) for seed in zip(*by_matrix, strict=True)]
+    worst = [max(float(np.abs(e - e[0]).max()) for e in seed) for seed in zip(*by_matrix, strict=True)]
     return over_seeds_in(SIZE, worst, runs(POET)(context.scale))
 
 

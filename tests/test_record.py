@@ -45,13 +45,15 @@ def test_what_moved_is_shown_and_then_kept(record, tmp_path, capsys):
     assert record() == 0
     shown = capsys.readouterr().out
     (row,) = (line for line in shown.splitlines() if line.endswith("OUTSIDE"))
-    assert f" {before} (n=1) {int(before) + 5} (n=1) +5 (" in " ".join(row.split()) and "OUTSIDE: 1 left their tolerance" in shown
+    assert f" {before} (n=1) {int(before) + 5} (n=1) +5 (" in " ".join(row.split())
+    assert "OUTSIDE: 1 left their tolerance" in shown
     assert (kept / "table8.csv").read_text() == (tmp_path / "results" / "table8.csv").read_text()
     assert record() == 0 and "Nothing left its tolerance." in capsys.readouterr().out
 
 
 def test_the_first_results_of_a_scale_are_listed_and_kept(record, tmp_path, capsys):
-    keep(tmp_path / "results" / "table5.csv", [{"scheme": "Xavier", "published": 1, "measured": 2, "n": 1, "std": "", "scale": "gpu"}])
+    line = {"scheme": "Xavier", "published": 1, "measured": 2, "n": 1, "std": "", "scale": "gpu"}
+    keep(tmp_path / "results" / "table5.csv", [line])
     assert record("--scale", "gpu") == 0
     assert "1 rows are not recorded yet: table5." in capsys.readouterr().out
     assert (tmp_path / "root" / "analyses" / "recorded" / "gpu" / "table5.csv").exists()
@@ -63,11 +65,16 @@ def test_claims_are_kept_and_the_report_is_not(record, tmp_path):
     for name in ("claims.md", "report.html"):
         (results / name).write_text(name)
     assert record() == 0
-    assert (kept / "claims.csv").read_text().startswith("claim,effect") and (kept / "claims.md").read_text() == "claims.md"
+    assert (kept / "claims.csv").read_text().startswith("claim,effect")
+    assert (kept / "claims.md").read_text() == "claims.md"
     assert not (kept / "report.html").exists()
 
 
 def test_a_table_of_another_scale_is_refused_even_if_it_begins_with_what_has_none(record, tmp_path, capsys):
-    keep(tmp_path / "results" / "claims.csv", [{"claim": c, "effect": 1, "n": 3, "scale": s} for c, s in (("a", "any"), ("b", "smoke"))])
+    scales = {"a": "any", "b": "smoke"}
+    keep(
+        tmp_path / "results" / "claims.csv",
+        [{"claim": claim, "effect": 1, "n": 3, "scale": scale} for claim, scale in scales.items()],
+    )
     assert record() == 1
     assert "claims.csv is of scale smoke, not mini" in capsys.readouterr().err

@@ -128,7 +128,7 @@ def number(line: Line) -> Number | None:
 
 
 def method(line: Line) -> str:
-    """The method of a row without its settings: "poet-fs" of variant ``poet-fs-1_2-init=xavier`` and of "POET FS b=1/2"."""
+    """The method of a row without its settings: "poet-fs" of ``poet-fs-1_2-init=xavier`` and of "POET FS b=1/2"."""
     name = line.get("variant") or line.get("method") or line.get("series") or ""
     words = itertools.takewhile(lambda word: word.isalpha(), re.split(r"[ ,-]+", name.lower()))
     return "-".join(words)

@@ -96,7 +96,9 @@ def test_outside_comes_first_then_what_used_up_most_of_its_tolerance_and_the_res
 def repeated(rows, times):
     """The rows several times over, each time under names of their own and with spreads a little different."""
     return [
-        {**row, "method": f"{row['method']}.{k}", "std": (1 + k / 100) * row["std"]} for k in range(times) for row in rows
+        {**row, "method": f"{row['method']}.{k}", "std": (1 + k / 100) * row["std"]}
+        for k in range(times)
+        for row in rows
     ]
 
 
@@ -105,7 +107,8 @@ def test_a_row_that_spreads_more_than_the_others_has_a_wider_tolerance_and_their
     wide = [{**plain[0], "std": 50.0}, *plain[1:]]
     before, after = (check(rows, rows) for rows in (plain, wide))
     assert of(after, "method 0.0").tolerance > 30 * of(before, "method 0.0").tolerance
-    assert of(after, "method 2.3").tolerance < 2 * of(before, "method 2.3").tolerance  # sqrt(50^2 / 72) = 6 in a plain mean
+    # A plain mean of squares would make it sqrt(50^2 / 72) = 6 times as wide.
+    assert of(after, "method 2.3").tolerance < 2 * of(before, "method 2.3").tolerance
 
 
 def test_three_seeds_that_agree_by_luck_do_not_make_a_narrow_tolerance(check):

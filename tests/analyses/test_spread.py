@@ -84,8 +84,9 @@ def test_every_artifact_has_an_equal_share_of_the_level(rng):
 
 
 def test_large_relative_spreads_are_those_of_logarithms():
-    """An orthogonality error that varies by factors may fall to a tenth as it may rise to the tenfold, not below zero."""
-    tolerance = tolerances([Spread(1e-4 * (1 + i), 0.8e-4 * (1 + i), 3, 3, "e_orth", 0, "figure10") for i in range(10)])[0]
+    """An orthogonality error that varies by factors may fall to a tenth as it may rise tenfold, not below zero."""
+    rows = [Spread(1e-4 * (1 + i), 0.8e-4 * (1 + i), 3, 3, "e_orth", 0, "figure10") for i in range(10)]
+    tolerance = tolerances(rows)[0]
     assert 0 < tolerance.down < 1e-4 < tolerance.up
     assert math.log1p(tolerance.up / 1e-4) == pytest.approx(-math.log1p(-tolerance.down / 1e-4))
 
@@ -114,7 +115,8 @@ def test_the_spread_of_each_row_alone_would_alarm_more_often(table_2):
 
 def test_a_shift_of_one_row_is_seen_in_either_direction(table_2):
     """Of 36 rows that spread by 1%: 2% is hidden, 4% is seen most often, and 6% nearly always."""
-    seen = {factor: sum(shifted(one, factor)[7] for one in table_2) / CHECKS for factor in (1.02, 1.04, 1 / 1.04, 1.06, 1 / 1.06)}
+    factors = (1.02, 1.04, 1 / 1.04, 1.06, 1 / 1.06)
+    seen = {factor: sum(shifted(one, factor)[7] for one in table_2) / CHECKS for factor in factors}
     assert seen[1.02] < 0.4
     assert min(seen[1.04], seen[1 / 1.04]) > 0.7
     assert min(seen[1.06], seen[1 / 1.06]) > 0.95
