@@ -16,7 +16,7 @@ def readme(text: str, root: Path) -> str:
     with open(recorded / "cost.csv", newline="") as file:
         lines = {line["artifact"]: line for line in csv.DictReader(file)}
     for name in ("table2", "all"):
-        said = f"{lines[name]['runs']} runs, {lines[name]['core_minutes']} core-minutes, {lines[name]['peak_memory_gb']} GB a run"
+        said = f"{lines[name]['runs']} runs (seeds {lines[name]['seeds']}), {lines[name]['core_minutes']} core-minutes, {lines[name]['peak_memory_gb']} GB a run"
         text = _between(text, f"cost-{name}", said, inline=True)
     text = _between(text, "recorded-claims", _bullets(recorded / "claims.md"))
     text = _between(text, "faults", _faults(root / "analyses" / "recorded" / "faults.csv"))

@@ -18,7 +18,7 @@ from poet.files import write_text
 
 
 def build(context: Context) -> None:
-    write_text(context.results / "report.html", page(context, ARTIFACT))
+    write_text(context.results / "report.html", page(context))
 
 
 ARTIFACT = Artifact(

@@ -10,7 +10,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from analyses.artifact import Artifact, Context
+from analyses.artifact import Context
 from analyses.claim import UNJUDGED_SCALES
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.report.cards import card, groups
@@ -41,12 +41,11 @@ def _choices(values: Iterable[str]) -> dict[str, str]:
     return {value: value for value in dict.fromkeys(values)}
 
 
-def page(context: Context, report: Artifact) -> str:
+def page(context: Context) -> str:
     """The whole page.
 
     Args:
         context: for the scale and the results folder.
-        report: for the page's own caption.
 
     Raises:
         RunError: an input is missing, unreadable or of another scale.
@@ -62,7 +61,6 @@ def page(context: Context, report: Artifact) -> str:
         style=Markup((FOLDER / "style.css").read_text()),
         script=Markup(script),
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        report=report,
         scale=context.scale,
         unjudged=context.scale.name in UNJUDGED_SCALES,
         left_out=beyond,

@@ -215,6 +215,7 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
         name: Run(spec, records[name], environment_ids[environments[name]], data_ids[records[name]["data_sha256"]])
         for name, spec in specs.items()
     }
+    machines = list(dict.fromkeys((e["machine"]["cpu"], e["device"]) for e in map(json.loads, environment_ids)))
     hours = [core_hours(record) for record in records.values()]
     newest = max((context.results / "runs" / name / "record.json" for name in specs), key=lambda path: path.stat().st_mtime)
     order = {model: i for i, model in enumerate(context.scale.models)}
@@ -225,7 +226,7 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
             {"id": name, "runs": sum(run.environment == name for run in runs.values()), **json.loads(key)}
             for key, name in environment_ids.items()
         ],
-        "machines": list(dict.fromkeys((e["machine"]["cpu"], e["device"]) for e in map(json.loads, environment_ids))),
+        "machines": machines,
         "data": {name: key for key, name in data_ids.items()},
         "newest": datetime.datetime.fromtimestamp(newest.stat().st_mtime, tz=datetime.UTC).date().isoformat(),
         "cost": {
@@ -234,6 +235,6 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
             "longest_seconds": number(max(record["cost"]["train_seconds"] for record in records.values())),
             "peak_gb": f"{max(record['cost']['peak_memory_bytes'] for record in records.values()) / 1e9:.2f}",
             "tokens": number(sum(record["tokens"] for record in records.values())),
-            "unit": "core-hours" if all(r["provenance"]["device"].startswith("cpu") for r in records.values()) else "device-hours",
+            "unit": "core-hours" if all(device.startswith("cpu") for _, device in machines) else "device-hours",
         },
     }

@@ -85,7 +85,7 @@ def claims(context: Context, labels: Mapping[str, str]) -> list[Shown]:
         found.append(
             Shown(
                 key=row["claim"],
-                label=labels[row["artifact"]],
+                label=labels.get(row["artifact"], row["artifact"]),
                 region=between(*region),
                 effect=_effect(effect, low, high, row["unit"]),
                 n=number(row["n"]),
@@ -94,8 +94,8 @@ def claims(context: Context, labels: Mapping[str, str]) -> list[Shown]:
                 **{name: row[name] for name in copied},
             )
         )
-    order = list(labels)
-    return sorted(found, key=lambda claim: (VERDICTS.index(claim.verdict), order.index(claim.artifact)))
+    order = {name: i for i, name in enumerate(labels)}
+    return sorted(found, key=lambda claim: (VERDICTS.index(claim.verdict), order.get(claim.artifact, len(order))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,19 @@ def tallies(found: Sequence[Shown], attribute: str, order: Sequence[str] = ()) -
     return [_tally(name, groups[name]) for name in names]
 
 
+def _by_turns(some: Sequence[Shown]) -> list[Shown]:
+    """The first claim of each artifact, then the second ones, and so on: the first few say something of everything.
+
+    What rests on trained runs comes first: it says more of the method than what a formula gives.
+    """
+    before: Counter[str] = Counter()
+    turns = []
+    for claim in some:
+        turns.append((not claim.runs, before[claim.artifact]))
+        before[claim.artifact] += 1
+    return [some[i] for i in sorted(range(len(some)), key=turns.__getitem__)]
+
+
 def overview(found: Sequence[Shown], labels: Mapping[str, str]) -> dict:
     """What the summary says of the claims, for the template."""
     by_verdict = {verdict: [claim for claim in found if claim.verdict == verdict] for verdict in VERDICTS}
@@ -143,8 +156,7 @@ def overview(found: Sequence[Shown], labels: Mapping[str, str]) -> dict:
         "by_name": {tally.name: tally for tally in tallies(found, "artifact")},
         "by_kind": tallies(found, "kind"),
         "by_artifact": tallies(found, "label", list(labels.values())),
-        # What rests on trained runs says more of the method than what a formula gives.
-        "decided": {verdict: sorted(by_verdict[verdict], key=lambda claim: not claim.runs) for verdict in DECIDED},
+        "decided": {verdict: _by_turns(by_verdict[verdict]) for verdict in DECIDED},
         "without_interval": sum("(no interval)" in claim.effect for claim in by_verdict["inconclusive"]),
         "beyond": reasons,
         "ranks": [claim for claim in found if claim.kind == "rank agreement" and claim.effect],

@@ -109,7 +109,7 @@ def test_reversed_numbers_contradict_every_ordering(verdicts, name):
 
 
 def test_one_seed_decides_nothing_that_is_trained(verdicts):
-    for name in PAPER:
+    for name in ("table3", "table5", "table7", "figure5", "figure9"):
         assert set(verdicts(name, PAPER[name], seeds=(0,)).values()) == {"inconclusive"}, name
 
 

@@ -126,6 +126,7 @@ def expected(context, name, **wanted):
         ("claims", "verdict=not%20at%20this%20scale&artifact=table7", {"verdict": "not at this scale", "artifact": "table7"}),
         ("claims", "text=SAYS7.", {"says": "Says7. <script>document.title = 'broken'</script><img src=x onerror=alert(1)>"}),
         ("claims", "kind=no+such+kind", {"kind": "no such kind"}),
+        ("claims", "text=says7.+no+such", {"says": "every word has to be there"}),
         ("errata", "verdict=inconsistent&check=quotation", {"verdict": "inconsistent", "check": "quotation"}),
     ],
 )
@@ -150,7 +151,10 @@ def test_a_filter_that_shows_the_wrong_rows_is_seen(altered, browser, context):
 
 def test_what_is_chosen_stands_in_the_url_and_can_be_taken_back(context, browser):
     browser.open(context.results / "report.html")
-    choose = "(name, value) => { const c = document.querySelector(`#claims [name=${name}]`); c.value = value; c.dispatchEvent(new Event('input', {bubbles: true})); }"
+    choose = (
+        "(name, value) => { const control = document.querySelector(`#claims [name=${name}]`);"
+        " control.value = value; control.dispatchEvent(new Event('input', {bubbles: true})); }"
+    )
     browser.evaluate(f"({choose})('kind', 'trend')")
     browser.evaluate(f"({choose})('text', 'says the rule')")
     shown = browser.evaluate(f"({SHOWN})('claims')")
