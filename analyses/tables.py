@@ -13,8 +13,8 @@ import pandas as pd
 from analyses.artifact import Artifact
 from poet.files import write_text
 
-#: What a verdict looks like in a Markdown cell.
-_MARKS = {"reproduced": "✓", "contradicted": "✗", "as published": "+", "opposite": "-"}
+#: What a verdict looks like in a Markdown cell; the report finds it there again.
+MARKS = {"reproduced": "✓", "contradicted": "✗", "as published": "+", "opposite": "-"}
 
 
 def measured_columns(values: Sequence[float]) -> dict[str, float]:
@@ -52,7 +52,7 @@ def measured_cell(line: Any) -> str:
 
 def _cell(line: Any) -> str:
     published = "–" if math.isnan(line.published) else f"{line.published:.2f}"
-    mark = _MARKS.get(line.verdict) or _MARKS.get(line.direction, "")
+    mark = MARKS.get(line.verdict) or MARKS.get(line.direction, "")
     return f"{published} / {measured_cell(line)} {mark}".rstrip()
 
 

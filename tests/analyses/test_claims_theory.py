@@ -90,6 +90,10 @@ def test_spectra_of_rwp_and_terms_of_neumann(context, monkeypatch):
     monkeypatch.setattr(claims, "transform", lambda weight, r, p: p.mT @ weight @ (1.001 * r.mT))
     monkeypatch.setattr(claims, "cayley_neumann", lambda q, k: claims.cayley(q) * (1 + k))
     assert verdict(context, "theory-spectrum-of-rwp") == verdict(context, "theory-neumann-terms") == "contradicted"
+    # Terms that help at any norm of Q contradict the second half of the sentence.
+    monkeypatch.setattr(claims, "cayley_neumann", lambda q, k: claims.cayley(q) * (1 + 2.0**-k))
+    below = sum(norm < 1 for norm in claims.NORMS) / len(claims.NORMS)
+    assert CLAIMS["theory-neumann-terms"].measure(context).effect == below < 1
 
 
 def test_initializations_are_judged_by_their_draws(context, monkeypatch):
@@ -147,5 +151,7 @@ def test_a_sampler_that_never_changes_does_not_even_out(context, monkeypatch):
     # A binomial count of 200 draws: standard deviation over mean.
     assert coverage.relative_spread(config, 0, 100) == pytest.approx((200 * 0.25 * 0.75) ** 0.5 / 50, rel=0.2)
     monkeypatch.setattr(Primitive, "sample", lambda self, generator: torch.arange(self.dimension))
-    assert coverage.relative_spread(config, 0, 100) == pytest.approx(coverage.relative_spread(config, 0, 1600))
+    # Both sides move the same quarter of their coordinates: a count is the sum of two draws of 0 or all, over the elements.
+    for steps in (100, 1600):
+        assert coverage.relative_spread(config, 0, steps) == pytest.approx((2 * 0.25 * 0.75) ** 0.5 / 0.5)
     assert verdict(context, "figure16-evens-out") == "contradicted"

@@ -10,7 +10,15 @@ for artifact_name, artifact in suite.artifacts.items():
             suite.records(artifact_name),
             suite.sources(artifact_name),
         output:
-            [RESULTS / output for output in artifact.outputs],
+            [
+                report(
+                    RESULTS / output,
+                    category=artifact.label.partition(" ")[0],
+                    subcategory=artifact.label,
+                    labels={"file": output},
+                )
+                for output in artifact.outputs
+            ],
         log:
             RESULTS / "logs" / f"{artifact_name}.log",
         conda:
