@@ -11,12 +11,13 @@ on the machine (times, what bfloat16 rounds off) are left out, and the summary s
 
 - s is the row's standard deviation over the recorded seeds. From three seeds that is a poor estimate, at times near
   zero by luck. So it is joined by s0, the spread of the rows like it (same unit, method, quantity and step; other
-  models, settings and matrices), and the larger of the two counts. A row that spreads far more than the others keeps
-  its own, and weighs little in s0.
+  models, settings and matrices; or, where there are none, all of its unit), and the larger of the two counts. A row
+  that spreads far more than the others keeps its own, and weighs little in s0.
 - How alike rows are is estimated too (d0), for all rows of a unit together. The t quantile has d + d0 degrees of
   freedom, so that rows which tell little about each other have wide tolerances.
 - s and s0 are those of logarithms where all numbers of a pool are positive: relative, so to speak, for perplexities,
-  singular values and orthogonality errors. Otherwise they are absolute.
+  singular values and orthogonality errors. Otherwise they are absolute. What spreads by factors, so that the tolerance
+  of its logarithm is beyond a factor of two, is far from normal and has none: "not judged".
 - The level is 5% for a whole check (``LEVEL``), in equal shares to its artifacts, and to the rows of each: a table's
   tolerance does not depend on how many points some figure has.
 
@@ -26,8 +27,8 @@ until a number is as good as drawn anew (single runs moved by up to 3%), and the
 rows of a pool are independent (points of a curve, which are not, are in different pools), and means over seeds are
 about normal.
 
-- A recorded row without a spread, in a pool without one (a single seed), is "not judged": shown and counted, never
-  passed.
+- A recorded row without a spread, among rows without one (a single seed), is "not judged" either: shown and counted,
+  never passed.
 - A number that some run lacks (it diverged, or never reached a level) has no mean. Where all recorded runs had one and
   not all fresh ones do, or none had one and some fresh ones do, it fails. Where only some recorded ones had it, either
   may happen, and it is not judged. The level does not cover this.

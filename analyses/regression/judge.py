@@ -45,7 +45,7 @@ class Finding:
         recorded_n, recorded_std, fresh_n: seeds and standard deviation of the number.
         change: fresh minus recorded; NaN for texts and missing numbers.
         tolerance: the largest change in its direction that is within; NaN if there is none.
-        freedom: degrees of freedom of the spread that the tolerance comes from; NaN if it comes from no spread.
+        freedom: degrees of freedom of the recorded spread; NaN if there is none.
         reason: what the numbers alone do not say.
     """
 
@@ -160,7 +160,8 @@ def _judge_number(pair: Pair, spread: Tolerance | None) -> Finding | None:
         return replace(one, status="within" if abs(one.change) <= one.tolerance else "outside")
     if _turned(pair, "collapsed"):
         return replace(one, status="outside")
-    return replace(one, status="not judged", reason="; ".join(filter(None, (one.reason, "no spread recorded"))))
+    why = "spreads by factors" if one.freedom > 0 else "no spread recorded"
+    return replace(one, status="not judged", reason="; ".join(filter(None, (one.reason, why))))
 
 
 def _judge_missing(one: Finding, old: Number, new: Number) -> Finding:

@@ -33,6 +33,13 @@ def moved(findings: Iterable[Finding]) -> list[Finding]:
     )
 
 
+def _untold(numbers: Sequence[Finding]) -> dict[str, int]:
+    """How many numbers have no tolerance, by the reason."""
+    untold = [one for one in numbers if math.isnan(one.tolerance)]
+    factors = sum(one.freedom > 0 for one in untold)
+    return {"no spread over seeds is recorded": len(untold) - factors, "they spread by factors": factors}
+
+
 def failed(findings: Iterable[Finding]) -> list[Finding]:
     """What makes the check fail."""
     return [one for one in findings if one.status == "outside"]
@@ -63,10 +70,9 @@ def summary(findings: Sequence[Finding]) -> list[str]:
         f"{len(numbers)} numbers compared: {counts['equal']} equal, {counts['within']} moved within their tolerance, "
         f"{counts['outside']} outside of it, {counts['not judged']} moved and not judged."
     ]
-    if unjudged := sum(math.isnan(one.tolerance) for one in numbers):
-        lines.append(
-            f"{unjudged} of them have no tolerance, as no spread over seeds is recorded: a change is shown, not judged."
-        )
+    for why, number in _untold(numbers).items():
+        if number:
+            lines.append(f"{number} of them have no tolerance, as {why}: a change is shown, not judged.")
     texts = [one for one in findings if one.kind == "text"]
     if texts:
         lines.append(f"{len(texts)} texts changed, {len(failed(texts))} of them where nothing may change.")

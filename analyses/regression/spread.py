@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from scipy import special, stats
 #: The chance that a whole check of an unchanged method, run on other seeds, finds anything outside its tolerance.
 LEVEL = 0.05
 #: Values of d0 that are tried. The last stands for rows that do not differ at all.
-ALIKENESS = np.array([1.0, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 64, 1e6])
+ALIKENESS = np.array([0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 64, 1e6])
 _ROUNDS = 60  # of the fixed point for s0^2: it gains a digit every few
 
 
@@ -50,7 +50,7 @@ class Tolerance:
     """How far a number may move.
 
     Attributes:
-        down, up: the largest change in either direction that is still within.
+        down, up: the largest change in either direction that is still within; NaN where the number spreads by factors.
         freedom: degrees of freedom of the spread that they come from.
     """
 
@@ -70,31 +70,44 @@ class _Pool:
 
 
 def tolerances(numbers: Sequence[Spread]) -> list[Tolerance | None]:
-    """The tolerance of every number; None where neither it nor its pool has a spread.
+    """The tolerance of every number; None where neither it nor any other of its kind has a spread.
 
     It is t * max(s, s0) * sqrt(1/n + 1/fresh_n), of the number or, where its pool is logarithmic, of its logarithm. The
     quantile t has the degrees of freedom of the row's own spread and of its pool's together: d + d0, but never more than
     the pool's rows were measured with.
+
+    A logarithmic tolerance beyond a factor of two is none. Numbers that spread so much (errors that feed on themselves,
+    the smallest singular value of a square matrix) are far from normal, and what three of them say of a fourth is
+    neither 5% nor any other known share.
     """
     kinds: dict[Hashable, dict[Hashable, list[Spread]]] = {}
     for one in numbers:
         kinds.setdefault(one.kind, {}).setdefault(one.pool, []).append(one)
-    fitted = {kind: dict(zip(pools, _fit(pools.values()), strict=True)) for kind, pools in kinds.items()}
-    freedom = [_freedom(one, fitted[one.kind][one.pool]) for one in numbers]
-    sizes = Counter(one.family for one, df in zip(numbers, freedom, strict=True) if df)
-    levels = [LEVEL / max(len(sizes), 1) / max(sizes[one.family], 1) for one in numbers]
-    quantiles = stats.t.isf(np.array(levels) / 2, freedom)
+    fitted = {kind: _fit_kind(pools) for kind, pools in kinds.items()}
+    pools = [fitted[one.kind][one.pool] for one in numbers]
+    freedom = np.array([_freedom(one, pool) for one, pool in zip(numbers, pools, strict=True)])
+    errors = np.array([_standard_error(one, pool) for one, pool in zip(numbers, pools, strict=True)])
+    logarithmic = np.array([pool.logarithmic for pool in pools], dtype=bool)
+    halves = _quantiles(numbers, freedom > 0, freedom) * errors
+    judged = (freedom > 0) & ~(logarithmic & (halves > math.log(2)))
+    halves = np.where(judged, _quantiles(numbers, judged, freedom) * errors, np.nan)
     found: list[Tolerance | None] = []
-    for one, df, quantile in zip(numbers, freedom, quantiles, strict=True):
-        if not df:
-            found.append(None)
-            continue
-        pool = fitted[one.kind][one.pool]
-        own = _log_std(one.value, one.std) if pool.logarithmic else one.std
-        half = quantile * np.fmax(own, pool.spread) * math.sqrt(1 / one.n + 1 / one.fresh_n)
-        down, up = (-one.value * np.expm1(-half), one.value * np.expm1(half)) if pool.logarithmic else (half, half)
-        found.append(Tolerance(float(down), float(up), df))
+    for one, df, half, logs in zip(numbers, freedom, halves.tolist(), logarithmic, strict=True):
+        down, up = (-one.value * math.expm1(-half), one.value * math.expm1(half)) if logs else (half, half)
+        found.append(Tolerance(down, up, float(df)) if df else None)
     return found
+
+
+def _quantiles(numbers: Sequence[Spread], judged: np.ndarray, freedom: np.ndarray) -> np.ndarray:
+    """t of every number, if ``judged`` says which of them share the level."""
+    sizes = Counter(one.family for one, shares in zip(numbers, judged, strict=True) if shares)
+    levels = [LEVEL / max(len(sizes), 1) / max(sizes[one.family], 1) for one in numbers]
+    return stats.t.isf(np.array(levels) / 2, freedom)
+
+
+def _standard_error(one: Spread, pool: _Pool) -> float:
+    own = _log_std(one.value, one.std) if pool.logarithmic else one.std
+    return float(np.fmax(own, pool.spread) * math.sqrt(1 / one.n + 1 / one.fresh_n))
 
 
 def _freedom(one: Spread, pool: _Pool) -> float:
@@ -114,9 +127,16 @@ def _log_std(value: float | np.ndarray, std: float | np.ndarray) -> float | np.n
     return np.sqrt(np.log1p((std / value) ** 2))
 
 
-def _fit(pools: Iterable[Sequence[Spread]]) -> list[_Pool]:
-    """s0 of each pool of a kind, and d0 of all, by likelihood; of logarithms where a pool's numbers are positive."""
-    pools = list(pools)
+def _fit_kind(pools: Mapping[Hashable, Sequence[Spread]]) -> dict[Hashable, _Pool]:
+    """What the rows of each pool have in common; a row without others like it is held against all of its kind."""
+    crowds = {pool: members for pool, members in pools.items() if len(_distinct(members)) > 1}
+    found = dict(zip(crowds, _fit(list(crowds.values())), strict=True))
+    (whole,) = _fit([[one for members in pools.values() for one in members]])
+    return {pool: found.get(pool, whole) for pool in pools}
+
+
+def _fit(pools: Sequence[Sequence[Spread]]) -> list[_Pool]:
+    """s0 of each pool and d0 of all of them, by likelihood; of logarithms where a pool's numbers are positive."""
     logarithmic = [all(one.value > 0 for one in members) for members in pools]
     rows = [_distinct(members) for members in pools]
     views = [

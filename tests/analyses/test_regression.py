@@ -164,6 +164,21 @@ def test_one_seed_without_a_spread_is_shown_and_not_judged(check):
     assert "9 of them have no tolerance" in text
 
 
+def test_what_spreads_by_factors_is_shown_and_not_judged(check):
+    old, new = ([{**row, "std": row["measured"]} for row in perplexities(measured=value)] for value in (101.0, 500.0))
+    found = check(old, new)
+    assert of(found, "method 1").status == "not judged" and not failed(found)
+    assert "not judged; spreads by factors" in report(found)
+    assert "9 of them have no tolerance, as they spread by factors" in report(found)
+
+
+@pytest.mark.parametrize(("fresh", "status"), ((1.0 + 2e-7, "within"), (1.001, "outside")))
+def test_what_is_the_same_for_every_seed_is_equal_to_rounding(check, fresh, status):
+    """A cosine before the first step: its spread is that of fp32, which another machine need not share."""
+    old, new = ([{**row, "std": 1e-9, "measured": value} for row in perplexities()] for value in (1.0, fresh))
+    assert {one.status for one in check(old, new)} == {status}
+
+
 def test_one_seed_among_rows_with_a_spread_is_judged_by_theirs(check):
     assert of(check(perplexities(n=1, std=""), perplexities(n=1, measured=103.0)), "method 1").status == "within"
     assert of(check(perplexities(n=1, std=""), perplexities(n=1, measured=130.0)), "method 1").status == "outside"
