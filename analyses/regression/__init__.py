@@ -27,8 +27,8 @@ until a number is as good as drawn anew (single runs moved by up to 3%), and the
 rows of a pool are independent (points of a curve, which are not, are in different pools), and means over seeds are
 about normal.
 
-- A recorded row without a spread, among rows without one (a single seed), is "not judged" either: shown and counted,
-  never passed.
+- A recorded row without a spread, among rows without one (a single seed; a share that was 1 for every seed), is "not
+  judged" either: shown and counted, never passed.
 - A number that some run lacks (it diverged, or never reached a level) has no mean. Where all recorded runs had one and
   not all fresh ones do, or none had one and some fresh ones do, it fails. Where only some recorded ones had it, either
   may happen, and it is not judged. The level does not cover this.

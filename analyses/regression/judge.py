@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from analyses.regression.spread import Spread, Tolerance, tolerances
+from analyses.regression.spread import ROUNDING, Spread, Tolerance, tolerances
 from analyses.regression.tables import (
     BESIDE,
     CONCLUSIONS,
@@ -23,10 +23,6 @@ from analyses.regression.tables import (
 
 Status = Literal["equal", "within", "outside", "not judged", "new", "left out"]
 
-#: Relative error of a number that another machine computes in the same way: 16 units in the last place of fp32, in
-#: which weights are drawn. The functions behind a draw (log, cos, square root) may differ by a few units between
-#: processors, and what is computed from weights (norms, means, singular values) is as close as they are.
-ROUNDING = 16 * 2.0**-24
 #: Rows of one method that agree in these columns are taken to spread alike: other models, settings and matrices, but
 #: not other points of one curve, which the same runs draw and which say nothing new.
 POOLED_BY = ("quantity", "step", "terms")
@@ -104,7 +100,6 @@ def judge(pairs: Sequence[Pair]) -> list[Finding]:
 def _from_spread(pairs: Sequence[Pair]) -> list[Tolerance | None]:
     """Tolerances of trained numbers; None where there is no spread, or where another rule holds."""
     spreads: dict[int, Spread] = {}
-    largest: dict[Hashable, float] = {}
     for i, pair in enumerate(pairs):
         if pair.recorded is None or pair.fresh is None or pair.kind != "trained":
             continue
@@ -114,13 +109,8 @@ def _from_spread(pairs: Sequence[Pair]) -> list[Tolerance | None]:
         kind = (_value_column(pair.recorded), pair.recorded.get("unit", ""))
         pool = (kind, method(pair.recorded), *(pair.recorded.get(column, "") for column in POOLED_BY))
         spreads[i] = Spread(old.value, old.std, old.n, new.n, kind, pool, pair.table)
-        largest[pool] = max(largest.get(pool, 0.0), abs(old.value))
-    found: list[Tolerance | None] = [None] * len(pairs)
-    for (i, one), tolerance in zip(spreads.items(), tolerances(list(spreads.values())), strict=True):
-        if tolerance is not None:  # equal for every seed (a cosine before the first step) is equal to rounding alone
-            least = ROUNDING * largest[one.pool]
-            found[i] = replace(tolerance, down=max(tolerance.down, least), up=max(tolerance.up, least))
-    return found
+    found = dict(zip(spreads, tolerances(list(spreads.values())), strict=True))
+    return [found.get(i) for i in range(len(pairs))]
 
 
 def _value_column(line: Line) -> str:
@@ -177,7 +167,9 @@ def _exact_tolerance(pair: Pair, old: float, new: float) -> float:
     """How far a number may be from the recorded one in the direction in which it is, where no seed is drawn anew."""
     if pair.kind == "counted" or (old.is_integer() and new.is_integer()):
         return 0.0
-    rounding, ends = ROUNDING * abs(old), interval(pair.recorded)
+    # An effect is a difference of numbers, or a share: rounding is that of what it is a difference of.
+    size = max(abs(old), 1.0) if "effect" in pair.recorded else abs(old)
+    rounding, ends = ROUNDING * size, interval(pair.recorded)
     return rounding if ends is None else rounding + max(0.0, ends[1] - old if new > old else old - ends[0])
 
 

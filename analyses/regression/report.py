@@ -26,11 +26,9 @@ _WIDEST = (14, 56, 22, 22, 22, 22, 10, 70)
 
 
 def moved(findings: Iterable[Finding]) -> list[Finding]:
-    """What is not as recorded: what is outside first, then by the share of its tolerance that it used up."""
+    """What is not as recorded, by the share of its tolerance that it used up: what is outside first."""
     found = (one for one in findings if one.status in ("within", "outside", "not judged"))
-    return sorted(
-        found, key=lambda one: (one.status != "outside", -one.strain, -np.nan_to_num(abs(one.relative_change)))
-    )
+    return sorted(found, key=lambda one: (one.strain, np.nan_to_num(abs(one.relative_change))), reverse=True)
 
 
 def _untold(numbers: Sequence[Finding]) -> dict[str, int]:

@@ -17,6 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
+#: Relative error of a number that another machine computes in the same way: 16 units in the last place of fp32, in
+#: which weights are drawn. The functions behind a draw (log, cos, square root) may differ by a few units between
+#: processors, and what is computed from weights (norms, means, singular values) is as close as they are.
+ROUNDING = 16 * 2.0**-24
 #: The chance that a whole check of an unchanged method, run on other seeds, finds anything outside its tolerance.
 LEVEL = 0.05
 #: Values of d0 that are tried. The last stands for rows that do not differ at all.
@@ -70,7 +74,7 @@ class _Pool:
 
 
 def tolerances(numbers: Sequence[Spread]) -> list[Tolerance | None]:
-    """The tolerance of every number; None where neither it nor any other of its kind has a spread.
+    """The tolerance of every number; None where neither it nor any other of its kind has a spread beyond rounding.
 
     It is t * max(s, s0) * sqrt(1/n + 1/fresh_n), of the number or, where its pool is logarithmic, of its logarithm. The
     quantile t has the degrees of freedom of the row's own spread and of its pool's together: d + d0, but never more than
@@ -85,7 +89,7 @@ def tolerances(numbers: Sequence[Spread]) -> list[Tolerance | None]:
         kinds.setdefault(one.kind, {}).setdefault(one.pool, []).append(one)
     fitted = {kind: _fit_kind(pools) for kind, pools in kinds.items()}
     pools = [fitted[one.kind][one.pool] for one in numbers]
-    freedom = np.array([_freedom(one, pool) for one, pool in zip(numbers, pools, strict=True)])
+    freedom = np.array([_freedom(one, pool) if pool.spread else 0.0 for one, pool in zip(numbers, pools, strict=True)])
     errors = np.array([_standard_error(one, pool) for one, pool in zip(numbers, pools, strict=True)])
     logarithmic = np.array([pool.logarithmic for pool in pools], dtype=bool)
     halves = _quantiles(numbers, freedom > 0, freedom) * errors
@@ -117,8 +121,8 @@ def _freedom(one: Spread, pool: _Pool) -> float:
 
 def _distinct(members: Sequence[Spread]) -> np.ndarray:
     """(rows, 3): value, std, degrees of freedom. A run that several artifacts show counts once, and what does not vary
-    at all says nothing of how the others do."""
-    rows = {(one.value, one.std, one.n - 1.0) for one in members if one.std > 0}
+    beyond rounding says nothing of how the others do."""
+    rows = {(one.value, one.std, one.n - 1.0) for one in members if one.std > ROUNDING * abs(one.value)}
     return np.array(sorted(rows)).reshape(-1, 3)
 
 

@@ -103,7 +103,7 @@ def repeated(rows, times):
 
 
 def test_a_row_that_spreads_more_than_the_others_has_a_wider_tolerance_and_theirs_stays(check):
-    plain = repeated(perplexities(), 8)
+    plain = [{**row, "measured": -row["measured"]} for row in repeated(perplexities(), 8)]  # no logarithms
     wide = [{**plain[0], "std": 50.0}, *plain[1:]]
     before, after = (check(rows, rows) for rows in (plain, wide))
     assert of(after, "method 0.0").tolerance > 30 * of(before, "method 0.0").tolerance
@@ -164,6 +164,16 @@ def test_one_seed_without_a_spread_is_shown_and_not_judged(check):
     assert "9 of them have no tolerance" in text
 
 
+def test_what_is_not_judged_comes_last_the_largest_change_first(check):
+    old = [{**row, "n": 1, "std": ""} for row in perplexities()] + repeated(perplexities(), 1)
+    new = [{**row, "measured": row["measured"] * (1.1 + i / 100)} for i, row in enumerate(old)]
+    for lines in (old, new):
+        for row in lines[:9]:
+            row["unit"] = "tokens"
+    rows = [one.row for one in moved(check(old, new))]
+    assert rows[9:] == [f"method {i}" for i in range(8, -1, -1)]
+
+
 def test_what_spreads_by_factors_is_shown_and_not_judged(check):
     old, new = ([{**row, "std": row["measured"]} for row in perplexities(measured=value)] for value in (101.0, 500.0))
     found = check(old, new)
@@ -172,11 +182,14 @@ def test_what_spreads_by_factors_is_shown_and_not_judged(check):
     assert "9 of them have no tolerance, as they spread by factors" in report(found)
 
 
-@pytest.mark.parametrize(("fresh", "status"), ((1.0 + 2e-7, "within"), (1.001, "outside")))
-def test_what_is_the_same_for_every_seed_is_equal_to_rounding(check, fresh, status):
-    """A cosine before the first step: its spread is that of fp32, which another machine need not share."""
-    old, new = ([{**row, "std": 1e-9, "measured": value} for row in perplexities()] for value in (1.0, fresh))
-    assert {one.status for one in check(old, new)} == {status}
+def test_what_was_the_same_for_every_seed_is_held_against_others_of_its_unit_or_not_judged(check):
+    """Three shares of exactly 1 do not say that a fourth is; a cosine that starts at 1 may move as far as others do."""
+    constant = [{"step": 0, **row, "std": 1e-9, "measured": 1.0} for row in perplexities()]
+    moved_on = [{**row, "measured": 1.5} for row in constant]
+    assert {one.status for one in check(constant, moved_on)} == {"not judged"}
+    later = [{"step": 8, **row, "std": 0.01, "measured": 1.0} for row in perplexities()]
+    found = check(constant + later, moved_on + later)
+    assert {one.status for one in found if one.row.startswith("step 0")} == {"outside"}
 
 
 def test_one_seed_among_rows_with_a_spread_is_judged_by_theirs(check):
@@ -193,6 +206,29 @@ def test_rows_are_found_by_name_and_missing_ones_fail(check):
 
 def test_a_table_that_is_not_there_fails_in_every_row(check):
     assert len(failed(check(perplexities(), []))) == 9
+
+
+def test_a_row_is_named_by_no_more_than_it_needs(check):
+    """What else stands before the numbers may change, and is said to have changed."""
+    old = [{"id": "a", "where": "Section 4", **TRAINED, "measured": 1.0, "std": 0.1}]
+    found = check(old, [{**old[0], "where": "Section 5"}])
+    assert [(one.row, one.column) for one in failed(found)] == [("a", "where")]
+
+
+def test_numbers_in_a_row_s_name_say_what_they_count(check):
+    old = [{"model": "60m", "step": step, "block": "", **TRAINED, "measured": 1.0, "std": 0.1} for step in (0, 8)]
+    assert [one.row for one in check(old, old)] == ["60m, step 0", "60m, step 8"]
+
+
+@pytest.mark.parametrize(("variant", "wide"), (("adamw-lr={}", True), ("poet-fs-1_2-lr={}", False)))
+def test_rows_of_one_method_are_taken_to_spread_alike(check, variant, wide):
+    calm = [{**row, "variant": f"poet-fs-1_{i}"} for i, row in enumerate(repeated(perplexities(), 2))]
+    wild = [{**row, "variant": variant.format(i), "std": 5.0} for i, row in enumerate(perplexities())]
+    for i, row in enumerate(wild):
+        row["method"] = f"other {i}"
+    found = check(calm + wild, calm + wild)
+    others = of(check(calm, calm), "method 1.0").tolerance
+    assert (of(found, "method 1.0").tolerance < 2 * others) == wide
 
 
 def test_new_rows_and_tables_are_listed_and_do_not_fail(check):
@@ -263,6 +299,12 @@ def test_a_claim_is_judged_by_the_interval_of_its_effect(check):
     left = check(old, claims(0.0, -1, 1, "inconclusive"), "claims")
     assert [one.column for one in failed(left)] == ["effect", "verdict"]
     assert [one.column for one in failed(check(old, claims(-10.0, -14.3, -5.7, rule="another"), "claims"))] == ["rule"]
+
+
+@pytest.mark.parametrize(("fresh", "status"), ((3e-15, "within"), (1e-3, "outside")))
+def test_an_effect_that_is_a_rounding_error_may_be_another_one(check, fresh, status):
+    old, new = (claims(effect, effect, effect, scale="any") for effect in (1e-15, fresh))
+    assert of(check(old, new, "claims"), "table2-x", "effect").status == status
 
 
 def test_a_verdict_without_a_number_that_could_have_turned_it_fails(check):

@@ -87,7 +87,7 @@ def test_a_row_that_never_varied_has_the_tolerance_of_its_pool():
 def test_every_artifact_has_an_equal_share_of_the_level(rng):
     samples = 100 + rng.standard_normal((4, 3))
     alone = tolerances(numbers(samples))
-    crowd = [Spread(1.0, 0.01, 3, 3, "cosine", 0, "figure11")] * 1000
+    crowd = [Spread(1.0 + i / 1e4, 0.01, 3, 3, "cosine", 0, "figure11") for i in range(1000)]
     beside = tolerances([*numbers(samples), *crowd])[:4]
     for one, other in zip(alone, beside, strict=True):
         assert one.up < other.up < 1.3 * one.up  # half of the level, and not 4 in 1004 of it
