@@ -39,7 +39,7 @@ results/%: .venv/installed FORCE
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $@ --config scale=$(SCALE) 'seeds=$(SEEDS)'
 
 test: .venv/installed
-	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadfile -q
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
 
 faults: .venv/installed
 	.venv/bin/python -m tests.faults.plant $(if $(NUMBERS),--numbers --scale $(SCALE))

@@ -1,6 +1,7 @@
 """The regression check: fresh results against the recorded ones, and whether a number left its tolerance.
 
-The rule. Better counts as much as worse: what is not as it was has to be explained, and recorded anew (``make record``).
+The rule. Better counts as much as worse: what is not as it was has to be explained, and recorded anew
+(``make record``).
 
 **Which rows are compared.** Rows of the same name: the fewest leading columns that tell all rows of a table apart
 (:mod:`analyses.regression.tables`). A recorded row that is no longer there fails; a new one is listed. Rows that depend
@@ -21,11 +22,11 @@ on the machine (times, what bfloat16 rounds off) are left out, and the summary s
 - The level is 5% for a whole check (``LEVEL``), in equal shares to its artifacts, and to the rows of each: a table's
   tolerance does not depend on how many points some figure has.
 
-The formula is for independent seeds. Recorded and fresh runs share theirs, so that on one machine they are equal bit by
-bit and the rule is conservative. On another one, or after a change in the order of additions, rounding grows along a run
-until a number is as good as drawn anew (single runs moved by up to 3%), and the formula is what then holds. Assumed:
-rows of a pool are independent (points of a curve, which are not, are in different pools), and means over seeds are
-about normal.
+The formula is for independent seeds. Recorded and fresh runs share theirs, so that on one machine they are equal bit
+by bit and the rule is conservative. On another one, or after a change in the order of additions, rounding grows along
+a run until a number is as good as drawn anew (single runs moved by up to 3%), and the formula is what then holds.
+Assumed: rows of a pool are independent (points of a curve, which are not, are in different pools), and means over seeds
+are about normal.
 
 - A recorded row without a spread, among rows without one (a single seed; a share that was 1 for every seed), is "not
   judged" either: shown and counted, never passed.

@@ -77,8 +77,8 @@ def tolerances(numbers: Sequence[Spread]) -> list[Tolerance | None]:
     """The tolerance of every number; None where neither it nor any other of its kind has a spread beyond rounding.
 
     It is t * max(s, s0) * sqrt(1/n + 1/fresh_n), of the number or, where its pool is logarithmic, of its logarithm. The
-    quantile t has the degrees of freedom of the row's own spread and of its pool's together: d + d0, but never more than
-    the pool's rows were measured with.
+    quantile t has the degrees of freedom of the row's own spread and of its pool's together: d + d0, but never more
+    than the pool's rows were measured with.
 
     A logarithmic tolerance beyond a factor of two is none. Numbers that spread so much (errors that feed on themselves,
     the smallest singular value of a square matrix) are far from normal, and what three of them say of a fourth is

@@ -210,9 +210,10 @@ def test_a_table_that_is_not_there_fails_in_every_row(check):
 
 def test_a_row_is_named_by_no_more_than_it_needs(check):
     """What else stands before the numbers may change, and is said to have changed."""
-    old = [{"id": "a", "where": "Section 4", **TRAINED, "measured": 1.0, "std": 0.1}]
-    found = check(old, [{**old[0], "where": "Section 5"}])
-    assert [(one.row, one.column) for one in failed(found)] == [("a", "where")]
+    line = {**TRAINED, "measured": 1.0, "std": 0.1}
+    old = [{"model": "60m", "method": method, "where": "Section 4", **line} for method in "ab"]
+    found = check(old, [old[0], {**old[1], "where": "Section 5"}])
+    assert [(one.row, one.column) for one in failed(found)] == [("60m, b", "where")]
 
 
 def test_numbers_in_a_row_s_name_say_what_they_count(check):
@@ -229,6 +230,13 @@ def test_rows_of_one_method_are_taken_to_spread_alike(check, variant, wide):
     found = check(calm + wild, calm + wild)
     others = of(check(calm, calm), "method 1.0").tolerance
     assert (of(found, "method 1.0").tolerance < 2 * others) == wide
+
+
+def test_points_of_a_curve_have_tolerances_of_their_own(check):
+    """Numbers that a run has before it learns spread less than those after: one spread for both would be neither's."""
+    rows = [{"step": step, **row, "std": (step + 1) * row["std"]} for step in (0, 9) for row in perplexities()]
+    found = check(rows, rows)
+    assert of(found, "step 9, method 1").tolerance > 6 * of(found, "step 0, method 1").tolerance
 
 
 def test_new_rows_and_tables_are_listed_and_do_not_fail(check):
@@ -327,7 +335,8 @@ def test_every_recorded_table_is_equal_to_itself_and_names_its_rows(repository):
     assert len(tables) > 30 and {one.status for one in found} <= {"equal", "left out"}
     rows = [(one.table, one.row) for one in found]
     assert len(set(rows)) == len(rows) > 5000
-    assert not [row for row in rows if ", no. " in row[1] and row[0] != "lr_sweep"]  # its names go on behind its numbers
+    # The names of lr_sweep go on behind its numbers.
+    assert not [row for row in rows if ", no. " in row[1] and row[0] != "lr_sweep"]
     assert {f"{one.table}.csv" for one in found if one.kind == "number"} >= set(tables) - {"table11.csv"}
 
 
