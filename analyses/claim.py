@@ -3,7 +3,7 @@
 An artifact lists its claims in its own file, each with a rule in words and in numbers: ``region``, where the effect must lie
 for the claim to hold. The rule of every verdict: the claim is ``reproduced`` if the whole 95% interval of the effect lies
 inside the region, ``contradicted`` if all of it lies outside, ``inconclusive`` otherwise (one seed has an interval without
-end). What a scale cannot show is ``not at this scale``, with the reason. About one in twenty intervals misses by chance.
+end). Where all seeds give the same number the interval has no width: more seeds might still differ. What a scale cannot show is ``not at this scale``, with the reason. About one in twenty intervals misses by chance.
 """
 
 from __future__ import annotations
