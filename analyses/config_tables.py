@@ -37,8 +37,8 @@ HYPERPARAMETER_UNITS = {
 
 #: What an agreeing cell of the columns about devices does not show.
 DEVICES = (
-    '"# GPU" is kept in the configuration as printed, and "grad acc." is what follows from it: the rows of a step are those of '
-    "the paper, but runs use one device so far."
+    '"# GPU" is what a run asks for, and "grad acc." what follows from it: the micro-batches of a step are shared among its '
+    "devices, and on fewer of them each takes more."
 )
 
 
@@ -66,8 +66,8 @@ def hyperparameters(spec: RunSpec, gpus: int) -> dict[str, int | float]:
     """What a run's columns in Table 9 or 10 would say.
 
     Args:
-        spec: a POET run. Its ``accumulation`` counts micro-batches over one device, and the paper's is shared by all.
-        gpus: devices of the paper's run.
+        spec: a POET run. Its ``accumulation`` counts micro-batches over all devices, and the paper's those of one.
+        gpus: devices of the run.
     """
     parameters = parse_parameters(get_method(spec.method), spec.parameters)
     return {
@@ -192,7 +192,7 @@ def hyperparameter_table(name: str, variant: str, reasons: Mapping[tuple[str, st
     scale = paper_scale()
 
     def configured(model: str, spec: str) -> dict[str, int | float]:
-        return hyperparameters(poet_runs(scale, model, variant)[spec], scale.settings["models"][model]["gpus"])
+        return hyperparameters(poet_runs(scale, model, variant)[spec], scale.resources(model)["gpus"])
 
     return compare(name, configured, HYPERPARAMETER_UNITS, reasons)
 

@@ -67,6 +67,14 @@ class Scale:
         """Model names, smallest first."""
         return tuple(self.settings["models"])
 
+    def resources(self, model: str) -> dict[str, Any]:
+        """What a run of a model asks of the machine: the scale's ``resources`` with what the model changes in them.
+
+        They say where and how fast a run is trained, and never what comes out of it.
+        """
+        defaults = {"nodes": 1, "processes": 1, "shard_optimizer": False, "partition": None, "runs_per_job": 1}
+        return {**defaults, **self.settings["resources"], **self.settings["models"][model].get("resources", {})}
+
     @property
     def data(self) -> dict[str, Any]:
         """What ``poet.data.prepare`` is given."""

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import re
 import sys
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,22 +59,36 @@ class Suite:
     def pattern(self, model: str) -> str:
         """A regular expression for the names of a model's runs that have a process each; one that matches nothing if there
         are none."""
-        names = (name for name, spec in self.runs.items() if spec.model == model and self._runs_per_job == 1)
+        alone = self.scale.resources(model)["runs_per_job"] == 1
+        names = (name for name, spec in self.runs.items() if spec.model == model and alone)
         return "|".join(map(re.escape, names)) or "(?!)"
 
-    @property
-    def resources(self) -> dict[str, int]:
-        """What a training job asks for, by Snakemake's names."""
-        given = self.scale.settings["resources"]
-        return {"gpu": given["gpus"], "mem_mb": given["mem_mb"], "runtime": given["runtime"]}
+    def resources(self, model: str) -> dict[str, int | str]:
+        """What a training job of a model asks for, by the names of Snakemake and its Slurm executor."""
+        given = self.scale.resources(model)
+        asked = {"gpu": given["gpus"], "mem_mb": given["mem_mb"], "runtime": given["runtime"]}
+        # Read by the job itself. They are no params: a finished run is not trained again because they change.
+        asked |= {"processes": given["processes"], "shard_optimizer": int(given["shard_optimizer"])}
+        if given["partition"]:
+            asked["slurm_partition"] = given["partition"]
+        if given["nodes"] > 1:  # one task a node, which the launcher starts itself; "tasks" alone would count tasks a GPU
+            asked |= {"nodes": given["nodes"], "tasks": given["nodes"], "tasks_per_gpu": 0, "mpi": "srun"}
+        return asked
 
-    @property
-    def _runs_per_job(self) -> int:
-        return self.scale.settings["resources"].get("runs_per_job", 1)
+    def crowded(self, gpus: int) -> list[str]:
+        """A sentence for each model whose runs ask for more GPUs than a machine has."""
+        asked = ((model, self.scale.resources(model)["gpus"]) for model in self.scale.models)
+        return [
+            f"note: runs of {model} ask for {wanted} GPUs and this machine shows {gpus}: they take {gpus}, which takes longer and "
+            "changes nothing but rounding"
+            for model, wanted in asked
+            if wanted > gpus
+        ]
 
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs by the process that they share; nothing where each has its own."""
-        names, size = sorted(name for name, spec in self.runs.items() if spec.model == model), self._runs_per_job
+        names = sorted(name for name, spec in self.runs.items() if spec.model == model)
+        size = self.scale.resources(model)["runs_per_job"]
         return [names[i : i + size] for i in range(0, len(names), size)] if size > 1 else []
 
     def check_targets(self, targets: Iterable[str]) -> None:
@@ -94,6 +109,19 @@ class Suite:
                     f"there is no run {name!r} at scale {self.scale.name} with seeds {list(self.scale.seeds)}; "
                     f"models are {models}; methods are {', '.join(all_rows())}"
                 )
+
+    def check_writable(self) -> None:
+        """Refuse to begin what could not be kept.
+
+        Raises:
+            ConfigError: nothing can be written into the results folder.
+        """
+        try:
+            RESULTS.mkdir(exist_ok=True)
+            with tempfile.TemporaryFile(dir=RESULTS):
+                pass
+        except OSError as error:
+            raise ConfigError(f"nothing can be written to {RESULTS.absolute()} ({error.strerror}): make it writable, or free space") from None
 
     def default_targets(self) -> list[Path]:
         """What ``snakemake all`` makes."""

@@ -33,6 +33,7 @@ class AdamW(Method):
     name = "adamw"
     Parameters = Parameters
     rows = (Row("adamw", "AdamW", {}),)
+    shards_state = True
 
     def prepare(self, model, seed):
         if self.parameters.init != "keep":

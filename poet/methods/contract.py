@@ -54,6 +54,7 @@ class Method(ABC):
             head and norms (and of the weights, where they are trained directly).
         learning_rates: which of them are learning rates, for sweeps.
         rows: the settings of the method that artifacts ask for by key.
+        shards_state: its optimizers are AdamW whose state may be divided among the processes of a run.
 
     Args:
         parameters: an instance of ``Parameters``.
@@ -64,6 +65,7 @@ class Method(ABC):
     Parameters: ClassVar[type]
     learning_rates: ClassVar[tuple[str, ...]] = ("lr",)
     rows: ClassVar[tuple[Row, ...]] = ()
+    shards_state: ClassVar[bool] = False
 
     def __init__(self, parameters: Any, *, weight_decay: float = 0.0) -> None:
         self.parameters, self.weight_decay = parameters, weight_decay
@@ -80,8 +82,13 @@ class Method(ABC):
         """Gradient-clipping threshold at ``step`` (from 0), given the run's."""
         return base
 
-    def after_step(self, step: int) -> None:
-        """Called after optimizer step ``step`` (from 0). A function of the step and the seed alone: runs resume."""
+    def after_step(self, step: int) -> bool:
+        """Called after optimizer step ``step`` (from 0). A function of the step and the seed alone: runs resume.
+
+        Returns:
+            Whether it changed weights, which the processes of a run then compare.
+        """
+        return False
 
     def export(self, model: nn.Module) -> nn.Module:
         """A plain model with the trained function, which ``save_pretrained`` and plain transformers understand."""

@@ -58,7 +58,7 @@ class POET(Method):
         return self._merges.clip_norm(step, base)
 
     def after_step(self, step):
-        self._merges.after_step(step)
+        return self._merges.after_step(step)
 
     def export(self, model):
         return export_dense(model)

@@ -24,6 +24,7 @@ class TwoRates(Method):
     name = "adamw-two-rates"
     Parameters = Parameters
     learning_rates = ("lr", "matrix_lr")
+    shards_state = True
     rows = (Row("adamw-two-rates", "AdamW, two learning rates", {}, in_tables=False),)
 
     def optimizers(self, model):

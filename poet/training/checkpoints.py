@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
-import io
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
@@ -20,9 +20,9 @@ from poet.training.errors import RunError
 class CheckpointFolder:
     """The checkpoints of one run, outside of what the pipeline deletes when a job fails.
 
-    A file is a line with the sha256 of the rest, then what ``torch.save`` wrote. ``last`` is the newest, ``previous``
-    the one before: a file that was cut short or damaged is removed, with a word about it. Each spec has a folder of
-    its own in the run's: a checkpoint of another spec is neither loaded nor lost.
+    A file's name is its step and the start of its sha256: a file that was cut short or damaged is found out and removed, with
+    a word about it. The newest and the one before it are kept. Each spec has a folder of its own in the run's: a checkpoint of
+    another spec is neither loaded nor lost.
 
     Args:
         folder: of the run.
@@ -35,47 +35,56 @@ class CheckpointFolder:
         self.folder = self.run_folder / digest[:12]
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write ``state`` beside the old one, then rename.
+        """Write ``state``, which has its ``step``, under another name, then rename.
 
         Raises:
             RunError: the disk is full or the folder cannot be written; earlier checkpoints are untouched.
         """
-        buffer = io.BytesIO()
-        torch.save(state, buffer)
-        payload = buffer.getbuffer()
         temporary = self.folder / "writing"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with open(temporary, "wb") as file:
-                file.write(hashlib.sha256(payload).hexdigest().encode() + b"\n")
-                file.write(payload)
+                hashing = _Hashing(file)
+                torch.save(state, hashing)
                 file.flush()
                 os.fsync(file.fileno())
-            if (self.folder / "last").exists():
-                os.replace(self.folder / "last", self.folder / "previous")
-            os.replace(temporary, self.folder / "last")
-        except OSError as error:
-            temporary.unlink(missing_ok=True)
+            path = self.folder / f"{state['step']:09d}-{hashing.digest}.pt"
+            before = [other for other in self._files() if other != path]
+            os.replace(temporary, path)
+            for other in before[1:]:
+                other.unlink(missing_ok=True)
+        except (OSError, RuntimeError) as error:  # torch's writer says RuntimeError where a write has failed
+            with contextlib.suppress(OSError):  # a folder that cannot be written has nothing to remove either
+                temporary.unlink(missing_ok=True)
+            reason = error if isinstance(error, OSError) else error.__context__
+            if not isinstance(reason, OSError):
+                raise
             raise RunError(
-                f"cannot write a checkpoint to {self.folder} ({error.strerror}): free some space or choose another "
+                f"cannot write a checkpoint to {self.folder} ({reason.strerror}): free some space or choose another "
                 "results folder, then start again; the last good checkpoint is kept"
             ) from None
 
-    def load(self) -> dict[str, Any] | None:
-        """The newest whole checkpoint of this spec, or None."""
-        for name in ("last", "previous"):
-            path = self.folder / name
-            if not path.exists():
-                continue
-            digest, _, payload = path.read_bytes().partition(b"\n")
-            if hashlib.sha256(payload).hexdigest().encode() != digest:
-                self.say(f"checkpoint {path} is damaged or cut short: trying the one before it")
-                path.unlink()  # or the next save would move it over the good one
-                continue
-            return torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+    def newest(self) -> Path | None:
+        """The newest whole checkpoint of this spec, or None; damaged ones are removed on the way."""
+        for path in self._files():
+            with open(path, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if path.stem.rpartition("-")[2] == digest[:DIGITS]:
+                return path
+            self.say(f"checkpoint {path} is damaged or cut short: trying the one before it")
+            path.unlink()  # or the next save would keep it in place of the good one
         for other in self._of_other_specs():
             self.say(f"the checkpoints in {other} belong to another spec of this run: not used, and kept")
         return None
+
+    def load(self, path: Path | None = None) -> dict[str, Any] | None:
+        """The state of a checkpoint, read from the disk as it is used; of the newest whole one where none is named."""
+        path = path or self.newest()
+        return None if path is None else torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+
+    def _files(self) -> list[Path]:
+        """Newest first; of two at one step, either will do."""
+        return sorted(self.folder.glob("*-*.pt"), reverse=True)
 
     def _of_other_specs(self) -> list[Path]:
         found = self.run_folder.iterdir() if self.run_folder.exists() else ()
@@ -100,6 +109,10 @@ class CheckpointFolder:
                 raise RunError(
                     f"another process is still training the run of {self.run_folder}: wait for it or end it, then start again"
                 ) from None
+            except OSError as error:
+                if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+                    raise
+                self.say(f"the file system of {self.run_folder} has no locks: nothing keeps a second process from this run")
             yield
 
     def remove(self) -> None:
@@ -107,3 +120,26 @@ class CheckpointFolder:
         shutil.rmtree(self.folder, ignore_errors=True)
         if not self._of_other_specs():
             shutil.rmtree(self.run_folder, ignore_errors=True)
+
+
+#: Of the sha256, in the name of a file.
+DIGITS = 16
+
+
+class _Hashing:
+    """A file to write to that knows the start of its content's sha256, so that a large state is never in memory twice."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._hash = file, hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self._hash.update(data)
+        self._file.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()[:DIGITS]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from poet.data.rows import IGNORED_LABEL
+from poet.training.distribution import Processes
 
 
 def summed_loss(model: nn.Module, tokens: Tensor, labels: Tensor) -> tuple[Tensor, int]:
@@ -31,7 +32,9 @@ def summed_loss(model: nn.Module, tokens: Tensor, labels: Tensor) -> tuple[Tenso
 
 
 @torch.no_grad()
-def perplexity(model: nn.Module, rows, count: int, batch_rows: int, autocast) -> float:
+def perplexity(
+    model: nn.Module, rows, count: int, batch_rows: int, autocast, processes: Processes | None = None
+) -> float:
     """exp(total loss / total predicted tokens) over the first ``count`` rows.
 
     Every token weighs the same, so the result does not depend on how rows are batched (the authors' evaluator divides
@@ -43,6 +46,7 @@ def perplexity(model: nn.Module, rows, count: int, batch_rows: int, autocast) ->
         count: rows to use; 0, or more than there are, means all.
         batch_rows: rows a forward pass.
         autocast: called for a context manager around each forward pass.
+        processes: that share the rows; each has to call this, and each is given the same number.
 
     Returns:
         Perplexity; infinite or NaN where the loss is.
@@ -54,8 +58,9 @@ def perplexity(model: nn.Module, rows, count: int, batch_rows: int, autocast) ->
     was_training = model.training
     model.eval()
     device = next(model.parameters()).device
+    processes = processes or Processes()
     total, predicted = 0.0, 0
-    for start in range(0, count, batch_rows):
+    for start in range(processes.rank * batch_rows, count, processes.size * batch_rows):
         batch = rows.batch(range(start, min(start + batch_rows, count)))
         labels = rows.labels(batch)
         with autocast():
@@ -63,6 +68,7 @@ def perplexity(model: nn.Module, rows, count: int, batch_rows: int, autocast) ->
         total += loss.item()
         predicted += tokens
     model.train(was_training)
+    total, predicted = processes.sum(total, predicted)
     if not predicted:
         raise ValueError(f"none of the {count} validation rows has a token to predict: use longer rows or more of them")
     mean = total / predicted

@@ -5,9 +5,15 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
+#: SIGUSR1 is what ``poet.training.launch`` sends the processes of a run.
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
 
 class StopRequest:
-    """While entered, SIGINT and SIGTERM set :attr:`signal` and let the current step finish; a second one ends at once.
+    """While entered, SIGINT, SIGTERM and SIGUSR1 set :attr:`signal` and let the current step finish.
+
+    A SIGINT after that ends at once. A second one of the others changes nothing: a cluster sends it to a job and to each of
+    its processes, and so does ``torchrun``.
 
     Attributes:
         signal: number of the signal that came, or None.
@@ -17,7 +23,7 @@ class StopRequest:
         self.signal: int | None = None
 
     def __enter__(self) -> StopRequest:
-        self._previous = {s: signal.signal(s, self._handle) for s in (signal.SIGINT, signal.SIGTERM)}
+        self._previous = {s: signal.signal(s, self._handle) for s in STOPPING}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -25,6 +31,7 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.signal is not None:
+        if self.signal is None:
+            self.signal = number
+        elif number == signal.SIGINT:
             raise SystemExit(128 + number)
-        self.signal = number

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import resource
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,17 @@ import torch
 from poet.methods.contract import count_trainable
 from poet.progress import Progress, say
 from poet.training.checkpoints import CheckpointFolder
+from poet.training.distribution import Processes, join
 from poet.training.errors import RunError
 from poet.training.interrupts import StopRequest
 from poet.training.provenance import provenance
 from poet.training.records import write_history, write_record
 from poet.training.run import Run
 from poet.training.spec import RunSpec
+from poet.training.status import Status
+
+#: At most this share of a run's time goes into saving: a large model takes long to save.
+SAVING = 0.05
 
 
 def train(
@@ -30,9 +37,12 @@ def train(
     checkpoints: Path,
     device: str | None = None,
     threads: int = 1,
+    shard_optimizer: bool = False,
     checkpoint_seconds: float = 60.0,
 ) -> dict[str, Any]:
     """Train a run to its end, from its last checkpoint if there is one.
+
+    Where ``torchrun`` started several processes, each calls this, and the first one writes what follows.
 
     Writes ``history.csv``, ``probes.npz`` if the spec has probes, then ``weights/`` if the spec keeps them, then ``record.json``, then removes the
     checkpoints. A loss that is NaN or infinite ends the run as ``diverged``, with the NaN in its record.
@@ -43,15 +53,16 @@ def train(
         folder: the run's folder.
         checkpoints: the run's checkpoint folder; not inside ``folder``, which the pipeline empties.
         device: "cpu" or "cuda"; None takes a GPU if there is one.
-        threads: CPU threads.
+        threads: CPU threads of this process.
+        shard_optimizer: divide AdamW's state among the processes.
         checkpoint_seconds: least time between two checkpoints.
 
     Returns:
         The record.
 
     Raises:
-        RunError: data and spec do not fit, a file cannot be written, the run is being trained already, or there is no
-            such device.
+        RunError: data and spec do not fit, a file cannot be written, the run is being trained already, there is no
+            such device, or another process of the run was lost.
         SystemExit: SIGINT or SIGTERM came; the state is saved and the next call goes on from it.
     """
     torch.set_num_threads(threads)
@@ -59,35 +70,71 @@ def train(
     if device == "cuda" and not torch.cuda.is_available():
         raise RunError(f"run {spec.name} wants a GPU and torch sees none: choose another scale, or install a CUDA build")
     store = CheckpointFolder(checkpoints, spec.digest, say=lambda sentence: say(f"{spec.name}: {sentence}"))
-    with store.claim():
-        run = Run(spec, data, device)
-        _train(run, store, checkpoint_seconds)
+    processes = join(device)
+    with contextlib.ExitStack() as first, _lost_processes(spec, processes):
+        status = Status(store.run_folder, spec.name, spec.steps, processes.size)
+        if processes.first:
+            first.enter_context(store.claim())
+            first.enter_context(status)
+        run = Run(spec, data, device, processes, shard_optimizer=shard_optimizer)
+        _train(run, store, status, checkpoint_seconds)
         record = _record(run)
-        _write(run, folder, record)
-        store.remove()
+        if processes.first:
+            _write(run, folder, record)
+            store.remove()
     return record
 
 
-def _train(run: Run, store: CheckpointFolder, checkpoint_seconds: float) -> None:
-    spec = run.spec
-    if (state := store.load()) is not None:
-        run.restore(state)
-        say(f"{spec.name}: goes on from step {run.step}")
-    with StopRequest() as stop, Progress(spec.name, spec.steps, "steps", done=run.step) as progress:
+@contextlib.contextmanager
+def _lost_processes(spec: RunSpec, processes: Processes) -> Iterator[None]:
+    """What the backends say of a process that is gone, as a sentence."""
+    try:
+        yield
+    except torch.distributed.DistError as error:
+        raise _lost(spec) from error
+    except RuntimeError as error:
+        if processes.size == 1 or "gloo" not in str(error).lower():
+            raise
+        raise _lost(spec) from error
+
+
+def _lost(spec: RunSpec) -> RunError:
+    return RunError(f"a process of run {spec.name} was lost: start again, and it goes on from the last checkpoint")
+
+
+def _train(run: Run, store: CheckpointFolder, status: Status, checkpoint_seconds: float) -> None:
+    spec, processes = run.spec, run.processes
+    # The first process looks for the newest whole file, and removes damaged ones; then each reads that file for itself.
+    if (path := processes.told(store.newest() if processes.first else None)) is not None:
+        run.restore(store.load(path))
+        if processes.first:
+            say(f"{spec.name}: goes on from step {run.step}")
+    shown = Progress(spec.name, spec.steps, "steps", done=run.step) if processes.first else contextlib.nullcontext()
+    with StopRequest() as stop, shown as progress:
         saved_at, cost = time.monotonic(), 0.0
+        if processes.first:
+            status.update(now=True, step=run.step, checkpoint_step=run.step)
         while run.step < spec.steps and not run.diverged:
             row = run.advance()
-            progress.add(1, **({"loss": row["train_loss"], "ppl": row["validation_perplexity"]} if row else {}))
+            if processes.first:
+                progress.add(1, **({"loss": row["train_loss"], "ppl": row["validation_perplexity"]} if row else {}))
+                status.update(step=run.step, **({"tokens_per_second": row["tokens_per_second"]} if row else {}))
             if run.diverged:
                 break
-            if stop.signal is not None or time.monotonic() - saved_at >= max(checkpoint_seconds, 20 * cost):
+            due = processes.first and time.monotonic() - saved_at >= max(checkpoint_seconds, cost / SAVING)
+            # A signal may have reached one process alone, and the clock is the first one's: all save, or none does.
+            signal, due = map(int, processes.largest(stop.signal or 0, due))
+            if signal or due:
                 started = time.monotonic()
-                store.save(run.state())
+                if (state := run.state()) is not None:
+                    store.save(state)
+                    status.update(now=True, step=run.step, checkpoint_step=run.step)
                 saved_at = time.monotonic()
-                cost = saved_at - started  # a large model takes long to save: at most 5% of the time goes there
-            if stop.signal is not None:
-                say(f"{spec.name}: stopped by signal {stop.signal} after step {run.step}: saved, the next call goes on")
-                raise SystemExit(128 + stop.signal)
+                cost = saved_at - started
+            if signal:
+                if processes.first:
+                    say(f"{spec.name}: stopped by signal {signal} after step {run.step}: saved, the next call goes on")
+                raise SystemExit(128 + signal)
 
 
 def _record(run: Run) -> dict[str, Any]:
@@ -116,10 +163,10 @@ def _record(run: Run) -> dict[str, Any]:
         "cost": {
             "train_seconds": run.seconds,
             "probe_seconds": run.probes.seconds,
-            "peak_memory_bytes": peak,
+            "peak_memory_bytes": int(run.processes.largest(peak)[0]),
             "tokens_per_second": spec.tokens / spec.steps * run.step / run.seconds if run.seconds else None,
         },
-        "provenance": provenance(run.device),
+        "provenance": provenance(run.device, run.processes.size),
     }
 
 

@@ -138,15 +138,16 @@ class Probes:
     Args:
         spec: the run.
         model: its prepared model.
+        idle: take none: another process of the run does.
 
     Raises:
         ValueError: a probe that this method's model cannot be asked.
     """
 
-    def __init__(self, spec: RunSpec, model: nn.Module) -> None:
+    def __init__(self, spec: RunSpec, model: nn.Module, *, idle: bool = False) -> None:
         self.spec, self.model, self.seconds = spec, model, 0.0
         self.taken: dict[str, list[tuple[int, Measurement]]] = {name: [] for name in spec.probes}
-        self._due = {name: frozenset(steps) for name, steps in spec.probes.items()}
+        self._due = {} if idle else {name: frozenset(steps) for name, steps in spec.probes.items()}
         for name in spec.probes:
             if get_probe(name).poet_only and next(poet_layers(model), None) is None:
                 raise ValueError(f"probe {name} measures R and P, which method {spec.method} does not have")

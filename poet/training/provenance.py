@@ -37,8 +37,13 @@ def _cpu_model() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
 
 
-def provenance(device: str) -> dict[str, Any]:
-    """Commit and dirty flag (null outside a checkout), package versions, Python, machine and device."""
+def provenance(device: str, processes: int = 1) -> dict[str, Any]:
+    """Commit and dirty flag (null outside a checkout), package versions, Python, machine and device.
+
+    Args:
+        device: "cpu" or "cuda".
+        processes: that trained the run together, each on a device of its own.
+    """
     changes = _git("status", "--porcelain", "--untracked-files=no")
     return {
         "commit": _git("rev-parse", "HEAD"),
@@ -52,5 +57,6 @@ def provenance(device: str) -> dict[str, Any]:
             "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         },
         "device": torch.cuda.get_device_name() if device == "cuda" else f"cpu ({torch.get_num_threads()} threads)",
+        "devices": processes,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }

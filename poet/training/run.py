@@ -17,6 +17,7 @@ from poet.methods import get_method
 from poet.methods.contract import parse_parameters
 from poet.progress import say
 from poet.training import evaluator
+from poet.training.distribution import Processes
 from poet.training.errors import RunError
 from poet.training.evaluator import summed_loss
 from poet.training.llama import build_llama
@@ -39,13 +40,17 @@ class Run:
         spec: what to train.
         data: folder of tokenized rows.
         device: "cpu" or "cuda".
+        processes: those that train it together.
+        shard_optimizer: divide the optimizer's state among them, where the method allows it.
 
     Raises:
         RunError: data and spec do not fit each other, or the method refuses the model.
     """
 
-    def __init__(self, spec: RunSpec, data: Path, device: str) -> None:
-        self.spec, self.device = spec, device
+    def __init__(
+        self, spec: RunSpec, data: Path, device: str, processes: Processes | None = None, *, shard_optimizer: bool = False
+    ) -> None:
+        self.spec, self.device, self.processes = spec, device, processes or Processes()
         self.train_rows, self.validation_rows = TokenRows(data, "train"), TokenRows(data, "validation")
         self._check_data(data)
         self.order = BatchOrder(len(self.train_rows), spec.batch_rows, derive("batch order", spec.seed))
@@ -56,11 +61,15 @@ class Run:
             method = get_method(spec.method)
             self.method = method(parse_parameters(method, spec.parameters), weight_decay=spec.weight_decay)
             self.model = self.method.prepare(model, derive("method", spec.seed)).to(device)
-            self.probes = Probes(spec, self.model)
+            self.probes = Probes(spec, self.model, idle=not self.processes.first)
         except ValueError as error:  # the core's word for a block size, a budget, ... that does not fit this model
             raise RunError(f"run {spec.name}: {error}") from None
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self.parallel = self.processes.data_parallel(self.model)
         self.optimizers = self.method.optimizers(self.model)
+        self.sharded = shard_optimizer and method.shards_state and self.processes.size > 1
+        if self.sharded:
+            self.optimizers = [self.processes.shard(optimizer) for optimizer in self.optimizers]
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["peak_lr"] = group["lr"]
@@ -69,9 +78,10 @@ class Run:
         self.held: list[dict[str, Any]] = []
         for merged in (False, True):
             self.probes.take(0, merged=merged)
-        # Sum of step losses since the last history row; on the device, so that a step waits for nothing.
+        # Sum of this process's step losses since the last history row; on the device, so that a step waits for nothing.
         self.window = torch.zeros((), device=device)
         self.window_steps = 0
+        self.require_equal()
 
     def _check_data(self, data: Path) -> None:
         description = self.train_rows.meta["data"]
@@ -94,26 +104,47 @@ class Run:
             return torch.autocast(self.device, dtype=torch.bfloat16)
         return contextlib.nullcontext()
 
-    def state(self) -> dict[str, Any]:
-        """Everything that the next step depends on. Batch order, merges and dropout are functions of the step."""
+    def require_equal(self) -> None:
+        """Compare the weights, permutations included, with those of the other processes.
+
+        Raises:
+            RunError: they differ.
+        """
+        self.processes.require_equal(self.model.state_dict().items(), f"run {self.spec.name}, step {self.step}")
+
+    def state(self) -> dict[str, Any] | None:
+        """Everything that the next step depends on, on the first process; None on the others, which take part all the same.
+
+        Batch order, merges and dropout are functions of the step. What the state holds does not depend on how many processes
+        there are: another number of them can go on from it.
+        """
+        self.require_equal()  # a state that only this process has reached is worth nothing
+        (window,) = self.processes.sum(self.window.item())
+        if self.sharded:
+            for optimizer in self.optimizers:
+                optimizer.consolidate_state_dict(to=0)
+        if not self.processes.first:
+            return None
         return {
             "model": self.model.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "probes": self.probes.state(),
+            "window": window,
             **{key: getattr(self, key) for key in self._PROGRESS},
         }
 
-    _PROGRESS = ("step", "tokens", "seconds", "history", "held", "window", "window_steps")
+    _PROGRESS = ("step", "tokens", "seconds", "history", "held", "window_steps")
 
     def restore(self, state: dict[str, Any]) -> None:
-        """The inverse of :meth:`state`."""
+        """The inverse of :meth:`state`, to be called by every process."""
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.probes.restore(state["probes"])
         for key in self._PROGRESS:
             setattr(self, key, state[key])
-        self.window = self.window.to(self.device)
+        self.window.fill_(state["window"] if self.processes.first else 0.0)
+        self.require_equal()
 
     def lr_factor(self, step: int) -> float:
         """The schedule's factor at a step, counted from 0."""
@@ -123,8 +154,6 @@ class Run:
     def train_step(self) -> tuple[torch.Tensor, float]:
         """One optimizer step over all micro-batches; returns (gradient norm before clipping, threshold)."""
         spec = self.spec
-        # Dropout (LoRA's) draws from the global generator: seeded by the step, a resumed run draws the same.
-        torch.manual_seed(derive("step", spec.seed, self.step))
         factor = self.lr_factor(self.step)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -133,26 +162,33 @@ class Run:
         labels = self.train_rows.labels(batch)
         predicted = int((labels[:, 1:] != IGNORED_LABEL).sum())
         self.tokens += int((labels != IGNORED_LABEL).sum())
-        batch, labels = batch.to(self.device), labels.to(self.device)
-        size = spec.batch_rows // spec.accumulation
         total = torch.zeros((), device=self.device)
-        for tokens, targets in zip(batch.split(size), labels.split(size), strict=True):
-            with self.autocast():
-                loss, _ = summed_loss(self.model, tokens, targets)
-            loss = loss / predicted
-            loss.backward()
+        mine = self.processes.micro_batches(torch.stack((batch, labels), 1), spec.accumulation)
+        for index, micro_batch in mine:
+            tokens, targets = micro_batch.to(self.device).unbind(1)
+            # Dropout (LoRA's) draws from the global generator: seeded by step and micro-batch, a resumed run draws the same,
+            # and so does one on another number of GPUs.
+            torch.manual_seed(derive("step", spec.seed, self.step) + index)
+            more = index != mine[-1][0]
+            with self.processes.without_sum(self.parallel) if more else contextlib.nullcontext():
+                with self.autocast():
+                    loss, _ = summed_loss(self.parallel, tokens, targets)
+                loss = loss / predicted
+                (loss * self.processes.size).backward()  # gradients are averaged over the processes, and the sum is wanted
             total += loss.detach()
         threshold = self.method.clip_norm(self.step, spec.clip_norm)
         norm = nn.utils.clip_grad_norm_(self.parameters, threshold)
         for optimizer in self.optimizers:
             optimizer.step()
         if self.step == 0:  # all is there: weights, gradients, optimizer state
-            self.held = held(self.model, self.optimizers)
+            self.held = self._held()
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
         self.probes.take(self.step + 1, merged=False)
-        self.method.after_step(self.step)
+        merged = self.method.after_step(self.step)
         self.step += 1
+        if merged:
+            self.require_equal()
         self.probes.take(self.step, merged=True)
         self.window += total
         self.window_steps += 1
@@ -167,7 +203,7 @@ class Run:
         evaluated = self.step == spec.steps or self.step % spec.evaluate_every == 0
         row = None
         if evaluated or self.step % max(1, spec.steps // HISTORY_ROWS) == 0:
-            loss = self.window.item() / self.window_steps
+            loss = self.processes.sum(self.window.item())[0] / self.window_steps
             self.window.zero_()
             self.window_steps = 0
             self.diverged = not math.isfinite(loss)
@@ -194,7 +230,15 @@ class Run:
     def evaluate(self, rows: int) -> float:
         """Validation perplexity over the first ``rows`` rows (0: all)."""
         size = EVALUATION_BATCH * max(1, self.spec.batch_rows // self.spec.accumulation)
-        return evaluator.perplexity(self.model, self.validation_rows, rows, size, self.autocast)
+        return evaluator.perplexity(self.model, self.validation_rows, rows, size, self.autocast, self.processes)
+
+    def _held(self) -> list[dict[str, Any]]:
+        """Numbers held for each linear layer; the optimizers' where they are divided among the processes, added up."""
+        if not self.sharded:
+            return held(self.model, self.optimizers)
+        lines = held(self.model, [optimizer.optim for optimizer in self.optimizers])
+        states = self.processes.sum(*(line["state"] for line in lines))
+        return [{**line, "state": int(state)} for line, state in zip(lines, states, strict=True)]
 
     def weights_digest(self) -> str:
         """sha256 over all parameters and buffers, by name: equal digests mean equal models, bit for bit."""

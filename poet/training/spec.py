@@ -41,7 +41,7 @@ class RunSpec:
         method, parameters: key in ``poet.methods`` and all hyperparameters of that method.
         data: what ``poet.data.prepare`` is given.
         batch_rows: rows of one optimizer step, over all accumulation steps and devices.
-        accumulation: micro-batches a step.
+        accumulation: micro-batches of a step, over all devices.
         steps: optimizer steps.
         weight_decay, clip_norm: AdamW's decoupled decay; gradient-norm threshold.
         minimum_lr_ratio, warmup_steps: of the cosine schedule.

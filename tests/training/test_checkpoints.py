@@ -11,9 +11,14 @@ from poet.training.checkpoints import CheckpointFolder
 from poet.training.errors import RunError
 
 
+def files(store):
+    """The checkpoints, oldest first."""
+    return sorted(store.folder.glob("*.pt"))
+
+
 @pytest.fixture
 def store(tmp_path):
-    """A store with states 1 (previous) and 2 (last); ``store.said`` collects its sentences."""
+    """A store with states 1 and 2; ``store.said`` collects its sentences."""
     said = []
     store = CheckpointFolder(tmp_path / "c", "digest", say=said.append)
     store.said = said
@@ -28,7 +33,8 @@ def test_the_newest_is_loaded_and_nothing_is_said(store):
     assert state["step"] == 2 and torch.equal(state["weight"], torch.full((100,), 2.0))
     assert state["history"][0]["loss"] != state["history"][0]["loss"]
     assert not store.said
-    assert sorted(p.name for p in store.folder.iterdir()) == ["last", "previous"]
+    assert [p.name.partition("-")[0] for p in files(store)] == ["000000001", "000000002"]
+    assert sorted(store.folder.iterdir()) == files(store)
 
 
 def damage(path, way):
@@ -39,17 +45,15 @@ def damage(path, way):
         content = b""
     elif way == "flipped byte":
         content = content[:500] + bytes([content[500] ^ 1]) + content[501:]
-    elif way == "flipped hash":
-        content = bytes([content[0] ^ 1]) + content[1:]
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("way", ("truncated", "empty", "flipped byte", "flipped hash"))
+@pytest.mark.parametrize("way", ("truncated", "empty", "flipped byte"))
 def test_a_damaged_last_falls_back_to_the_previous_with_a_word(store, way):
-    damage(store.folder / "last", way)
+    damage(files(store)[-1], way)
     assert store.load()["step"] == 1
     assert len(store.said) == 1 and "damaged or cut short" in store.said[0]
-    damage(store.folder / "previous", way)
+    damage(files(store)[-1], way)
     assert store.load() is None
 
 
@@ -67,10 +71,10 @@ def test_another_spec_s_checkpoint_is_not_used_and_not_lost(store):
 
 
 def test_a_damaged_last_never_takes_the_place_of_a_good_previous(store):
-    damage(store.folder / "last", "truncated")
+    damage(files(store)[-1], "truncated")
     assert store.load()["step"] == 1
     store.save({"step": 3})
-    damage(store.folder / "last", "truncated")
+    damage(files(store)[-1], "truncated")
     assert store.load()["step"] == 1
 
 
@@ -82,12 +86,19 @@ def test_a_run_that_another_process_trains_is_refused(store):
         assert store.load()["step"] == 2
 
 
-def test_a_crash_between_the_two_renames_loses_nothing(store):
-    (store.folder / "last").unlink()
+def test_a_crash_while_writing_loses_nothing(store):
     (store.folder / "writing").write_bytes(b"half")
-    assert store.load()["step"] == 1
+    assert store.load()["step"] == 2
     store.save({"step": 3})
-    assert store.load()["step"] == 3
+    assert store.load()["step"] == 3 and [p.name[:9] for p in files(store)] == ["000000002", "000000003"]
+
+
+def test_saving_a_step_again_keeps_a_whole_one(store):
+    for part in range(3):
+        store.save({"step": 2, "part": part})
+    assert store.load()["step"] == 2 and len(files(store)) == 2
+    store.save({"step": 2, "part": 2})  # the same bytes: the same file
+    assert len(files(store)) == 2
 
 
 @pytest.mark.parametrize("where", ("fsync", "open", "write", "replace"))

@@ -125,7 +125,7 @@ def test_a_damaged_checkpoint_costs_steps_but_not_the_result(whole, train_run, m
         signal_in_step(patch, 6)
         with pytest.raises(SystemExit):
             train_run(spec, checkpoint_seconds=0)
-    (last,) = (tmp_path / "run-checkpoints").glob("*/last")
+    last = max((tmp_path / "run-checkpoints").glob("*/*.pt"))
     last.write_bytes(last.read_bytes()[:1000])
     record, folder = train_run(spec)
     assert "damaged or cut short" in capsys.readouterr().err
@@ -171,10 +171,11 @@ def test_a_killed_process_loses_nothing(whole, train_run, data, tmp_path, reposi
     assert record["weights_sha256"] == digest and rows_of(folder) == history
 
 
-def test_a_second_signal_ends_at_once_and_handlers_are_restored():
+def test_ctrl_c_after_a_signal_ends_at_once_and_handlers_are_restored():
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(SystemExit) as caught, StopRequest() as stop:
         os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)  # from a cluster and from torchrun, say: no reason to lose the step
         assert stop.signal == signal.SIGTERM
         os.kill(os.getpid(), signal.SIGINT)
     assert caught.value.code == 128 + signal.SIGINT

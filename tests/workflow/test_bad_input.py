@@ -28,6 +28,12 @@ def test_a_wrong_configuration(project, config, words):
     assert all(word in said for word in words), said
 
 
+def test_results_that_cannot_be_written_are_refused_before_anything_is_trained(project):
+    (project.folder / "results").symlink_to("/proc")  # where not even root can write
+    said = refused(project, "--config", "scale=smoke")
+    assert "nothing can be written to" in said and str(project.folder / "results") in said
+
+
 @pytest.mark.parametrize("name", ["mini/7b/adamw/seed0", "mini/60m/sgd/seed0", "mini/60m/adamw/seed7"])
 def test_an_unknown_run_is_refused_with_those_that_there_are(project, name):
     said = refused(project, f"results/runs/{name}/record.json")

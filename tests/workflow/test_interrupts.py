@@ -38,16 +38,19 @@ def training(process):
         return False
 
 
-def test_ctrl_c_ends_children_keeps_progress_and_the_next_call_goes_on(project):
+def test_a_second_pipeline_is_refused_and_ctrl_c_keeps_progress_for_the_next_call(project):
     project.edit("config/scales/mini.yaml", "steps: 480", "steps: 1500")
     process, children = start(project)
+    second = project.snakemake(RUN, "--config", "scale=mini")
+    assert second.returncode != 0
+    assert "Error: Directory cannot be locked." in second.stderr and "Traceback" not in second.stderr
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode != 0
     _, alive = psutil.wait_procs(children, timeout=30)
     assert not alive
     folder = project.folder / "results" / "checkpoints" / "mini" / "60m" / "poet-fs-1_2" / "seed0"
-    assert list(folder.glob("*/last")), output[-3000:]
+    assert list(folder.glob("*/*.pt")), output[-3000:]
     again = project.snakemake(RUN, "--config", "scale=mini")
     assert again.returncode == 0, again.stderr[-3000:]
     log = (project.folder / "results" / "logs" / "runs" / "mini" / "60m" / "poet-fs-1_2" / "seed0.log").read_text()

@@ -9,7 +9,7 @@ for rank, model in enumerate(suite.scale.models):
             name:
                 f"train_{model.replace('.', '_')}_{number}"
             input:
-                rules.data.output.meta,
+                ancient(rules.data.output.meta),
             output:
                 record=[RESULTS / "runs" / name / "record.json" for name in names],
                 history=[RESULTS / "runs" / name / "history.csv" for name in names],
@@ -20,12 +20,13 @@ for rank, model in enumerate(suite.scale.models):
             priority: rank
             conda:
                 "../../environment.yml"
-            threads: suite.scale.settings["resources"]["threads"]
+            threads: suite.scale.resources(model)["threads"]
             resources:
-                **suite.resources,
+                **suite.resources(model),
             params:
                 spec=[suite.runs[name].to_dict() for name in names],
                 sources=sorted({training_sources(suite.runs[name].method) for name in names}),
+                data=data_sources(),
                 checkpoints=[str(RESULTS / "checkpoints" / name) for name in names],
             script:
                 "../scripts/train.py"
@@ -34,7 +35,7 @@ for rank, model in enumerate(suite.scale.models):
         name:
             f"train_{model.replace('.', '_')}"
         input:
-            rules.data.output.meta,
+            ancient(rules.data.output.meta),
         output:
             record=RESULTS / "runs" / "{run}" / "record.json",
             history=RESULTS / "runs" / "{run}" / "history.csv",
@@ -47,14 +48,15 @@ for rank, model in enumerate(suite.scale.models):
         priority: rank
         conda:
             "../../environment.yml"
-        threads: suite.scale.settings["resources"]["threads"]
+        threads: suite.scale.resources(model)["threads"]
         resources:
-            **suite.resources,
+            **suite.resources(model),
         params:
             spec=lambda wildcards: suite.runs[wildcards.run].to_dict(),
             sources=lambda wildcards: training_sources(
                 suite.runs[wildcards.run].method
             ),
+            data=data_sources(),
             checkpoints=str(RESULTS / "checkpoints" / "{run}"),
         script:
             "../scripts/train.py"

@@ -1,4 +1,4 @@
-"""Rules ``train_*``: one run, or one after the other where a scale's runs share a process."""
+"""Rules ``train_*``: one run, or one after the other where a scale's runs share a job."""
 
 from pathlib import Path
 
@@ -11,17 +11,23 @@ def several(value):
 
 
 with job(snakemake):
-    from poet.training.loop import train
+    from poet.training.devices import taken
+    from poet.training.launch import launch
     from poet.training.spec import RunSpec
 
+    asked = snakemake.resources
     given = (snakemake.params.get("spec"), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
     for spec, record, checkpoints, log in zip(*map(several, given), strict=True):
-        with logged(log):
-            train(
-                RunSpec.from_dict(spec),
+        spec = RunSpec.from_dict(spec)
+        with logged(log), taken(asked.gpu if asked.get("nodes", 1) == 1 else 0, spec.name):  # on several, Slurm gives them
+            launch(
+                spec,
                 data=Path(snakemake.input[0]).parent,
                 folder=Path(record).parent,
                 checkpoints=Path(checkpoints),
-                device="cuda" if snakemake.resources.gpu else "cpu",
+                device="cuda" if asked.gpu else "cpu",
                 threads=snakemake.threads,
+                processes=asked.gpu or asked.processes,
+                nodes=asked.get("nodes", 1),
+                shard_optimizer=bool(asked.shard_optimizer),
             )

@@ -1,0 +1,93 @@
+"""The GPUs of this machine: a run takes as many as it needs for itself, and two runs never share one."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import torch
+
+from poet.progress import say
+from poet.training.errors import RunError
+
+#: Between two looks for a free one.
+SECONDS_BETWEEN_LOOKS = 5.0
+
+
+def visible() -> list[str]:
+    """The GPUs that this process may use, by what CUDA_VISIBLE_DEVICES calls them; CUDA itself is not started."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [name for name in named.split(",") if name.strip()]
+    return [str(number) for number in range(torch.cuda.device_count())]
+
+
+@contextlib.contextmanager
+def taken(count: int, name: str) -> Iterator[None]:
+    """Hold ``count`` GPUs, and make them the only ones that this process and those that it starts see.
+
+    Waits while other runs of this user, whichever pipeline started them, hold too many. What a cluster has given to one job
+    is told from what it has given to another by the job's number.
+
+    Args:
+        count: 0 takes none, and hides none.
+        name: of the run.
+
+    Raises:
+        RunError: the machine has fewer.
+    """
+    if not count:
+        yield
+        return
+    names = visible()
+    if len(names) < count:
+        raise RunError(
+            f"run {name} wants {count} GPUs and this machine shows {len(names)}: give it fewer (--resources gpu=N, or resources "
+            "in the scale's file: the result stays the same but for rounding), or use another machine"
+        )
+    waited = False
+    while len(held := _free(names, count)) < count:
+        _release(held)
+        if not waited:
+            say(f"{name}: waits for {count} of {len(names)} GPUs, which other runs hold")
+            waited = True
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    before = os.environ.get("CUDA_VISIBLE_DEVICES")
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu for gpu, _ in held)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["CUDA_VISIBLE_DEVICES"]
+        else:
+            os.environ["CUDA_VISIBLE_DEVICES"] = before
+        _release(held)
+
+
+def _free(names: list[str], count: int) -> list[tuple[str, IO]]:
+    """Up to ``count`` GPUs that nobody holds, each with the lock that this process now has on it."""
+    folder = Path(tempfile.gettempdir()) / f"poet-gpus-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    held: list[tuple[str, IO]] = []
+    for name in names:
+        if len(held) == count:
+            break
+        lock = open(folder / f"{os.environ.get('SLURM_JOB_ID', 'machine')}-{name.replace('/', '_')}", "w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+        else:
+            held.append((name, lock))
+    return held
+
+
+def _release(held: list[tuple[str, IO]]) -> None:
+    for _, lock in held:
+        lock.close()

@@ -1,0 +1,160 @@
+"""Data parallel: which part of every step a process takes, and what the processes of a run tell each other.
+
+``torchrun`` starts the processes and tells each its place. Every process holds the whole model and reads every batch; it
+computes the gradients of its own micro-batches, ``DistributedDataParallel`` adds them up, and each makes the same step. W is
+never sent: initialization, merges and batch order are functions of seeds, and checksums show that they came out alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterable
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from poet.training.errors import RunError
+
+#: How long a process waits for the others before it takes one of them for lost: longer than probes or saving take.
+PATIENCE = timedelta(minutes=30)
+
+
+class Processes:
+    """The processes that train a run together, seen from one of them; alone unless :func:`join` says otherwise.
+
+    Attributes:
+        rank: this one's number; 0 writes what there is to write.
+        size: how many there are.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank, self.size = rank, size
+
+    @property
+    def first(self) -> bool:
+        """Whether this process is the one that writes."""
+        return self.rank == 0
+
+    def micro_batches(self, rows: Tensor, count: int) -> list[tuple[int, Tensor]]:
+        """This process's micro-batches of a step, with their numbers among those of all processes.
+
+        There are ``count`` of them, or the next multiple of :attr:`size`: every process has equally many, and where ``count``
+        is a multiple they are the ones that a single process would take.
+
+        Args:
+            rows: (B, ...), all rows of the step.
+            count: micro-batches of a step (``RunSpec.accumulation``).
+
+        Raises:
+            RunError: there are fewer rows than micro-batches.
+        """
+        each = math.ceil(count / self.size)
+        if each * self.size > len(rows):
+            raise RunError(f"{self.size} processes cannot share a step of {len(rows)} rows: use fewer (resources: gpus, processes)")
+        parts = rows.tensor_split(each * self.size)
+        return [(i, parts[i]) for i in range(self.rank * each, (self.rank + 1) * each)]
+
+    def data_parallel(self, model: nn.Module) -> nn.Module:
+        """``model``, or a wrapper around it that averages gradients over the processes in its backward pass."""
+        if self.size == 1:
+            return model
+        # Buffers hold W and its permutations: never sent. Parameters start alike and are compared by checksum.
+        return DistributedDataParallel(model, forward_sync_buffers=False, init_sync=False, gradient_as_bucket_view=True)
+
+    def without_sum(self, model: nn.Module) -> contextlib.AbstractContextManager:
+        """Inside it, a backward pass of :meth:`data_parallel`'s model keeps its gradients to itself: more are to come."""
+        return model.no_sync() if self.size > 1 else contextlib.nullcontext()
+
+    def shard(self, optimizer: torch.optim.AdamW) -> torch.optim.Optimizer:
+        """An optimizer that makes the same steps and holds the state of its share of the parameters alone (ZeRO, stage 1)."""
+        if self.size == 1:
+            return optimizer
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+
+        constants = {name: optimizer.defaults[name] for name in ("lr", "betas", "eps", "weight_decay", "fused")}
+        return ZeroRedundancyOptimizer(optimizer.param_groups, optimizer_class=torch.optim.AdamW, **constants)
+
+    def sum(self, *numbers: float) -> list[float]:
+        """The sum of each number over the processes, in fp64."""
+        return self._reduce(torch.tensor(numbers, dtype=torch.float64), dist.ReduceOp.SUM)
+
+    def largest(self, *numbers: float) -> list[float]:
+        """The largest of each number over the processes: what they agree on where each has seen something else."""
+        return self._reduce(torch.tensor(numbers, dtype=torch.float64), dist.ReduceOp.MAX)
+
+    def _reduce(self, numbers: Tensor, operation: dist.ReduceOp) -> list[float]:
+        if self.size > 1:
+            dist.all_reduce(numbers, operation)  # a CPU tensor: no process waits for its GPU
+        return numbers.tolist()
+
+    def told(self, value: object) -> object:
+        """What the first process gave as ``value``."""
+        values = [value]
+        if self.size > 1:
+            dist.broadcast_object_list(values)
+        return values[0]
+
+    def require_equal(self, tensors: Iterable[tuple[str, Tensor]], where: str) -> None:
+        """Compare tensors by their :func:`checksum`.
+
+        Args:
+            tensors: by name.
+            where: for the sentence: which run, after which step.
+
+        Raises:
+            RunError: they differ between two processes.
+        """
+        if self.size == 1:
+            return
+        sums = checksum(tensors)
+        everyone = [torch.empty_like(sums) for _ in range(self.size)]
+        dist.all_gather(everyone, sums)
+        if different := [rank for rank, other in enumerate(everyone) if not torch.equal(other, everyone[0])]:
+            raise RunError(
+                f"{where}: process {different[0]} of {self.size} holds other weights than process 0: use machines of one kind, "
+                "and start again: it goes on from the last checkpoint"
+            )
+
+
+@torch.no_grad()
+def checksum(tensors: Iterable[tuple[str, Tensor]]) -> Tensor:
+    """Two integers, int64 (2,) on the CPU, that change with any element and with the order of rows or columns.
+
+    Bits are added up as integers, weighted by row and by column, where they are: a number leaves the device, no weight.
+    """
+    total = torch.zeros(2, dtype=torch.int64)
+    for position, (_, tensor) in enumerate(tensors, start=1):
+        words = tensor.detach().reshape(len(tensor) if tensor.ndim > 1 else 1, -1).contiguous()
+        words = words.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[words.element_size()])
+        for side, dimension in enumerate((0, 1)):
+            line = words.sum(dimension, dtype=torch.int64)
+            weights = torch.arange(1, len(line) + 1, device=line.device)
+            total[side] += position * (line * weights).sum().cpu()  # wraps around, alike everywhere
+    return total
+
+
+def join(device: str) -> Processes:
+    """Join the processes that ``torchrun`` started with this one; alone where it started none.
+
+    For good: the group ends with the process (by ``os._exit``), as freeing it before the models that use it can wait forever.
+
+    Args:
+        device: "cpu" or "cuda"; each process takes the GPU of its number on its node.
+
+    Raises:
+        RunError: the node has no GPU of that number.
+    """
+    if int(os.environ.get("WORLD_SIZE", 1)) == 1:
+        return Processes()
+    if device == "cuda":
+        place = int(os.environ["LOCAL_RANK"])
+        if place >= torch.cuda.device_count():
+            raise RunError(f"process {place} of this node has no GPU: torch sees {torch.cuda.device_count()}")
+        torch.cuda.set_device(place)
+    dist.init_process_group("cpu:gloo,cuda:nccl" if device == "cuda" else "gloo", timeout=PATIENCE)
+    return Processes(dist.get_rank(), dist.get_world_size())

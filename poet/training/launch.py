@@ -1,0 +1,124 @@
+"""Starting a run: in this process, or in several that ``torchrun`` starts on this machine or on every node of a Slurm job."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from poet.files import write_text
+from poet.training.errors import RunError
+from poet.training.spec import RunSpec
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Seconds that a stopped run has to save its progress before its processes are killed.
+SECONDS_TO_SAVE = 600
+
+
+def launch(
+    spec: RunSpec,
+    *,
+    data: Path,
+    folder: Path,
+    checkpoints: Path,
+    device: str,
+    threads: int,
+    processes: int,
+    nodes: int = 1,
+    shard_optimizer: bool = False,
+) -> None:
+    """Train a run as :func:`poet.training.loop.train` does, with its micro-batches divided among processes.
+
+    Args:
+        spec, data, folder, checkpoints, device, shard_optimizer: see ``train``.
+        threads: CPU threads of the run on a node.
+        processes: over all nodes; each has a GPU of its own where the device is "cuda".
+        nodes: 1, or those of the Slurm job that this is a part of.
+
+    Raises:
+        RunError: as ``train`` does, whichever process met it; the nodes do not share the processes evenly, or there are several
+            and no Slurm job; a process was lost.
+        SystemExit: SIGINT or SIGTERM came; the state is saved and the next call goes on from it.
+    """
+    if processes % nodes:
+        raise RunError(f"run {spec.name}: {nodes} nodes cannot share {processes} processes evenly (resources: gpus, nodes)")
+    if nodes > 1 and "SLURM_JOB_ID" not in os.environ:
+        raise RunError(f"run {spec.name} wants {nodes} nodes, and this is no Slurm job: use the Slurm profile, or nodes: 1")
+    options = {"device": device, "threads": max(1, threads * nodes // processes), "shard_optimizer": shard_optimizer}
+    if processes == 1:
+        from poet.training.loop import train
+
+        train(spec, data=data, folder=folder, checkpoints=checkpoints, **options)
+        return
+    paths = {"data": data, "folder": folder, "checkpoints": checkpoints}
+    # Beside the checkpoints, which every node sees.
+    job = Path(checkpoints).absolute() / f"job-{socket.gethostname()}-{os.getpid()}.json"
+    write_text(job, json.dumps({"spec": spec.to_dict(), **{k: str(Path(p).absolute()) for k, p in paths.items()}, **options}))
+    try:
+        code, stopped = _run(_command(job, processes // nodes, nodes, threads), options["threads"])
+        if error_of(job).exists():
+            raise RunError(error_of(job).read_text(encoding="utf-8"))
+    finally:
+        for file in (job, error_of(job)):
+            file.unlink(missing_ok=True)
+    if code and stopped:
+        raise SystemExit(128 + stopped)
+    if code:
+        raise RunError(
+            f"the processes of run {spec.name} ended without a word (exit code {code}; its log has what they printed): start "
+            "again, and it goes on from its last checkpoint"
+        )
+
+
+def error_of(job: Path) -> Path:
+    """Where the first process that met a user's error leaves its sentence."""
+    return job.with_suffix(".error")
+
+
+def _command(job: Path, processes: int, nodes: int, threads: int) -> list[str]:
+    """``torchrun`` with ``processes`` on each node; under ``srun`` where there are several nodes."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={processes}"]
+    torchrun += [f"--shutdown-timeout={SECONDS_TO_SAVE}", "--signals-to-handle=SIGUSR1"]
+    places = ""
+    if nodes == 1:
+        torchrun += ["--standalone"]
+    else:
+        with socket.socket() as free:  # of this node, the first one
+            free.bind(("", 0))
+            port = free.getsockname()[1]
+        torchrun += [f"--nnodes={nodes}", f"--master-port={port}"]
+        places = "--node-rank=$SLURM_NODEID --master-addr=$SLURM_LAUNCH_NODE_IPADDR"
+    script = f"{shlex.join(torchrun)} {places} -m poet.training {shlex.quote(str(job))}"
+    # A cluster sends SIGTERM to every process of a job. The training ones save and end; torchrun must outlive them, and hears
+    # SIGUSR1 alone, which it hands on.
+    shell = ["sh", "-c", f"trap '' TERM; exec {script}"]
+    if nodes == 1:
+        return shell
+    srun = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", f"--cpus-per-task={threads}"]
+    return [*srun, "--kill-on-bad-exit=1", *shell]
+
+
+def _run(command: list[str], threads: int) -> tuple[int, int | None]:
+    """Run to the end: the exit code, and the signal that was to end this process and was handed on, if any."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(ROOT)}
+    # A session of its own: Ctrl-C reaches this process alone, and the others through it.
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    stopped: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        if not stopped:
+            process.send_signal(signal.SIGUSR1)
+        stopped.append(number)
+
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        code = process.wait()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    return code, stopped[0] if stopped else None

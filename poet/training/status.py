@@ -1,0 +1,89 @@
+"""What a run says of itself while it is trained, for whoever asks how far it is (``make status``)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from types import TracebackType
+
+from poet.errors import UserError
+from poet.files import DiskError, write_text
+
+#: Between two times that a run that goes well writes.
+SECONDS_BETWEEN_WRITES = 5.0
+
+
+class Status:
+    """Keeps ``status.json`` in a run's checkpoint folder; a context manager around its training.
+
+    ``state`` is "running", "stopped" (by a signal, with its progress saved) or "failed" (with ``error``, one sentence).
+    A run that is done has a record, and no status.
+
+    Args:
+        folder: the run's checkpoint folder.
+        name: the run's.
+        steps: of the whole run.
+        devices: how many train it.
+    """
+
+    def __init__(self, folder: Path, name: str, steps: int, devices: int) -> None:
+        self.path = folder / "status.json"
+        self.values = {
+            "state": "running",
+            "name": name,
+            "step": 0,
+            "steps": steps,
+            "tokens_per_second": None,
+            "updated": 0.0,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "job": os.environ.get("SLURM_JOB_ID"),
+            "devices": devices,
+            "error": None,
+            "checkpoint_step": 0,
+        }
+        self._written = -SECONDS_BETWEEN_WRITES
+
+    def update(self, *, now: bool = False, **values: object) -> None:
+        """Note ``values``; written at once where ``now`` says so, and otherwise every few seconds.
+
+        Raises:
+            DiskError: the disk is full or the folder cannot be written.
+        """
+        self.values |= values
+        if now or time.monotonic() - self._written >= SECONDS_BETWEEN_WRITES:
+            self._written = time.monotonic()
+            write_text(self.path, json.dumps(self.values | {"updated": time.time()}, indent=1) + "\n")
+
+    def __enter__(self) -> Status:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            return
+        stopped = issubclass(kind, (SystemExit, KeyboardInterrupt))
+        sentence = str(error) if isinstance(error, UserError) else f"{kind.__name__}: {str(error).partition(chr(10))[0]}"
+        # What ended the run is what has to be heard, even if the disk that was full has no room for this either.
+        with contextlib.suppress(DiskError):
+            self.update(now=True, state="stopped" if stopped else "failed", error=None if stopped else sentence)
+
+
+def read_status(folder: Path) -> dict | None:
+    """The status in a run's checkpoint folder; None where there is none.
+
+    Raises:
+        ValueError: the file holds no JSON object.
+    """
+    try:
+        values = json.loads((folder / "status.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    if not isinstance(values, dict):
+        raise ValueError(f"{folder / 'status.json'} holds no JSON object")
+    return values

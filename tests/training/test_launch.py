@@ -1,0 +1,116 @@
+"""``launch``: torchrun's processes, what ends them, and what a user hears."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from poet.training import launch as module
+from poet.training.checkpoints import CheckpointFolder
+from poet.training.errors import RunError
+from poet.training.launch import launch
+from poet.training.loop import train
+from poet.training.records import read_history
+
+PARAMETERS = {"merge_every": 5, "poet_lr": 1e-2, "variant": "bs", "block_size": 4}
+LAUNCH = """
+import json, sys
+from pathlib import Path
+from poet.training.launch import launch
+from poet.training.spec import RunSpec
+given = json.loads(sys.argv[1])
+spec = RunSpec.from_dict(given.pop("spec"))
+launch(spec, **{key: Path(value) if isinstance(value, str) and "/" in value else value for key, value in given.items()})
+"""
+
+
+def start(spec, repository, **options):
+    """``launch`` in a process of its own, as a pipeline's job is."""
+    given = {key: str(value) if isinstance(value, Path) else value for key, value in options.items()}
+    command = [sys.executable, "-c", LAUNCH, json.dumps({"spec": spec.to_dict(), "device": "cpu", **given})]
+    return subprocess.Popen(command, cwd=repository, stderr=subprocess.PIPE, text=True)
+
+
+def losses(folder):
+    """Step, tokens and loss of each row, to rounding."""
+    return [(row["step"], row["tokens"], pytest.approx(row["train_loss"], rel=2e-5)) for row in read_history(folder / "history.csv")]
+
+
+@pytest.fixture
+def spec(make_spec):
+    return make_spec(method="poet", parameters=PARAMETERS, batch_rows=8, accumulation=4, steps=60, evaluate_every=20)
+
+
+@pytest.fixture
+def folders(data, tmp_path):
+    return {"data": data, "folder": tmp_path / "run", "checkpoints": tmp_path / "checkpoints"}
+
+
+def test_two_processes_are_stopped_and_one_goes_on(spec, folders, tmp_path, repository):
+    """SIGTERM to the job and, as from a cluster, to every process of it: saved once, and gone on from by one process."""
+    process = start(spec, repository, **folders, threads=2, processes=2)
+    status = folders["checkpoints"] / "status.json"
+    deadline = time.monotonic() + 120
+    while not status.exists():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline, "the run never started"
+        time.sleep(0.05)
+    running = json.loads(status.read_text())
+    assert (running["state"], running["devices"], running["job"]) == ("running", 2, os.environ.get("SLURM_JOB_ID"))
+    for child in psutil.Process(process.pid).children(recursive=True):
+        child.terminate()
+    process.terminate()
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 128 + signal.SIGTERM, said
+    assert said.count("saved, the next call goes on") == 1
+    stopped = json.loads(status.read_text())
+    assert stopped["state"] == "stopped" and 0 < stopped["checkpoint_step"] == stopped["step"] < spec.steps
+    assert not list(folders["checkpoints"].glob("job-*"))
+
+    launch(spec, **folders, device="cpu", threads=1, processes=1)
+    train(spec, data=folders["data"], folder=tmp_path / "one", checkpoints=tmp_path / "one-checkpoints", device="cpu")
+    assert losses(folders["folder"]) == losses(tmp_path / "one")
+    assert not folders["checkpoints"].exists()
+
+
+def test_the_sentence_of_a_process_is_the_one_that_a_user_hears(spec, folders, repository):
+    """A worker that outlived its pipeline still trains the run: told by the process that met it, through torchrun."""
+    with CheckpointFolder(folders["checkpoints"], "another").claim():
+        process = start(spec, repository, **folders, threads=2, processes=2)
+        said = process.communicate(timeout=120)[1].splitlines()
+    assert process.returncode != 0
+    assert said[-1].endswith(f"RunError: another process is still training the run of {folders['checkpoints']}: wait for it or end it, "
+                             "then start again")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"processes": 3, "nodes": 2}, "2 nodes cannot share 3 processes evenly"),
+        ({"processes": 2, "nodes": 2}, "wants 2 nodes, and this is no Slurm job"),
+    ],
+)
+def test_nodes_that_cannot_be_had_are_refused(spec, folders, monkeypatch, options, words):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    with pytest.raises(RunError, match=words):
+        launch(spec, **folders, device="cpu", threads=1, **options)
+
+
+def test_processes_that_die_without_a_word_are_a_sentence(spec, folders, monkeypatch):
+    monkeypatch.setattr(module, "_command", lambda *_: ["sh", "-c", "kill -9 $$"])
+    with pytest.raises(RunError, match=r"ended without a word \(exit code -9; its log has what they printed\)"):
+        launch(spec, **folders, device="cpu", threads=1, processes=2)
+
+
+def test_several_nodes_are_one_srun_with_a_torchrun_on_each(monkeypatch):
+    command = module._command(Path("/shared/a job.json"), 4, 2, 16)
+    assert command[:6] == ["srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--cpus-per-task=16", "--kill-on-bad-exit=1"]
+    script = command[-1]
+    for part in ("--nproc-per-node=4", "--nnodes=2", "--node-rank=$SLURM_NODEID", "--master-addr=$SLURM_LAUNCH_NODE_IPADDR", "'/shared/a job.json'"):
+        assert part in script

@@ -1,0 +1,152 @@
+"""Kills at random moments, a disk that is full, a rerun: the result is that of a run that nobody disturbed."""
+
+import json
+import os
+import random
+import resource
+import signal
+
+import pytest
+
+from poet.training import checkpoints, loop
+from poet.training.records import read_history
+from tests.training.forks import fork, wait
+
+KILLS = 30
+STEPS = 40
+#: Where a kill can hit: within a step, while a checkpoint is written, between its last byte and its name, between the new
+#: one's name and the removal of the old one, and while the record is written.
+MOMENTS = ("step", "writing", "renaming", "removing", "record")
+
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_at(moment, step):
+    """In this process: die at the moment, in step ``step`` or the first one after it."""
+    train_step, reached = loop.Run.train_step, []
+
+    def stepping(run):
+        if run.step >= step:
+            reached.append(run.step)
+            if moment == "step":
+                die()
+        return train_step(run)
+
+    loop.Run.train_step = stepping
+    hit = {
+        "writing": (checkpoints._Hashing, "write"),
+        "renaming": (checkpoints.os, "replace"),
+        "removing": (checkpoints.Path, "unlink"),
+        "record": (loop, "write_record"),
+    }.get(moment)
+    if hit is not None:
+        original = getattr(*hit)
+
+        def hitting(*arguments, **options):
+            if reached:
+                if moment == "writing":  # half of it is on the disk
+                    original(*arguments, **options)
+                    arguments[0]._file.flush()
+                die()
+            return original(*arguments, **options)
+
+        setattr(*hit, hitting)
+
+
+@pytest.fixture
+def runs(make_spec, data, tmp_path):
+    """``runs(name)``: ``train(checkpoint_seconds=...)`` of one spec into folders of that name."""
+    parameters = {"merge_every": 5, "poet_lr": 1e-2, "variant": "fs", "budget": 0.5}
+    spec = make_spec(
+        method="poet", parameters=parameters, steps=STEPS, accumulation=2, evaluate_every=7, probes={"orthogonality": (0, 9, 31)}
+    )
+
+    def _runs(name):
+        def train(**options):
+            loop.train(spec, data=data, folder=tmp_path / name, checkpoints=tmp_path / f"{name}-checkpoints", **options)
+
+        return train
+
+    return _runs
+
+
+def outcome(folder):
+    """What has to be the same bit for bit."""
+    record = json.loads((folder / "record.json").read_text())
+    history = [{k: v for k, v in row.items() if k != "tokens_per_second"} for row in read_history(folder / "history.csv")]
+    kept = ("status", "validation_perplexity", "steps", "tokens", "held", "weights_sha256", "probes_sha256")
+    return {key: record[key] for key in kept}, history
+
+
+def test_thirty_kills_at_random_moments_leave_the_same_bits(runs, tmp_path, monkeypatch):
+    runs("whole")()
+    chance, killed = random.Random(6), []
+    monkeypatch.setattr(loop, "SAVING", float("inf"))  # after every step
+    train = runs("killed")
+    for number in range(KILLS):
+        moment = "record" if number == KILLS - 1 else chance.choice(MOMENTS[:-1])
+        step = STEPS * number // KILLS + chance.randrange(3)
+
+        def attempt(moment=moment, step=step):
+            kill_at(moment, step)
+            train(checkpoint_seconds=0)
+
+        killed += wait([fork(attempt)])
+    assert killed == [-signal.SIGKILL] * KILLS
+    assert not (tmp_path / "killed" / "record.json").exists()
+    assert wait([fork(train)]) == [0]
+    whole, again = outcome(tmp_path / "whole"), outcome(tmp_path / "killed")
+    assert again == whole
+    assert [row["step"] for row in again[1]] == list(range(1, STEPS + 1))
+    assert not (tmp_path / "killed-checkpoints").exists()
+
+
+def test_a_disk_that_is_full_is_one_sentence_and_the_next_call_goes_on(runs, tmp_path, capfd):
+    """The system itself refuses to write past a size: the file ends where the disk would."""
+    runs("whole")()
+    train = runs("full")
+
+    def attempt():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        stepping = loop.Run.train_step
+
+        def patched(run):
+            if run.step == 20:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+            return stepping(run)
+
+        loop.Run.train_step = patched
+        train(checkpoint_seconds=0)
+
+    assert wait([fork(attempt)]) == [2]
+    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(said) == 1 and "cannot write a checkpoint" in said[0] and "the last good checkpoint is kept" in said[0]
+    status = json.loads((tmp_path / "full-checkpoints" / "status.json").read_text())
+    assert status["state"] == "failed" and status["error"] in said[0] and 0 < status["checkpoint_step"] <= 20
+    assert wait([fork(train)]) == [0]
+    assert f"goes on from step {status['checkpoint_step']}" in capfd.readouterr().err
+    assert outcome(tmp_path / "full") == outcome(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("jump", (-1e9, 1e9))
+def test_a_clock_that_jumps_changes_nothing(runs, tmp_path, monkeypatch, jump):
+    """Steps, checkpoints and throughput go by a clock that only counts; the other one is for people."""
+    import time
+
+    runs("whole")()
+    jumped, clock = [], time.time
+    stepping = loop.Run.train_step
+
+    def patched(run):
+        if run.step == 10:
+            jumped.append(True)
+        return stepping(run)
+
+    monkeypatch.setattr(loop.Run, "train_step", patched)
+    monkeypatch.setattr(time, "time", lambda: clock() + (jump if jumped else 0))
+    runs("jumped")(checkpoint_seconds=0)
+    assert jumped and outcome(tmp_path / "jumped") == outcome(tmp_path / "whole")
+    record = json.loads((tmp_path / "jumped" / "record.json").read_text())
+    assert 0 < record["cost"]["train_seconds"] < 60
