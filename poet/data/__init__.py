@@ -1,6 +1,6 @@
 """Data: corpora, tokenizers and packing on the one side, rows for training on the other.
 
-`poet.data.prepare.prepare` makes a folder of memory-mapped rows once; `TokenRows` and `BatchOrder` read it.
+`poet.data.prepare.prepare` makes a folder of memory-mapped rows once; `TrainingBatches` and `TokenRows` read it.
 The names here are loaded on first use, so that training, which only reads, imports no tokenizer library.
 """
 
@@ -10,7 +10,8 @@ _HOMES = {
     "BatchOrder": "poet.data.rows",
     "DataError": "poet.data.errors",
     "TokenRows": "poet.data.rows",
-    "row_order": "poet.data.rows",
+    "TrainingBatches": "poet.data.rows",
+    "epoch_order": "poet.data.rows",
 }
 __all__ = sorted(_HOMES)
 

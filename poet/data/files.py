@@ -9,6 +9,7 @@ from pathlib import Path
 
 from poet.files import PART, readable_disk_errors, write_text
 
+
 @contextlib.contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
     """Holds `folder` for one process at a time: a second one waits, and finds the work of the first done.
@@ -48,3 +49,8 @@ def sha256_of(path: Path) -> str:
     """The SHA-256 of the bytes of `path`, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def files_of(described: dict) -> list[dict]:
+    """The files of a part of `meta.json`, each with `file`, `file_bytes` and `sha256`: one, a shard each, or none."""
+    return described.get("files", [described] if "file" in described else [])

@@ -1,88 +1,145 @@
 """From the description of a data set to a folder of rows: fetch, clean, split, train the tokenizer, tokenize,
 pack.
 
-Each stage leaves a complete file and a note in `stages.json`, so that an interrupted preparation goes on
-where it stopped; `meta.json` is written last and says that the folder is complete.
+Each stage leaves complete files and a note in `stages.json`, so that an interrupted preparation goes on
+where it stopped; `meta.json` is written last and says that the folder is complete. C4's train split is the work of
+`poet.data.sharded`, or none where the description says `stream`.
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from poet.data.c4 import c4_documents, c4_identity
+from poet.data.c4 import c4_identity, c4_shards, c4_texts
 from poet.data.corpora import ENWIK8_MD5, enwik8_articles, read_articles, title_hash
 from poet.data.description import check_description
 from poet.data.errors import DataError
-from poet.data.files import exclusive, read_json, sha256_of, write_json
-from poet.files import atomic_path
-from poet.data.npy import RowWriter
-from poet.data.packing import PACKINGS, row_dtype
-from poet.progress import Progress
+from poet.data.files import exclusive, files_of, read_json, sha256_of, write_json
+from poet.data.sharded import write_shards
 from poet.data.tokenizer import BPE_TRAINING_BYTES, Tokenizer, load_bpe, load_hf, train_bpe
 from poet.data.wikitext import CLEANER_VERSION
+from poet.data.writing import write_rows
+from poet.files import write_text
+from poet.progress import Progress
 
-# Raise this whenever equal descriptions give other rows or another meta.json than before.
-FORMAT_VERSION = 1
-SPLITS = ("train", "validation")
+# Raise one whenever equal descriptions of its corpus give other rows or another meta.json than before.
+FORMAT_VERSIONS = {"enwik8": 1, "c4": 2}
+SPLITS, STAGES = ("train", "validation"), "stages.json"
 VALIDATION_SHARE = 0.02  # of the articles of enwik8; C4 brings its own split
 
 
-def prepare(data: dict, folder: Path, cache: Path) -> dict:
-    """Makes `<folder>/{train,validation}.npy`, `tokenizer.json` (BPE) and `meta.json`, and returns the
-    latter.
+def prepare(data: dict, folder: Path, cache: Path, processes: int = 2) -> dict:
+    """Makes the rows of a data set, `tokenizer.json` (BPE, and where rows are streamed) and `meta.json`, and
+    returns the latter.
 
     data: `{"corpus": "enwik8" | "c4", "path": folder of C4 shards or None for the hub, "tokenizer":
     {"kind": "bpe", "vocab_size": int} | {"kind": "hf", "name": str}, "sequence_length": int,
-    "packing": "pack" | "pad", "train_tokens": int | None, "validation_tokens": int | None}`; the last two cap
-    the tokens that are no padding.
-    Rows are (rows, sequence_length), uint16, or uint32 where the vocabulary needs it. Does nothing where the
-    folder holds this very data set. Raises DataError for whatever the user can put right.
+    "packing": "pack" | "pad", "train_tokens": int | None, "validation_tokens": int | None, "stream": bool}`; the
+    caps are of the tokens that are no padding. processes: how many share the work; the result does not depend on it.
+    Rows are (rows, sequence_length), uint16, or uint32 where the vocabulary needs it: `validation.npy` and
+    `train.npy`, of C4 `train/<shard>.npy`, or with `stream` no train rows at all (`poet.data.stream` makes them as
+    training reads them). Does nothing where the folder holds this very data set. Raises DataError for whatever the
+    user can put right.
     """
     data, folder, cache = check_description(data), Path(folder), Path(cache)
-    wanted = {"data": data, "versions": {"format": FORMAT_VERSION, "cleaner": CLEANER_VERSION}}
+    versions = {"format": FORMAT_VERSIONS[data["corpus"]], "cleaner": CLEANER_VERSION}
+    wanted = {"data": data, "versions": versions}
     with exclusive(folder):
         meta = read_json(folder / "meta.json")
-        if meta and all(meta.get(key) == value for key, value in wanted.items()) and _complete(meta, folder):
-            return meta
+        if meta and all(meta.get(key) == value for key, value in wanted.items()):
+            if _complete(meta, folder):
+                return meta
+            _Stages.keep(meta, folder)
         # From here on the folder is not complete; a reader that finds no meta.json says so.
         (folder / "meta.json").unlink(missing_ok=True)
-        stages = _Stages(folder, wanted)
-        documents = _enwik8_documents(cache) if data["corpus"] == "enwik8" else _c4_documents(data["path"])
-        stages.run("corpus", lambda: _corpus_identity(data, cache))
-        tokenizer = _tokenizer(data["tokenizer"], folder, documents, stages)
-        for split in SPLITS:
-            stages.run(split, lambda split=split: _write_rows(data, split, folder, documents, tokenizer))
-        meta = wanted | {
-            "corpus": stages.done["corpus"],
-            "tokenizer": stages.done["tokenizer"],
-            "sequence_length": data["sequence_length"],
-            "splits": {split: stages.done[split] for split in SPLITS},
-        }
+        if data["corpus"] == "c4":
+            meta = _prepare_c4(data, folder, wanted, processes)
+        else:
+            meta = _prepare_enwik8(data, folder, cache, wanted, processes)
         write_json(folder / "meta.json", meta)
-        stages.forget()
+        (folder / STAGES).unlink()
     return meta
+
+
+def _prepare_enwik8(data: dict, folder: Path, cache: Path, wanted: dict, processes: int) -> dict:
+    stages = _Stages(folder, wanted)
+    articles = enwik8_articles(cache, processes)
+
+    def texts(split: str) -> Iterator[str]:
+        found = read_articles(articles)
+        return (prose for title, prose in found if is_validation(title) == (split == "validation"))
+
+    stages.run("corpus", lambda: _enwik8_identity(articles))
+    tokenizer = _tokenizer(data, folder, texts, stages)
+    for split in SPLITS:
+        stages.run(split, lambda split=split: _write_split(data, split, folder, texts, tokenizer))
+    return _meta(data, wanted, stages)
+
+
+def _prepare_c4(data: dict, folder: Path, wanted: dict, processes: int) -> dict:
+    stages, corpus = _Stages(folder, wanted), c4_identity(data["path"])
+
+    def texts(split: str) -> Iterator[str]:
+        return c4_texts(c4_shards(data["path"], split))
+
+    stages.run("corpus", lambda: corpus, **corpus)
+    tokenizer = _tokenizer(data, folder, texts, stages)
+    # The small one first: what is wrong shows before hours of work, and it stays when a train shard is made again.
+    stages.run("validation", lambda: _write_split(data, "validation", folder, texts, tokenizer))
+    if data.get("stream"):
+        stages.run("train", lambda: _streamed(data, corpus, stages.done["tokenizer"]))
+    else:
+        version = wanted["versions"]["format"]
+        stages.run("train", lambda: write_shards(data, folder, tokenizer, version, processes))
+    return _meta(data, wanted, stages)
+
+
+def _streamed(data: dict, corpus: dict, tokenizer: dict) -> dict:
+    made_from = {"data": data, "corpus": corpus, "tokenizer": tokenizer["sha256"]}
+    return {
+        "stream": True,
+        "sha256": _sha256_of_text(json.dumps(made_from, sort_keys=True)),
+        "sha256_of": "what the rows are made from, no row read: description, names and sizes of the shards or the "
+        "hub's revision, tokenizer",
+    }
+
+
+def _meta(data: dict, wanted: dict, stages: "_Stages") -> dict:
+    return wanted | {
+        "corpus": stages.done["corpus"],
+        "tokenizer": stages.done["tokenizer"],
+        "sequence_length": data["sequence_length"],
+        "splits": {split: stages.done[split] for split in SPLITS},
+    }
 
 
 class _Stages:
     """The stages that are done, and what each found, kept in `<folder>/stages.json` until all are."""
 
     def __init__(self, folder: Path, wanted: dict):
-        self._path, self._folder, self._wanted = folder / "stages.json", folder, wanted
+        self._path, self._folder, self._wanted = folder / STAGES, folder, wanted
         saved = read_json(self._path)
         ours = saved and all(saved.get(key) == value for key, value in wanted.items())
-        self.done: dict[str, dict] = saved["done"] if ours else {}
-        self._remade = False
+        self._saved: dict[str, dict] = saved["done"] if ours else {}
+        self.done: dict[str, dict] = {}
 
-    def run(self, name: str, work: Callable[[], dict]) -> None:
-        """Runs `work` unless it is done; once one stage is remade, all that follow are."""
-        if not self._remade and name in self.done and _file_matches(self.done[name], self._folder):
+    def run(self, name: str, work: Callable[[], dict], /, **facts: object) -> None:
+        """Runs `work` unless it is done, with these facts still among what it found; once one stage is remade, all
+        that follow are."""
+        saved = self._saved.get(name)
+        if saved and facts.items() <= saved.items() and _file_matches(saved, self._folder):
+            self.done[name] = saved
             return
-        self._remade = True
+        self._saved = {}
         self.done[name] = work()
         write_json(self._path, self._wanted | {"done": self.done})
 
-    def forget(self) -> None:
-        self._path.unlink()
+    @staticmethod
+    def keep(meta: dict, folder: Path) -> None:
+        """Takes the stages of a folder that was complete, so that what is still whole of it stays."""
+        done = {"corpus": meta["corpus"], "tokenizer": meta["tokenizer"], **meta["splits"]}
+        write_json(folder / STAGES, {"data": meta["data"], "versions": meta["versions"], "done": done})
 
 
 def is_validation(title: str) -> bool:
@@ -92,27 +149,10 @@ def is_validation(title: str) -> bool:
     return int.from_bytes(title_hash(title)[-8:], "big") < VALIDATION_SHARE * 2**64
 
 
-def _enwik8_documents(cache: Path) -> Callable[[str], Iterator[str]]:
-    path = enwik8_articles(cache)
-
-    def documents(split: str) -> Iterator[str]:
-        return (
-            prose for title, prose in read_articles(path) if is_validation(title) == (split == "validation")
-        )
-
-    return documents
-
-
-def _c4_documents(path: str | None) -> Callable[[str], Iterator[str]]:
-    return lambda split: c4_documents(path, split)
-
-
-def _corpus_identity(data: dict, cache: Path) -> dict:
-    if data["corpus"] == "c4":
-        return c4_identity(data["path"])
+def _enwik8_identity(articles: Path) -> dict:
     digest = hashlib.sha256()
     n_articles = {split: 0 for split in SPLITS}
-    for title, prose in read_articles(enwik8_articles(cache)):
+    for title, prose in read_articles(articles):
         digest.update(f"{title}\0{prose}\0".encode())
         n_articles["validation" if is_validation(title) else "train"] += 1
     return {
@@ -123,24 +163,26 @@ def _corpus_identity(data: dict, cache: Path) -> dict:
     }
 
 
-def _tokenizer(
-    description: dict, folder: Path, documents: Callable[[str], Iterator[str]], stages: _Stages
-) -> Tokenizer:
+def _tokenizer(data: dict, folder: Path, texts: Callable[[str], Iterator[str]], stages: _Stages) -> Tokenizer:
+    description, path = data["tokenizer"], folder / "tokenizer.json"
     if description["kind"] == "hf":
         tokenizer = load_hf(description["name"])
-        stages.run(
-            "tokenizer",
-            lambda: _describe(tokenizer) | {"sha256": _sha256_of_text(tokenizer.backend.to_str())},
-        )
+
+        def describe() -> dict:
+            described = _describe(tokenizer) | {"sha256": tokenizer.sha256}
+            if not data.get("stream"):
+                return described
+            write_text(path, tokenizer.backend.to_str())
+            return described | {"unk_id": tokenizer.unk_id} | _file(path)
+
+        stages.run("tokenizer", describe, sha256=tokenizer.sha256)
         return tokenizer
-    path = folder / "tokenizer.json"
 
     def train() -> dict:
         with Progress("training the tokenizer", None, "tokens") as progress:
-            trained = train_bpe(documents("train"), description["vocab_size"], path)
+            trained = train_bpe(texts("train"), description["vocab_size"], path)
             progress.add(trained.vocab_size)
-        file = {"file": path.name, "file_bytes": path.stat().st_size, "sha256": sha256_of(path)}
-        return _describe(trained) | file | {"training_bytes": BPE_TRAINING_BYTES}
+        return _describe(trained) | _file(path) | {"training_bytes": BPE_TRAINING_BYTES}
 
     stages.run("tokenizer", train)
     return load_bpe(path)
@@ -150,43 +192,29 @@ def _describe(tokenizer: Tokenizer) -> dict:
     return {"vocab_size": tokenizer.vocab_size, "pad_id": tokenizer.pad_id, "eos_id": tokenizer.eos_id}
 
 
-def _write_rows(
-    data: dict, split: str, folder: Path, documents: Callable[[str], Iterator[str]], tokenizer: Tokenizer
+def _file(path: Path) -> dict:
+    return {"file": path.name, "file_bytes": path.stat().st_size, "sha256": sha256_of(path)}
+
+
+def _write_split(
+    data: dict, split: str, folder: Path, texts: Callable[[str], Iterator[str]], tokenizer: Tokenizer
 ) -> dict:
-    path, cap = folder / f"{split}.npy", data[f"{split}_tokens"]
-    n_tokens = n_bytes = 0
-    with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        writer = RowWriter(file, data["sequence_length"], row_dtype(tokenizer.vocab_size))
-        encoded = tokenizer.encode_documents(documents(split))
-        with Progress(f"tokenizing {split}", cap, "tokens") as progress:
-            blocks = PACKINGS[data["packing"]](encoded, tokenizer, data["sequence_length"], cap)
-            for rows, not_padding, text_bytes in blocks:
-                writer.append(rows)
-                n_tokens += not_padding
-                n_bytes += text_bytes
-                progress.add(not_padding)
-        if not writer.rows:
-            raise DataError(
-                f"the {split} part of {data['corpus']} fills no row of {data['sequence_length']} tokens"
-            )
-        writer.finish()
-    return {
-        "file": path.name,
-        "file_bytes": path.stat().st_size,
-        "sha256": sha256_of(path),
-        "rows": writer.rows,
-        "tokens": writer.rows * data["sequence_length"],
-        "tokens_without_padding": n_tokens,
-        "text_bytes": n_bytes,
-    }
+    cap = data[f"{split}_tokens"]
+    with Progress(f"tokenizing {split}", cap, "tokens") as progress:
+        described, _ = write_rows(texts(split), tokenizer, data, cap, folder / f"{split}.npy", progress.add)
+    if not described["rows"]:
+        raise DataError(
+            f"the {split} part of {data['corpus']} fills no row of {data['sequence_length']} tokens"
+        )
+    return described
 
 
 def _file_matches(described: dict, folder: Path) -> bool:
-    """Whether the file that a stage wrote, if it wrote one, is there with its size."""
-    if "file" not in described:
-        return True
-    path = folder / described["file"]
-    return path.exists() and path.stat().st_size == described["file_bytes"]
+    """Whether the files that a stage wrote, if it wrote any, are there with their sizes."""
+    return all(
+        (folder / file["file"]).exists() and (folder / file["file"]).stat().st_size == file["file_bytes"]
+        for file in files_of(described)
+    )
 
 
 def _complete(meta: dict, folder: Path) -> bool:

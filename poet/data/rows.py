@@ -1,8 +1,10 @@
-"""Rows of tokens for training: read from a prepared folder, in an order that every method shares.
+"""Rows of tokens for training: read from a prepared folder, in an order that every method and every reader shares.
 
-Needs numpy and torch alone, so that a training process starts fast.
+Needs numpy and torch alone, so that a training process starts fast; only a stream brings its tokenizer.
 """
 
+import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,47 @@ from poet.data.files import read_json
 IGNORED_LABEL = -100
 
 
+class TrainingBatches:
+    """The batches of a run, step by step: a pure function of the data, `batch_rows`, `seed` and the step.
+
+    Every reader of the same arguments gets the same rows in the same order, whichever step it begins at. One file of
+    rows is read in permutations of all its rows (`BatchOrder`). Rows in shards, and streamed ones alike, are read
+    shard after shard, each from its first row to its last, and each epoch has its own permutation of the shards: C4's
+    documents were shuffled by its makers, and a permutation of 365 million rows would take gigabytes in every process
+    and a seek a row. A batch may span shards and epochs.
+    sequence_length, vocab_size, pad_id, meta: of the data set. sha256: of the rows, or of what they are made from
+    where they are streamed.
+    Raises DataError where the folder is not prepared or damaged, ValueError for an empty batch.
+    """
+
+    def __init__(self, folder: Path | str, batch_rows: int, seed: int):
+        folder = Path(folder)
+        self.meta = read_meta(folder)
+        described = self.meta["splits"]["train"]
+        self.sequence_length: int = self.meta["sequence_length"]
+        self.vocab_size: int = self.meta["tokenizer"]["vocab_size"]
+        self.pad_id: int = self.meta["tokenizer"]["pad_id"]
+        self.sha256: str = described["sha256"]
+        if batch_rows < 1:
+            raise ValueError(f"needs at least one row a batch, not {batch_rows}")
+        if "stream" in described:
+            from poet.data.stream import StreamedBatches  # here, because it brings the tokenizer
+
+            self._read = StreamedBatches(folder, self.meta, batch_rows, seed).read
+        elif "files" in described:
+            self._read = _ShardBatches(folder, self.meta, batch_rows, seed).read
+        else:
+            rows = TokenRows(folder, "train")
+            order = BatchOrder(len(rows), batch_rows, seed)
+            self._read = lambda step: rows.read(order.indices(step))
+
+    def batch(self, step: int) -> torch.Tensor:
+        """The rows of step `step` (from 0): int64 (batch_rows, T). Raises ValueError for a negative step."""
+        if step < 0:
+            raise ValueError(f"step must not be negative, is {step}")
+        return torch.from_numpy(self._read(step).astype(np.int64))
+
+
 class TokenRows:
     """The rows of one split of a prepared folder, memory-mapped.
 
@@ -23,43 +66,37 @@ class TokenRows:
 
     def __init__(self, folder: Path | str, split: str):
         folder = Path(folder)
-        self.meta = read_json(folder / "meta.json")
-        if self.meta is None:
-            raise DataError(f"{folder} holds no prepared data (no meta.json): run python -m poet.data first")
+        self.meta = read_meta(folder)
         if split not in self.meta["splits"]:
             raise DataError(f"{folder} has no split {split!r}: it has {', '.join(self.meta['splits'])}")
         described = self.meta["splits"][split]
-        path = folder / f"{split}.npy"
-        try:
-            self._rows = np.load(path, mmap_mode="r")
-        except (OSError, ValueError) as error:
-            raise DataError(f"cannot read {path} ({error}): prepare the data again") from error
+        self._rows = _load(folder / f"{split}.npy", (described.get("rows"), self.meta["sequence_length"]))
         self.sequence_length: int = self.meta["sequence_length"]
         self.vocab_size: int = self.meta["tokenizer"]["vocab_size"]
         self.pad_id: int = self.meta["tokenizer"]["pad_id"]
         self.sha256: str = described["sha256"]
-        if self._rows.shape != (described["rows"], self.sequence_length):
-            raise DataError(
-                f"{path} has shape {self._rows.shape}, not the one in meta.json: prepare the data again"
-            )
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def batch(self, indices: np.ndarray) -> torch.Tensor:
         """The rows `indices` (B,) as an int64 tensor (B, T)."""
-        return torch.from_numpy(self._rows[np.asarray(indices)].astype(np.int64))
+        return torch.from_numpy(self.read(indices).astype(np.int64))
+
+    def read(self, indices: np.ndarray) -> np.ndarray:
+        """The rows `indices` (B,) as they are stored (B, T)."""
+        return self._rows[np.asarray(indices)]
 
     def labels(self, batch: torch.Tensor) -> torch.Tensor:
         """A copy of `batch` (B, T) with -100, which the loss ignores, in place of padding."""
         return batch.masked_fill(batch == self.pad_id, IGNORED_LABEL)
 
 
-def row_order(n_rows: int, seed: int, epoch: int) -> np.ndarray:
-    """The order (n_rows,) in which epoch `epoch` reads the rows: a permutation fixed by `seed` and
+def epoch_order(count: int, seed: int, epoch: int) -> np.ndarray:
+    """The order (count,) in which epoch `epoch` reads so many rows, or shards: a permutation fixed by `seed` and
     `epoch`."""
-    # Half the memory of int64 matters at 150 million rows and eight processes a machine.
-    indices = np.arange(n_rows, dtype=np.uint32 if n_rows <= 1 << 32 else np.int64)
+    # Half the memory of int64 matters where many rows meet many processes.
+    indices = np.arange(count, dtype=np.uint32 if count <= 1 << 32 else np.int64)
     return np.random.Generator(np.random.PCG64([seed, epoch])).permutation(indices)
 
 
@@ -92,5 +129,67 @@ class BatchOrder:
     def _permutation(self, epoch: int) -> np.ndarray:
         # The last one is kept because consecutive steps ask for the same.
         if epoch != self._epoch:
-            self._epoch, self._order = epoch, row_order(self.n_rows, self.seed, epoch)
+            self._epoch, self._order = epoch, epoch_order(self.n_rows, self.seed, epoch)
         return self._order
+
+
+class _ShardBatches:
+    """Batches from rows in shards, memory-mapped."""
+
+    def __init__(self, folder: Path, meta: dict, batch_rows: int, seed: int):
+        self._folder, self._length = folder, meta["sequence_length"]
+        self._shards: list[dict] = meta["splits"]["train"]["files"]
+        self._sizes = np.array([shard["rows"] for shard in self._shards])
+        self._batch_rows, self._seed = batch_rows, seed
+        for shard in self._shards:  # now, and not after days
+            path = folder / shard["file"]
+            if not path.exists() or path.stat().st_size != shard["file_bytes"]:
+                raise DataError(f"{path} is not whole: prepare the data again, which makes this shard alone")
+        self._epoch = functools.lru_cache(maxsize=2)(self._epoch)
+        self._rows = functools.lru_cache(maxsize=2)(self._rows)
+
+    def read(self, step: int) -> np.ndarray:
+        """The rows of a step (batch_rows, T)."""
+        parts = [self._rows(shard)[begin:end] for shard, begin, end in self._spans(step)]
+        return np.concatenate(parts)
+
+    def _spans(self, step: int) -> Iterator[tuple[int, int, int]]:
+        """Yields (shard, first row, row after the last) of a step."""
+        place, left = step * self._batch_rows, self._batch_rows
+        while left:
+            epoch, offset = divmod(place, int(self._sizes.sum()))
+            order, ends = self._epoch(epoch)
+            position = int(np.searchsorted(ends, offset, side="right"))
+            shard = int(order[position])
+            begin = offset - int(ends[position] - self._sizes[shard])
+            end = min(begin + left, int(self._sizes[shard]))
+            yield shard, begin, end
+            place += end - begin
+            left -= end - begin
+
+    def _epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """The shards of an epoch in their order, and how many rows of it are read when each ends."""
+        order = epoch_order(len(self._sizes), self._seed, epoch)
+        return order, np.cumsum(self._sizes[order])
+
+    def _rows(self, shard: int) -> np.ndarray:
+        described = self._shards[shard]
+        return _load(self._folder / described["file"], (described["rows"], self._length))
+
+
+def read_meta(folder: Path) -> dict:
+    """`meta.json` of a prepared folder. Raises DataError where there is none."""
+    meta = read_json(folder / "meta.json")
+    if meta is None:
+        raise DataError(f"{folder} holds no prepared data (no meta.json): run python -m poet.data first")
+    return meta
+
+
+def _load(path: Path, shape: tuple[int | None, int]) -> np.ndarray:
+    try:
+        rows = np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path} ({error}): prepare the data again") from error
+    if rows.shape != shape:
+        raise DataError(f"{path} has shape {rows.shape}, not the one in meta.json: prepare the data again")
+    return rows

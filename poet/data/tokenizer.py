@@ -1,5 +1,7 @@
 """Tokenizers: a byte-level BPE trained on the corpus, or a Hugging Face tokenizer by name or folder."""
 
+import hashlib
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -19,6 +21,10 @@ BPE_TRAINING_BYTES = 10_000_000
 # T5's place holders for its denoising task come after the 32,000 pieces of its text and no text should
 # contain them.
 _SENTINEL = re.compile(r"<extra_id_\d+>")
+# Of a long text only a start is encoded where no more is needed: English has four to five characters a token.
+CHARACTERS_PER_TOKEN = 6
+# A single space between letters or digits: nothing that a normalizer joins reaches over it.
+_BETWEEN_WORDS = re.compile(r"(?<=[A-Za-z0-9]) (?=[A-Za-z0-9])")
 
 
 class EncodedText:
@@ -54,6 +60,21 @@ class Tokenizer:
         self.vocab_size, self.pad_id, self.eos_id, self.unk_id = vocab_size, pad_id, eos_id, unk_id
         backend.no_truncation()
         backend.no_padding()
+        self._cuts_between_words = _cuts_between_words(json.loads(backend.to_str()))
+
+    def __getstate__(self) -> dict:
+        # The backend's own state leaves this setting out.
+        return self.__dict__ | {"encode_special_tokens": self.backend.encode_special_tokens}
+
+    def __setstate__(self, state: dict) -> None:
+        encode_special_tokens = state.pop("encode_special_tokens")
+        self.__dict__.update(state)
+        self.backend.encode_special_tokens = encode_special_tokens
+
+    @property
+    def sha256(self) -> str:
+        """Of the backend's JSON."""
+        return hashlib.sha256(self.backend.to_str().encode("utf-8")).hexdigest()
 
     def encode_batch(self, texts: list[str]) -> list[EncodedText]:
         """Encodes in parallel; no special tokens are added."""
@@ -63,15 +84,30 @@ class Tokenizer:
             for encoding, text in zip(encodings, texts, strict=True)
         ]
 
-    def encode_documents(self, texts: Iterable[str], batch_documents: int = 256) -> Iterator[EncodedText]:
-        """Encodes a stream of texts, keeping one batch in memory."""
-        batch: list[str] = []
-        for text in texts:
-            batch.append(text)
-            if len(batch) == batch_documents:
-                yield from self.encode_batch(batch)
-                batch = []
-        yield from self.encode_batch(batch)
+    def encode_documents(
+        self, texts: Iterable[str], needed: int | None = None, batch_documents: int = 256
+    ) -> Iterator[EncodedText]:
+        """Encodes a stream of texts, keeping one batch in memory.
+
+        needed: so many tokens of each are wanted. A text that has more gives at least so many, and the same ones.
+        """
+        texts = iter(texts)
+        while batch := list(itertools.islice(texts, batch_documents)):
+            yield from self.encode_batch(batch) if needed is None else self._encode_starts(batch, needed)
+
+    def _encode_starts(self, texts: list[str], needed: int) -> list[EncodedText]:
+        starts = [self._start(text, needed) for text in texts]
+        encoded = self.encode_batch(starts)
+        short = [i for i, e in enumerate(encoded) if len(e.ids) <= needed and len(starts[i]) < len(texts[i])]
+        for i, whole in zip(short, self.encode_batch([texts[i] for i in short]), strict=True):
+            encoded[i] = whole
+        return encoded
+
+    def _start(self, text: str, needed: int) -> str:
+        """A first part of `text` that very likely has `needed` tokens, and whose tokens are the text's first ones."""
+        if self._cuts_between_words and (gap := _BETWEEN_WORDS.search(text, CHARACTERS_PER_TOKEN * needed)):
+            return text[: gap.start()]
+        return text
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`, special tokens included."""
@@ -79,6 +115,27 @@ class Tokenizer:
 
     def _within_vocabulary(self, ids: np.ndarray) -> np.ndarray:
         return np.where(ids < self.vocab_size, ids, self.unk_id)
+
+
+def _cuts_between_words(backend: dict) -> bool:
+    """Whether the tokens of a text up to a space between two words are the first tokens of the whole text.
+
+    backend: a tokenizer.json. True where the pre-tokenizer splits there, so that the model sees the words one by one,
+    and no normalizer and no added token reaches over the space; kinds that are not known here count as if they did.
+    """
+    splitter = backend["pre_tokenizer"] or {"type": None}
+    if splitter["type"] == "Sequence":
+        splitter = splitter["pretokenizers"][0]
+    splits = splitter["type"] in _WORD_SPLITTERS and splitter.get("split", True) and splitter.get("use_regex", True)
+    normalizer = backend["normalizer"] or {"type": "Sequence", "normalizers": []}
+    normalizers = normalizer["normalizers"] if normalizer["type"] == "Sequence" else [normalizer]
+    local = all(n["type"] in _LOCAL_NORMALIZERS or n.get("pattern") == _SEVERAL_SPACES for n in normalizers)
+    return splits and local and not any(" " in token["content"] for token in backend["added_tokens"])
+
+
+_WORD_SPLITTERS = {"WhitespaceSplit", "Whitespace", "BertPreTokenizer", "Metaspace", "ByteLevel"}
+_LOCAL_NORMALIZERS = {"Precompiled", "NFC", "NFD", "NFKC", "NFKD", "Lowercase"}
+_SEVERAL_SPACES = {"Regex": " {2,}"}
 
 
 def train_bpe(texts: Iterable[str], vocab_size: int, path: Path) -> Tokenizer:
@@ -110,16 +167,20 @@ def train_bpe(texts: Iterable[str], vocab_size: int, path: Path) -> Tokenizer:
 
 def load_bpe(path: Path) -> Tokenizer:
     """The tokenizer that `train_bpe` saved. Raises DataError where the file is missing or no tokenizer."""
-    try:
-        content = path.read_text(encoding="utf-8")
-        json.loads(content)
-        backend = tokenizers.Tokenizer.from_str(content)
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read the tokenizer {path}: {error}") from error
+    backend = _read(path)
     # An article that speaks of "</s>" gets the letters, not the end of a document.
     backend.encode_special_tokens = True
     ids = [backend.token_to_id(token) for token in SPECIAL_TOKENS]
     return Tokenizer(backend, backend.get_vocab_size(), *ids)
+
+
+def load_prepared(folder: Path, meta: dict) -> Tokenizer:
+    """The tokenizer that lies in a prepared folder, without a network. Raises DataError where it is no tokenizer."""
+    described = meta["tokenizer"]
+    path = folder / described["file"]
+    if meta["data"]["tokenizer"]["kind"] == "bpe":
+        return load_bpe(path)
+    return Tokenizer(_read(path), *(described[key] for key in ("vocab_size", "pad_id", "eos_id", "unk_id")))
 
 
 def load_hf(name: str) -> Tokenizer:
@@ -144,8 +205,29 @@ def load_hf(name: str) -> Tokenizer:
         raise DataError(f"the tokenizer {name!r} lacks special tokens that padding needs: {missing}")
     text_ids = [i for token, i in tokenizer.get_vocab().items() if not _SENTINEL.fullmatch(token)]
     # A copy: padding and cutting that the user's object is set to stay as they are.
-    backend = tokenizers.Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    backend = _settled(tokenizer.backend_tokenizer)
     return Tokenizer(backend, max(text_ids) + 1, special["pad"], special["eos"], special["unk"])
+
+
+def _settled(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """A copy of which any further copy, in a file or in another process, is the same to the last bit.
+
+    Reading a tokenizer's JSON rounds the scores of a unigram model like T5's, a first time if not a second.
+    """
+    content, copied = None, backend.to_str()
+    while copied != content:
+        content, backend = copied, tokenizers.Tokenizer.from_str(copied)
+        copied = backend.to_str()
+    return backend
+
+
+def _read(path: Path) -> tokenizers.Tokenizer:
+    try:
+        content = path.read_text(encoding="utf-8")
+        json.loads(content)
+        return tokenizers.Tokenizer.from_str(content)
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read the tokenizer {path}: {error}") from error
 
 
 def _first_bytes(texts: Iterable[str], limit: int) -> Iterator[str]:

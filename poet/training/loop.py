@@ -159,7 +159,7 @@ def _record(run: Run) -> dict[str, Any]:
         "total_parameters": run.total_parameters,
         "held": run.held,
         "weights_sha256": run.weights_digest(),
-        "data_sha256": run.train_rows.sha256,
+        "data_sha256": run.batches.sha256,
         "cost": {
             "train_seconds": run.seconds,
             "probe_seconds": run.probes.seconds,

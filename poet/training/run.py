@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from poet.data.rows import IGNORED_LABEL, BatchOrder, TokenRows
+from poet.data.rows import IGNORED_LABEL, TokenRows, TrainingBatches
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
 from poet.progress import say
@@ -51,9 +51,9 @@ class Run:
         self, spec: RunSpec, data: Path, device: str, processes: Processes | None = None, *, shard_optimizer: bool = False
     ) -> None:
         self.spec, self.device, self.processes = spec, device, processes or Processes()
-        self.train_rows, self.validation_rows = TokenRows(data, "train"), TokenRows(data, "validation")
+        self.batches = TrainingBatches(data, spec.batch_rows, derive("batch order", spec.seed))
+        self.validation_rows = TokenRows(data, "validation")
         self._check_data(data)
-        self.order = BatchOrder(len(self.train_rows), spec.batch_rows, derive("batch order", spec.seed))
         # The same draws for every method: what differs between two methods is never luck with the initialization.
         model = build_llama(spec.architecture, seed=derive("initialization", spec.seed))
         self.total_parameters = sum(p.numel() for p in model.parameters())
@@ -84,13 +84,13 @@ class Run:
         self.require_equal()
 
     def _check_data(self, data: Path) -> None:
-        description = self.train_rows.meta["data"]
+        description = self.batches.meta["data"]
         if different := sorted(key for key in description if description[key] != self.spec.data.get(key)):
             raise RunError(
                 f"the data in {data} is not what run {self.spec.name} asks for ({different[0]}: "
                 f"{description[different[0]]!r} instead of {self.spec.data.get(different[0])!r}): prepare it again"
             )
-        found = (self.train_rows.sequence_length, self.train_rows.vocab_size)
+        found = (self.batches.sequence_length, self.batches.vocab_size)
         wanted = (self.spec.architecture.sequence_length, self.spec.architecture.vocabulary)
         if found[0] != wanted[0] or found[1] > wanted[1]:
             raise RunError(
@@ -158,8 +158,8 @@ class Run:
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = group["peak_lr"] * factor
-        batch = self.train_rows.batch(self.order.indices(self.step))
-        labels = self.train_rows.labels(batch)
+        batch = self.batches.batch(self.step)
+        labels = self.validation_rows.labels(batch)
         predicted = int((labels[:, 1:] != IGNORED_LABEL).sum())
         self.tokens += int((labels != IGNORED_LABEL).sum())
         total = torch.zeros((), device=self.device)

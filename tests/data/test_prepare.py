@@ -1,4 +1,4 @@
-"""From a description to rows, end to end, on a small synthetic dump and small synthetic C4 shards."""
+"""From a description to rows, end to end, on a small synthetic dump."""
 
 import gzip
 import json
@@ -8,8 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-import tokenizers
-import transformers
 
 from poet.data import TokenRows, corpora
 from poet.data import __main__ as command
@@ -25,13 +23,8 @@ ENWIK8 = {
 }
 
 
-def words(seed: int, n: int = 120) -> str:
-    vocabulary = ["cat", "sat", "on", "the", "mat", "while", "rain", "fell", "outside", "quietly"]
-    return " ".join(np.random.default_rng(seed).choice(vocabulary, n)) + "."
-
-
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
+def cache(tmp_path, monkeypatch, words):
     """A cache with a small synthetic dump in the place of enwik8."""
     pages = [f"<page><title>T{i}</title><text>{words(i)}</text></page>" for i in range(300)]
     folder = tmp_path / "cache"
@@ -39,23 +32,6 @@ def cache(tmp_path, monkeypatch):
     with gzip.open(folder / "enwik8.gz", "wt") as file:
         file.write("".join(pages))
     monkeypatch.setattr(corpora, "ENWIK8_MD5", corpora._md5_of_content(folder / "enwik8.gz"))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def stand_in(tmp_path_factory):
-    """A word-level tokenizer in a local Hugging Face folder that stands in for T5: pad 0, end 1, unknown
-    2."""
-    names = ["<pad>", "</s>", "<unk>", *sorted(set(words(0, 400).rstrip(".").split())), "<extra_id_0>"]
-    backend = tokenizers.Tokenizer(
-        tokenizers.models.WordLevel({n: i for i, n in enumerate(names)}, unk_token="<unk>")
-    )
-    backend.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    backend.post_processor = tokenizers.processors.TemplateProcessing("$A </s>", special_tokens=[("</s>", 1)])
-    folder = tmp_path_factory.mktemp("stand-in")
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=backend, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
-    ).save_pretrained(folder)
     return folder
 
 
@@ -87,7 +63,7 @@ def test_an_interrupted_preparation_goes_on(cache, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("poet.data.prepare._write_rows", interrupt)
+        patch.setattr("poet.data.prepare.write_rows", interrupt)
         with pytest.raises(KeyboardInterrupt):
             prepare(ENWIK8, tmp_path / "a", cache)
     assert not (tmp_path / "a" / "meta.json").exists()
@@ -108,7 +84,7 @@ def test_the_split_holds_out_two_percent_by_title():
     assert held_out == {f"T{i}" for i in reversed(range(20_000)) if is_validation(f"T{i}")}
 
 
-def test_the_tokenizer_sees_no_validation_text(cache, tmp_path, monkeypatch):
+def test_the_tokenizer_sees_no_validation_text(cache, tmp_path, monkeypatch, words):
     seen = []
     real = train_bpe
     monkeypatch.setattr(
@@ -129,48 +105,10 @@ def test_bpe_is_the_same_in_another_process(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_bpe_special_tokens_in_a_text_are_letters(tmp_path):
+def test_bpe_special_tokens_in_a_text_are_letters(tmp_path, words):
     tokenizer = train_bpe([words(i) for i in range(20)], 280, tmp_path / "t.json")
     assert (tokenizer.pad_id, tokenizer.eos_id, tokenizer.unk_id) == (0, 1, 2)
     assert tokenizer.encode_batch(["a </s> b<pad>é"])[0].ids.min() > 2
-
-
-def write_shards(folder, texts: dict[str, list[list[str]]]) -> None:
-    folder.mkdir()
-    for split, shards in texts.items():
-        for i, shard in enumerate(shards):
-            with gzip.open(folder / f"c4-{split}.{i:05d}-of-{len(shards):05d}.json.gz", "wt") as file:
-                file.writelines(
-                    json.dumps({"text": text, "url": "x", "timestamp": "y"}) + "\n" for text in shard
-                )
-
-
-def test_c4_end_to_end(tmp_path, stand_in):
-    train = [["cat sat", words(1, 30).rstrip(".")], ["the mat unheard", "rain <extra_id_0>", "cat " * 7]]
-    write_shards(tmp_path / "c4", {"train": train, "validation": [["the cat"]]})
-    data = {"corpus": "c4", "path": str(tmp_path / "c4"), "tokenizer": {"kind": "hf", "name": str(stand_in)}}
-    meta = prepare(data | {"sequence_length": 8, "packing": "pad"}, tmp_path / "out", tmp_path / "cache")
-    reference = transformers.AutoTokenizer.from_pretrained(stand_in)
-    texts = [text.replace("<extra_id_0>", "unheard") for shard in train for text in shard]
-    expected = reference(texts, max_length=8, truncation=True, padding="max_length")["input_ids"]
-    rows = TokenRows(tmp_path / "out", "train")
-    batch = rows.batch(range(len(rows)))
-    assert batch.tolist() == expected
-    assert (rows.labels(batch) == -100).sum() == sum(row.count(0) for row in expected)
-    assert meta["splits"]["train"]["tokens_without_padding"] == sum(8 - row.count(0) for row in expected)
-    assert rows.vocab_size == len(reference) - 1  # the sentinel is no text
-    assert len(meta["corpus"]["shards"]) == 3
-
-
-def test_c4_without_shards_or_damaged(tmp_path, stand_in):
-    data = {"corpus": "c4", "path": str(tmp_path), "tokenizer": {"kind": "hf", "name": str(stand_in)}}
-    data |= {"sequence_length": 8, "packing": "pad"}
-    with pytest.raises(DataError, match="no C4 shards"):
-        prepare(data, tmp_path / "out", tmp_path)
-    for split in ("train", "validation"):
-        (tmp_path / f"c4-{split}.00000-of-00001.json.gz").write_bytes(b"no gzip")
-    with pytest.raises(DataError, match="cannot read the C4 shards"):
-        prepare(data, tmp_path / "out", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +122,7 @@ def test_c4_without_shards_or_damaged(tmp_path, stand_in):
         ({"corpus": "pile"}, "corpus"),
         ({"packing": "stack"}, "packing"),
         ({"path": "/x"}, "path"),
+        ({"stream": True}, "stream"),
     ],
 )
 def test_a_wrong_description_is_refused(cache, tmp_path, change, named):

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poet.data import BatchOrder, DataError, TokenRows, row_order
+from poet.data import BatchOrder, DataError, TokenRows, epoch_order
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_each_epoch_reads_every_row_once(n_rows, batch_rows, seed):
     read = np.concatenate([order.indices(step) for step in range(n_steps)])[: 3 * n_rows]
     for epoch, part in enumerate(read.reshape(3, n_rows)):
         assert sorted(part) == list(range(n_rows))
-        assert np.array_equal(part, row_order(n_rows, seed, epoch))
+        assert np.array_equal(part, epoch_order(n_rows, seed, epoch))
 
 
 def test_order_needs_no_state_and_differs_by_seed_and_epoch():
@@ -69,11 +69,11 @@ def test_order_needs_no_state_and_differs_by_seed_and_epoch():
     assert [BatchOrder(50, 8, 0).indices(step).tolist() for step in range(20)] == forwards
     assert [order.indices(step).tolist() for step in reversed(range(20))] == forwards[::-1]
     assert BatchOrder(50, 8, 1).indices(0).tolist() != forwards[0]
-    assert row_order(50, 0, 0).tolist() != row_order(50, 0, 1).tolist()
+    assert epoch_order(50, 0, 0).tolist() != epoch_order(50, 0, 1).tolist()
 
 
 def test_order_is_the_same_on_every_machine():
-    assert row_order(8, 3, 1).tolist() == [2, 1, 4, 0, 5, 7, 6, 3]
+    assert epoch_order(8, 3, 1).tolist() == [2, 1, 4, 0, 5, 7, 6, 3]
 
 
 def test_reading_imports_no_tokenizer_library():

@@ -1,4 +1,5 @@
-"""C4's layout through the whole pipeline: local shards made from the default corpus, one padded document a row."""
+"""C4's layout through the whole pipeline: local shards made from the default corpus, one padded document a row; and the
+same run on rows that are streamed."""
 
 import gzip
 import itertools
@@ -9,6 +10,8 @@ import transformers
 import yaml
 from poet.data.corpora import enwik8_articles, read_articles
 from poet.data.prepare import prepare
+from poet.training.loop import train
+from poet.training.spec import RunSpec
 
 
 def write_shards(folder, cache):
@@ -54,4 +57,18 @@ def test_shards_in_c4_s_layout_train_through_the_same_pipeline(project):
     assert 1 < record["validation_perplexity"] < 1100
     (meta,) = (json.loads(p.read_text()) for p in (project.folder / "data").glob("c4-*/meta.json"))
     assert meta["splits"]["train"]["rows"] == 100
+    assert [file["rows"] for file in meta["splits"]["train"]["files"]] == [50, 50]
+    assert record["data_sha256"] == meta["splits"]["train"]["sha256"]
     assert meta["splits"]["validation"]["tokens_without_padding"] < meta["splits"]["validation"]["tokens"]
+    streamed = settings["data"] | {"stream": True}
+    prepare(streamed, project.folder / "streamed", cache)
+    again = train(
+        RunSpec.from_dict(record["spec"] | {"data": streamed}),
+        data=project.folder / "streamed",
+        folder=project.folder / "again",
+        checkpoints=project.folder / "checkpoints",
+        device="cpu",
+    )
+    assert again["weights_sha256"] == record["weights_sha256"]
+    assert again["validation_perplexity"] == record["validation_perplexity"]
+    assert not list((project.folder / "streamed" / "train").glob("*.npy"))

@@ -1,17 +1,23 @@
-# Corpus and tokenized rows of the scale.
+# Corpus and tokenized rows of the scale. C4 is tokenized by as many processes as there are threads; more of them:
+# --set-threads data=64. Its train shards are no outputs, which Snakemake would remove before a retry: each has its own
+# note, and a retry makes only those that are missing.
+from poet.data.description import row_files
+
+data_threads = max(2, suite.scale.settings["resources"]["threads"])
 
 
 rule data:
     output:
         meta=suite.dataset / "meta.json",
-        rows=[suite.dataset / f"{split}.npy" for split in ("train", "validation")],
+        rows=[suite.dataset / name for name in row_files(suite.scale.data)],
     log:
         RESULTS / "logs" / "data" / f"{suite.dataset.name}.log",
     conda:
         "../../environment.yml"
-    threads: 2
+    threads: data_threads
     resources:
-        mem_mb=2000,
+        mem_mb=lambda wildcards, threads: 1000 + 500 * threads,
+        runtime=suite.scale.settings["resources"]["runtime"],
     params:
         data=suite.scale.data,
         cache=DATA / "cache",

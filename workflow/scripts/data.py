@@ -4,8 +4,9 @@ from pathlib import Path
 
 from job import job
 
-if __name__ == "__main__":  # cleaning starts processes, which on some systems import this file again
+if __name__ == "__main__":  # preparing starts processes, which on some systems import this file again
     with job(snakemake):
         from poet.data.prepare import prepare
 
-        prepare(snakemake.params.data, Path(snakemake.output.meta).parent, Path(snakemake.params.cache))
+        folder = Path(snakemake.output.meta).parent
+        prepare(snakemake.params.data, folder, Path(snakemake.params.cache), processes=snakemake.threads)

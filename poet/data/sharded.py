@@ -1,0 +1,161 @@
+"""Rows of C4: a file for each shard of the source, made by several processes, noted as soon as it is whole.
+
+Beside each `<folder>/train/<shard>.npy` lies a `.json` that says what it holds and what it was made from. Whoever
+prepares the folder again, after a kill or a damaged file, makes only what has no such note or another size.
+"""
+
+import hashlib
+import json
+import shutil
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+from poet.data.c4 import Shard, c4_shards, c4_texts
+from poet.data.errors import DataError
+from poet.data.estimate import shard_bytes
+from poet.data.files import exclusive, read_json, write_json
+from poet.data.packing import row_dtype
+from poet.data.tokenizer import Tokenizer
+from poet.data.workers import workers
+from poet.data.writing import write_rows
+from poet.progress import Progress, say
+
+_DESCRIBED = ("file", "file_bytes", "sha256", "rows", "tokens", "tokens_without_padding", "text_bytes")
+_SUMMED = ("file_bytes", "rows", "tokens", "tokens_without_padding", "text_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What all shards have in common. made_from: digest of everything that decides their rows but the shards."""
+
+    data: dict
+    folder: Path
+    tokenizer: Tokenizer
+    made_from: str
+
+    def path(self, shard: Shard) -> Path:
+        return self.folder / f"{shard.stem}.npy"
+
+    def note(self, shard: Shard) -> dict | None:
+        """What is noted of a shard's rows; None where they are not there, not whole, or made from something else."""
+        path = self.path(shard)
+        note = read_json(path.with_suffix(".json"))
+        if not note or (note.get("made_from"), note.get("version")) != (self.made_from, shard.version):
+            return None
+        whole = path.exists() and path.stat().st_size == note["file_bytes"]
+        return note if whole else None
+
+    def make(self, shard: Shard, cap: int | None) -> dict:
+        """Writes the rows of a shard, and their note. cap: at most this many tokens that are no padding."""
+        path = self.path(shard)
+        described, all_read = write_rows(c4_texts([shard]), self.tokenizer, self.data, cap, path)
+        note = described | {
+            "file": f"{self.folder.name}/{path.name}",
+            "made_from": self.made_from,
+            "version": shard.version,
+            "cap": cap,
+            "all_read": all_read,
+        }
+        write_json(path.with_suffix(".json"), note)
+        return note
+
+
+def write_shards(data: dict, folder: Path, tokenizer: Tokenizer, version: int, processes: int) -> dict:
+    """Makes the rows of the train split in `processes` processes, and returns what `meta.json` says of it.
+
+    With a cap on the tokens the rows are the first ones in the order of the shards, up to the cap; how many processes
+    there are decides nothing. version: of the format. Raises DataError where the disk is too small for what is
+    missing, a shard cannot be read, a process was killed, or there is no row.
+    """
+    made_from = {key: data[key] for key in ("packing", "sequence_length", "train_tokens")}
+    made_from |= {"format": version, "tokenizer": tokenizer.sha256}
+    digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
+    work = _Work(data, folder / "train", tokenizer, digest)
+    shards = c4_shards(data["path"], "train")
+    if shards[0].siblings and len(shards) < shards[0].siblings:
+        say(f"{data['path']} holds {len(shards)} of the {shards[0].siblings} train shards of C4: the rows are theirs")
+    with exclusive(work.folder):
+        _check_space(work, shards)
+        kept = _in_order(work, shards, processes)
+        _remove_others(work.folder, kept)
+    if not any(note["rows"] for note in kept):
+        raise DataError(f"the train part of c4 fills no row of {data['sequence_length']} tokens")
+    digests = "".join(f"{note['sha256']}\n" for note in kept)
+    return {key: sum(note[key] for note in kept) for key in _SUMMED} | {
+        "sha256": hashlib.sha256(digests.encode()).hexdigest(),
+        "sha256_of": "the sha256 of each file, in order, a line each",
+        "files": [{key: note[key] for key in _DESCRIBED} for note in kept],
+    }
+
+
+def _in_order(work: _Work, shards: list[Shard], processes: int) -> list[dict]:
+    """The notes of the shards in their order, up to the one in which the cap is reached."""
+    cap = work.data["train_tokens"]
+    left, notes = cap, []
+    with workers(processes) as pool, Progress("tokenizing train", len(shards), "shards") as progress:
+        for shard, note in _made(work, shards, cap, pool, ahead=2 * processes):
+            reached = left is not None and not (note["all_read"] and note["tokens_without_padding"] <= left)
+            if reached and note["cap"] != left:
+                note = _result(pool.submit(work.make, shard, left), work)
+            notes.append(note)
+            progress.add(1)
+            if reached:
+                break
+            if left is not None:
+                left -= note["tokens_without_padding"]
+    return notes
+
+
+def _made(
+    work: _Work, shards: list[Shard], cap: int | None, pool: ProcessPoolExecutor, ahead: int
+) -> Iterator[tuple[Shard, dict]]:
+    """Yields each shard with its note, in order, while up to `ahead` others are being made."""
+    running: deque[tuple[Shard, dict | Future]] = deque()
+
+    def first() -> tuple[Shard, dict]:
+        shard, note = running.popleft()
+        return shard, _result(note, work) if isinstance(note, Future) else note
+
+    for shard in shards:
+        running.append((shard, work.note(shard) or pool.submit(work.make, shard, cap)))
+        if len(running) > ahead:
+            yield first()
+    while running:
+        yield first()
+
+
+def _result(note: Future, work: _Work) -> dict:
+    try:
+        return note.result()
+    except BrokenProcessPool as error:
+        raise DataError(
+            f"a process that made rows in {work.folder} was killed, perhaps for want of memory: "
+            "run again to go on with the missing shards, with fewer processes or more memory"
+        ) from error
+
+
+def _check_space(work: _Work, shards: list[Shard]) -> None:
+    """Refuses now what would fail hours later."""
+    missing = [shard for shard in shards if work.note(shard) is None]
+    if not missing:
+        return
+    itemsize = row_dtype(work.tokenizer.vocab_size).itemsize
+    needed, free = shard_bytes(work.data, missing, itemsize), shutil.disk_usage(work.folder).free
+    if needed > free:
+        raise DataError(
+            f"the rows of {len(missing):,} shards need about {needed / 1e9:,.3g} GB in {work.folder} and its disk has "
+            f'{free / 1e9:,.3g} GB free: free some space, set "stream: true" in the description of the data, which '
+            'keeps no training rows on disk, or cap "train_tokens"'
+        )
+
+
+def _remove_others(folder: Path, kept: list[dict]) -> None:
+    """Removes rows and notes that are no part of the data: of another description, or beyond the cap."""
+    names = {Path(note["file"]).stem for note in kept}
+    for path in [*folder.glob("*.npy"), *folder.glob("*.json")]:
+        if path.stem not in names:
+            path.unlink()

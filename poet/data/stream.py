@@ -1,0 +1,145 @@
+"""Training rows made from C4's shards while training reads them, in the order that prepared rows would have.
+
+Nothing of them is kept but how many each shard gave: `<folder>/train/<shard>.json`, with which a reader that begins in
+the middle passes over whole shards, and without which it counts lines.
+
+Every process of a run makes all of its rows. A core makes some nine hundred rows of 256 tokens a second
+(`poet.data.estimate`), and all cores of a process take part: training that reads more than that waits for its data.
+"""
+
+import itertools
+import queue
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from poet.data.c4 import Shard, c4_lines, c4_shards, c4_text
+from poet.data.errors import DataError
+from poet.data.files import read_json, write_json
+from poet.data.packing import pad
+from poet.data.rows import epoch_order
+from poet.data.tokenizer import load_prepared
+from poet.data.writing import encoded
+from poet.errors import UserError
+from poet.files import DiskError
+from poet.progress import say
+
+#: Batches that wait for training.
+AHEAD = 8
+_SECONDS_BETWEEN_LOOKS = 0.2
+
+
+class StreamedBatches:
+    """Batches of rows that a thread makes ahead of training.
+
+    Steps one after the other come from one pass over the documents; any other step begins a pass anew, at its place.
+    Raises DataError where the shards are not those that the folder was prepared for.
+    """
+
+    def __init__(self, folder: Path, meta: dict, batch_rows: int, seed: int):
+        self._rows = _Rows(folder, meta, seed)
+        self._batch_rows = batch_rows
+        self._next: int | None = None
+        self._stop = threading.Event()
+
+    def read(self, step: int) -> np.ndarray:
+        """The rows of a step (batch_rows, T). Raises DataError where the thread that makes them met an error."""
+        if step != self._next:
+            self._begin(step)
+        self._next = None  # until this step is there
+        batch = self._batches.get()
+        if isinstance(batch, UserError):
+            raise batch
+        if isinstance(batch, Exception):
+            raise DataError(
+                f"the stream of training rows broke ({batch!r}): run again to go on from the last checkpoint"
+            ) from batch
+        self._next = step + 1
+        return batch
+
+    def _begin(self, step: int) -> None:
+        self._stop.set()
+        self._stop, self._batches = threading.Event(), queue.Queue(AHEAD)
+        weakref.finalize(self, self._stop.set)
+        rows = self._rows.beginning_at(step * self._batch_rows)
+        work = (rows, self._batch_rows, self._batches, self._stop)
+        threading.Thread(target=_make, args=work, name="stream of rows", daemon=True).start()
+
+
+def _make(rows: Iterator[np.ndarray], batch_rows: int, batches: queue.Queue, stop: threading.Event) -> None:
+    """Fills the queue with batches until told to stop; an error goes the same way. Holds no reference to its reader."""
+    try:
+        while not stop.is_set():
+            _put(np.concatenate(list(itertools.islice(rows, batch_rows))), batches, stop)
+    except Exception as error:
+        _put(error, batches, stop)
+
+
+def _put(batch: np.ndarray | Exception, batches: queue.Queue, stop: threading.Event) -> None:
+    while not stop.is_set():
+        try:
+            return batches.put(batch, timeout=_SECONDS_BETWEEN_LOOKS)
+        except queue.Full:
+            continue
+
+
+class _Rows:
+    """The endless sequence of rows, epoch after epoch."""
+
+    def __init__(self, folder: Path, meta: dict, seed: int):
+        self._notes, self._data, self._seed = folder / "train", meta["data"], seed
+        self._tokenizer = load_prepared(folder, meta)
+        self._shards = c4_shards(self._data["path"], "train")
+        self._can_note = True
+        known = meta["corpus"].get("shards")
+        train = {name: size for name, size in known.items() if name.startswith("c4-train.")} if known else None
+        if known and train != {shard.name: shard.version for shard in self._shards}:
+            raise DataError(
+                f"the C4 shards in {self._data['path']} are not those that {folder} was prepared for: "
+                "put them back, or delete its meta.json and prepare the data again"
+            )
+
+    def beginning_at(self, place: int) -> Iterator[np.ndarray]:
+        """Yields the rows (1, T) from the one at `place` on."""
+        for epoch in itertools.count():
+            n_documents = 0
+            for number in epoch_order(len(self._shards), self._seed, epoch):
+                shard = self._shards[number]
+                size = self._size(shard)
+                if size is None or place < size:
+                    size = yield from self._rest(shard, place)
+                place = max(0, place - size)
+                n_documents += size
+            if not n_documents:
+                raise DataError(f"the C4 shards in {self._data['path']} hold no documents: fetch them again")
+
+    def _rest(self, shard: Shard, place: int) -> Iterator[np.ndarray]:
+        """Yields the rows of a shard from the one at `place` on; returns how many the whole shard has."""
+        lines = c4_lines(shard)
+        size = sum(1 for _ in itertools.islice(lines, place))
+        texts = (c4_text(line, shard) for line in lines)
+        documents = encoded(texts, self._tokenizer, self._data)
+        for row, _, _ in pad(documents, self._tokenizer, self._data["sequence_length"]):
+            size += 1
+            yield row
+        self._note(shard, size)
+        return size
+
+    def _note_path(self, shard: Shard) -> Path:
+        return self._notes / f"{shard.stem}.json"
+
+    def _size(self, shard: Shard) -> int | None:
+        """The documents of a shard, where they have been counted."""
+        note = read_json(self._note_path(shard))
+        return note.get("documents") if note and note.get("version") == shard.version else None
+
+    def _note(self, shard: Shard, size: int) -> None:
+        if self._can_note and self._size(shard) is None:
+            try:
+                write_json(self._note_path(shard), {"version": shard.version, "documents": size})
+            except DiskError as error:  # all that is lost is time, when a run goes on
+                self._can_note = False
+                say(f"how many documents a shard holds is not kept: {error}")
