@@ -20,7 +20,8 @@ from scipy import stats
 from poet.training.spec import RunSpec
 
 if TYPE_CHECKING:
-    from analyses.artifact import Context
+    from analyses.artifact import Artifact, Context
+    from analyses.scale import Scale
 
 CONFIDENCE = 0.95
 #: Scales that check the plumbing alone.
@@ -82,6 +83,16 @@ class Claim:
     measure: Callable[[Context], Evidence]
     paper_only: str = ""
     models: tuple[str, ...] = ()
+
+
+def unshown(artifact: Artifact, claim: Claim, scale: Scale) -> str:
+    """Why a scale cannot show a claim; empty if it can."""
+    missing = [model for model in dict.fromkeys((*artifact.models, *claim.models)) if model not in scale.models]
+    if missing:
+        return f"the scale has no model {', '.join(missing)}"
+    if scale.name in UNJUDGED_SCALES and not artifact.scale_free:
+        return f"{scale.name} checks the plumbing alone"
+    return claim.paper_only if scale.name != "paper" else ""
 
 
 def judge(evidence: Evidence, region: tuple[float, float]) -> Verdict:

@@ -13,8 +13,7 @@ from typing import get_args
 import pandas as pd
 
 from analyses.artifact import EVERY, Artifact, Context, discover
-from analyses.claim import UNJUDGED_SCALES, Claim, Evidence, Verdict, judge
-from analyses.scale import Scale
+from analyses.claim import Claim, Evidence, Verdict, judge, unshown
 from analyses.tables import write_csv
 from poet.files import write_text
 from poet.training.spec import RunSpec
@@ -30,16 +29,6 @@ def named(runs: Iterable[RunSpec]) -> str:
         if spec.seed not in found:
             found.append(spec.seed)
     return " ".join(f"{name}{{{','.join(map(str, sorted(found)))}}}" for name, found in seeds.items())
-
-
-def unshown(artifact: Artifact, claim: Claim, scale: Scale) -> str:
-    """Why a scale cannot show a claim; empty if it can."""
-    missing = [model for model in dict.fromkeys((*artifact.models, *claim.models)) if model not in scale.models]
-    if missing:
-        return f"the scale has no model {', '.join(missing)}"
-    if scale.name in UNJUDGED_SCALES and not artifact.scale_free:
-        return f"{scale.name} checks the plumbing alone"
-    return claim.paper_only if scale.name != "paper" else ""
 
 
 def line(name: str, artifact: Artifact, claim: Claim, context: Context) -> dict:

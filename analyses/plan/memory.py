@@ -1,0 +1,161 @@
+"""What a training step holds in memory, from a step that is simulated: real modules, real optimizers, tensors without data.
+
+The step runs on fake tensors (``torch._subclasses.fake_tensor``) in the run's precision, and every storage is counted from
+when it is made until it is freed. All decoder layers are alike, so each quantity is a straight line in their number: models of
+one and two layers give it for any.
+
+Not seen: what an operator allocates for itself and frees before it returns (a kernel's scratch, POET's blocks while they are
+mapped: on a GPU a few times 2^26 numbers at most), and what is not a tensor: CUDA's context, library workspaces, fragmentation.
+A card's memory is therefore taken as its nominal size, 80e9 bytes where 80 GiB are on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+import weakref
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from poet.data.rows import IGNORED_LABEL
+from poet.methods import get_method
+from poet.methods.contract import parse_parameters
+from poet.training.llama import build_llama
+from poet.training.spec import RunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes on one device at the moment of a step when there are most.
+
+    Attributes:
+        weights: parameters and buffers.
+        gradients: of what is trained. They are counted as held throughout: so they are from the second micro-batch on, and
+            in the buckets of several devices; a step of one micro-batch on one device needs up to as much less.
+        state: the optimizers', this device's share where it is divided.
+        working: saved activations, logits, and whatever else lives for a part of the step.
+    """
+
+    weights: int
+    gradients: int
+    state: int
+    working: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.state + self.working
+
+
+def micro_batch_rows(spec: RunSpec, devices: int) -> int:
+    """Rows that a device has in its hands at a time; see ``poet.training.distribution.Processes.micro_batches``."""
+    return math.ceil(spec.batch_rows / (devices * math.ceil(spec.accumulation / devices)))
+
+
+def footprint(spec: RunSpec, *, devices: int = 1, divided: int = 1) -> Footprint:
+    """The memory of one of the devices that train a run.
+
+    Args:
+        spec: the run.
+        devices: how many train it together; each holds the whole model.
+        divided: among how many of them the optimizers' state is.
+
+    Raises:
+        ValueError: the method refuses the parameters or the model.
+    """
+    rows = micro_batch_rows(spec, devices)
+    layers = spec.architecture.layers
+    one, two = (_simulated(replace(spec, architecture=replace(spec.architecture, layers=count)), rows) for count in (1, 2))
+    step = {name: one[name] + (layers - 1) * (two[name] - one[name]) for name in one}
+    working = max(step["forward and backward"], step["optimizer"] - step["state"])
+    return Footprint(step["weights"], step["gradients"], math.ceil(step["state"] / divided), working)
+
+
+class _Allocations(TorchDispatchMode):
+    """Bytes of the storages made inside the block that are still alive (``now``), and the most there were (``peak``)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self._alive: dict[int, weakref.finalize] = {}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        for made in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(made, Tensor):
+                self._add(made.untyped_storage())
+        return result
+
+    def _add(self, storage: torch.UntypedStorage) -> None:
+        key, size = storage._cdata, storage.nbytes()
+        if key not in self._alive:  # a view, or what was changed in place
+            self._alive[key] = weakref.finalize(storage, self._remove, key, size)
+            self.now += size
+            self.peak = max(self.peak, self.now)
+
+    def _remove(self, key: int, size: int) -> None:
+        del self._alive[key]
+        self.now -= size
+
+
+def _simulated(spec: RunSpec, rows: int) -> dict[str, int]:
+    """Bytes of a step: ``weights``, ``gradients``, ``state``, and beside weights and gradients the most that
+    ``forward and backward`` (without state) and the ``optimizer`` (state included) hold."""
+    cls = get_method(spec.method)
+    method = cls(parse_parameters(cls, spec.parameters), weight_decay=spec.weight_decay)
+    model = method.prepare(build_llama(spec.architecture, device="meta"), seed=0)
+    autocast = torch.autocast("cpu", dtype=torch.bfloat16) if spec.precision == "bf16" else contextlib.nullcontext()
+    # The step cache asks where parameters lie, and fake ones lie nowhere.
+    with warnings.catch_warnings(action="ignore"), FakeTensorMode(), _Allocations() as memory:
+        _allocate(model)
+        trained = [p for p in model.parameters() if p.requires_grad]
+        optimizers = method.optimizers(model)
+        weights = memory.now
+        for p in trained:
+            p.grad = torch.empty_like(p)
+        held = memory.now
+        with autocast:
+            loss = _loss(model, torch.zeros(rows, spec.architecture.sequence_length, dtype=torch.int64))
+        loss.backward()
+        del loss
+        working, memory.peak = memory.peak - held, memory.now
+        nn.utils.clip_grad_norm_(trained, spec.clip_norm)
+        for optimizer in optimizers:
+            optimizer.step()
+        optimizing = memory.peak - held
+        state = sum(_bytes(found) for optimizer in optimizers for found in optimizer.state.values())
+    return {
+        "weights": weights,
+        "gradients": held - weights,
+        "state": state,
+        "forward and backward": working,
+        "optimizer": optimizing,
+    }
+
+
+def _allocate(model: nn.Module) -> None:
+    """Give every parameter and buffer of a model on the meta device a (fake) storage."""
+    for module in model.modules():
+        for name, p in module._parameters.items():
+            if p is not None:
+                module._parameters[name] = nn.Parameter(torch.empty(p.shape, dtype=p.dtype), requires_grad=p.requires_grad)
+        for name, buffer in module._buffers.items():
+            if buffer is not None:
+                module._buffers[name] = torch.empty(buffer.shape, dtype=buffer.dtype)
+
+
+def _loss(model: nn.Module, tokens: Tensor) -> Tensor:
+    """What ``poet.training.evaluator.summed_loss`` holds; that one counts tokens by value, and fake ones have none."""
+    logits = model(input_ids=tokens).logits[:, :-1]
+    return nn.functional.cross_entropy(
+        logits.flatten(0, 1).float(), tokens[:, 1:].flatten(), ignore_index=IGNORED_LABEL, reduction="sum"
+    )
+
+
+def _bytes(state: dict[str, Any]) -> int:
+    return sum(v.untyped_storage().nbytes() for v in state.values() if isinstance(v, Tensor))
