@@ -5,14 +5,17 @@ SCALE ?= mini
 SEEDS ?= [0]
 CORES ?= all
 
-.PHONY: help all check test faults bench bench-gpu record lock clean
+.PHONY: help all check plan status test test-slurm faults bench bench-gpu record lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make results/table2.csv [SCALE=mini|smoke|gpu|paper] [SEEDS=[0,1]] [CORES=all]"
 	@echo "make all     every table and figure; the same options"
 	@echo "make check   compare results/ with the recorded numbers of SCALE, and fail if any left its tolerance; the same options"
+	@echo "make plan    what SCALE would cost: runs, tokens, FLOPs, GPU-hours, memory, disk, and what to run first [ARTIFACT=table2]"
+	@echo "make status  how far every run of SCALE is: done, running, stopped, failed"
 	@echo "make test    every test that needs no GPU"
+	@echo "make test-slurm  start a Slurm of this machine's own, and send the pipeline through it (needs root; Debian's packages)"
 	@echo "make faults  plant small faults in a copy of the code, one at a time, and show what catches each [NUMBERS=1: train with each, too]"
 	@echo "make bench   time layers, kernels and training steps on the CPU into results/bench.csv [K=a pytest -k expression]"
 	@echo "make bench-gpu  the same on a GPU into results/bench-gpu.csv, with PYTHON's own torch, Triton, transformers and numpy"
@@ -38,8 +41,18 @@ check: .venv/installed
 results/%: .venv/installed FORCE
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $@ --config scale=$(SCALE) 'seeds=$(SEEDS)'
 
+plan: .venv/installed
+	.venv/bin/python -m analyses.plan --scale $(SCALE) --seeds '$(SEEDS)' $(if $(ARTIFACT),--artifact $(ARTIFACT))
+
+status: .venv/installed
+	.venv/bin/python -m analyses.status --scale $(SCALE) --seeds '$(SEEDS)'
+
 test: .venv/installed
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
+
+# The reasons of skips are shown: without root or Slurm's packages nothing is tested.
+test-slurm: .venv/installed
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest tests/slurm -q -rs
 
 faults: .venv/installed
 	.venv/bin/python -m tests.faults.plant $(if $(NUMBERS),--numbers --scale $(SCALE))

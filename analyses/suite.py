@@ -85,6 +85,15 @@ class Suite:
             if wanted > gpus
         ]
 
+    def training_code(self, names: Iterable[str]) -> list[str]:
+        """Digests of what the numbers of these runs depend on beside their specs: where one changes, Snakemake trains again.
+
+        None where the scale says that finished runs are kept all the same: their records say which commit made them.
+        """
+        if not self.scale.settings.get("retrain", True):
+            return []
+        return [data_sources(), *sorted({training_sources(self.runs[name].method) for name in names})]
+
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs by the process that they share; nothing where each has its own."""
         names = sorted(name for name, spec in self.runs.items() if spec.model == model)
@@ -164,8 +173,9 @@ def artifact_sources(name: str) -> str:
     """
     folder, found = ROOT / "analyses", discover()
     single = set() if found[name].reads else {folder / f"{other}.py" for other in found if other != name}
-    readers = [folder / other for other, artifact in found.items() if artifact.reads and other != name]
-    code = (p for p in folder.rglob("*.py") if p not in single and not any(p.is_relative_to(reader) for reader in readers))
+    apart = [folder / other for other, artifact in found.items() if artifact.reads and other != name]
+    apart += [folder / "plan", folder / "status.py"]  # which make no artifact
+    code = (p for p in folder.rglob("*.py") if p not in single and not any(p.is_relative_to(other) for other in apart))
     assets = (p for p in (folder / name).rglob("*") if p.suffix in (".html", ".css", ".js"))
     published = (folder / "published").glob("*.csv")
     # Tables count parameters at paper scale, whichever scale they are made at.

@@ -8,28 +8,34 @@ import traceback
 from pathlib import Path
 
 from poet.errors import UserError
-from poet.training.launch import error_of
+from poet.training.launch import end_of
 from poet.training.loop import train
 from poet.training.spec import RunSpec
 
 
 def main(path: str) -> int:
-    """0: the run is done; 2: the user must put something right, and a sentence in the job's error file says what; 1: a bug,
-    whose traceback is printed; 128 and more: a signal, and the progress is saved."""
+    """0: the run is done; 2: the user must put something right; 1: a bug, whose traceback is printed; 128 and more: a signal,
+    and the progress is saved. Errors and signals are noted for ``launch``."""
     job = json.loads(Path(path).read_text(encoding="utf-8"))
     folders = {key: Path(job.pop(key)) for key in ("data", "folder", "checkpoints")}
     try:
         train(RunSpec.from_dict(job.pop("spec")), **folders, **job)
     except UserError as error:
-        with contextlib.suppress(FileExistsError), open(error_of(Path(path)), "x", encoding="utf-8") as file:
-            file.write(str(error))  # the first one: what the others meet is that this process is gone
+        _note(path, error=str(error))
         return 2
     except SystemExit as end:
+        _note(path, code=end.code)
         return end.code
     except Exception:
         traceback.print_exc()
         return 1
     return 0
+
+
+def _note(path: str, **end: object) -> None:
+    """Leave why this process ended, if it is the first one: what the others meet is that it is gone."""
+    with contextlib.suppress(FileExistsError), open(end_of(Path(path)), "x", encoding="utf-8") as file:
+        json.dump(end, file)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from poet.files import write_text
 from poet.training.errors import RunError
@@ -60,14 +61,15 @@ def launch(
     job = Path(checkpoints).absolute() / f"job-{socket.gethostname()}-{os.getpid()}.json"
     write_text(job, json.dumps({"spec": spec.to_dict(), **{k: str(Path(p).absolute()) for k, p in paths.items()}, **options}))
     try:
-        code, stopped = _run(_command(job, processes // nodes, nodes, threads), options["threads"])
-        if error_of(job).exists():
-            raise RunError(error_of(job).read_text(encoding="utf-8"))
+        code = _run(_command(job, processes // nodes, nodes, threads), options["threads"])
+        end = json.loads(end_of(job).read_text(encoding="utf-8")) if end_of(job).exists() else {}
     finally:
-        for file in (job, error_of(job)):
+        for file in (job, end_of(job)):
             file.unlink(missing_ok=True)
-    if code and stopped:
-        raise SystemExit(128 + stopped)
+    if "error" in end:
+        raise RunError(end["error"])
+    if "code" in end:
+        raise SystemExit(end["code"])
     if code:
         raise RunError(
             f"the processes of run {spec.name} ended without a word (exit code {code}; its log has what they printed): start "
@@ -75,9 +77,9 @@ def launch(
         )
 
 
-def error_of(job: Path) -> Path:
-    """Where the first process that met a user's error leaves its sentence."""
-    return job.with_suffix(".error")
+def end_of(job: Path) -> Path:
+    """Where the process that first ends before the run does leaves why, as JSON: ``error``, a user's, or ``code``, after a signal."""
+    return job.with_suffix(".end")
 
 
 def _command(job: Path, processes: int, nodes: int, threads: int) -> list[str]:
@@ -103,11 +105,12 @@ def _command(job: Path, processes: int, nodes: int, threads: int) -> list[str]:
     return [*srun, "--kill-on-bad-exit=1", *shell]
 
 
-def _run(command: list[str], threads: int) -> tuple[int, int | None]:
-    """Run to the end: the exit code, and the signal that was to end this process and was handed on, if any."""
+def _run(command: list[str], threads: int) -> int:
+    """Run to the end, with what is to end this process handed on, once; the exit code."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(ROOT)}
     # A session of its own: Ctrl-C reaches this process alone, and the others through it.
-    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    output = {"stdout": _file(sys.stdout), "stderr": _file(sys.stderr)}
+    process = subprocess.Popen(command, env=environment, start_new_session=True, **output)
     stopped: list[int] = []
 
     def stop(number: int, frame: object) -> None:
@@ -117,8 +120,16 @@ def _run(command: list[str], threads: int) -> tuple[int, int | None]:
 
     previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        code = process.wait()
+        return process.wait()
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-    return code, stopped[0] if stopped else None
+
+
+def _file(stream: TextIO) -> TextIO | None:
+    """A stream that a process can be given, such as a log that output is sent to; None where it is none of the system's."""
+    try:
+        stream.fileno()
+    except OSError:
+        return None
+    return stream

@@ -1,5 +1,6 @@
 """Several processes train a run as one does: the same losses to rounding, the same weights everywhere, W never sent."""
 
+import contextlib
 import json
 import os
 import signal
@@ -8,10 +9,14 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from poet.data.rows import TokenRows
 from poet.training import loop
+from poet.training import run as run_module
 from poet.training.distribution import Processes, checksum, join
 from poet.training.errors import RunError
+from poet.training.evaluator import perplexity
 from poet.training.records import read_history
+from poet.training.run import Run
 from tests.training.forks import together
 
 POET = {"merge_every": 5, "poet_lr": 1e-2}
@@ -104,8 +109,9 @@ def test_each_process_holds_its_share_of_the_state(tmp_path):
 
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2), (2, 4)])
 @pytest.mark.parametrize("key", ("poet-fs", "adamw"))
-def test_another_number_of_processes_goes_on_from_a_stop(trained, key, before, after):
-    _, history, _ = trained(key, 1, "whole")
+def test_another_number_of_processes_goes_on_from_a_stop(trained, monkeypatch, key, before, after):
+
+    monkeypatch.setattr(run_module, "HISTORY_ROWS", 2)  # the stop comes between two rows: what was summed up is kept, once
 
     def stop_in_step_6():
         original = loop.Run.train_step
@@ -117,12 +123,24 @@ def test_another_number_of_processes_goes_on_from_a_stop(trained, key, before, a
 
         loop.Run.train_step = patched
 
+    _, history, _ = trained(key, 1, "whole", evaluate_every=100)
     options = {"shard_optimizer": True}
-    record, _, codes = trained(key, before, "run", options, stop_in_step_6)
+    record, _, codes = trained(key, before, "run", options, stop_in_step_6, evaluate_every=100)
     assert record is None and codes == [128 + signal.SIGTERM] * before
-    record, shared, codes = trained(key, after, "run", options)
+    record, shared, codes = trained(key, after, "run", options, evaluate_every=100)
     assert codes == [0] * after
     assert_alike(history, shared)
+
+
+@pytest.mark.parametrize("error", (dist.DistBackendError("NCCL error"), RuntimeError("[gloo/transport] Connection closed by peer")))
+def test_what_a_backend_says_of_a_lost_process_is_a_sentence(make_spec, error):
+    with pytest.raises(RunError, match="a process of run test/tiny/adamw/seed0 was lost"), loop._lost_processes(make_spec(), Processes(0, 2)):
+        raise error
+
+
+def test_other_errors_are_no_lost_process(make_spec):
+    with pytest.raises(RuntimeError, match="shape"), loop._lost_processes(make_spec(), Processes(0, 2)):
+        raise RuntimeError("shape mismatch")
 
 
 def test_a_lost_process_is_one_sentence_and_the_next_call_goes_on(trained, tmp_path, capfd):
@@ -165,9 +183,7 @@ def test_processes_whose_weights_differ_are_told_apart(trained, moment, capfd):
 
             loop.Run.train_step = patched
         else:
-            from poet.training import run
-
-            run.derive = lambda *axes: len(axes)
+            run_module.derive = lambda *axes: len(axes)
 
     record, _, codes = trained("poet-bs", 2, patch=other_weights)
     assert record is None and codes == [2, 2]
@@ -186,14 +202,32 @@ def test_no_weight_is_sent_at_a_merge_or_before_training(trained):
 
     def counting(original):
         def wrapper(*arguments, **options):
-            tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
-            assert all(tensor.numel() <= 16 for tensor in tensors)
+            given = [a for argument in arguments for a in (argument if isinstance(argument, list) else [argument])]
+            assert all(a.numel() <= 16 for a in given if isinstance(a, torch.Tensor)), original
             return original(*arguments, **options)
 
         return wrapper
 
     _, _, codes = trained("poet-bs", 2, patch=count)
     assert codes == [0, 0]
+
+
+def test_every_micro_batch_has_a_dropout_of_its_own_whoever_takes_it(make_spec, data, monkeypatch):
+    seeds = []
+    monkeypatch.setattr(torch, "manual_seed", seeds.append)
+    run = Run(make_spec(method="lora", parameters=RUNS["lora"][1], batch_rows=8, accumulation=4), data, "cpu")
+    del seeds[:]
+    run.train_step()
+    assert len(set(seeds)) == 4
+
+
+def test_rows_of_an_evaluation_are_read_by_one_process_each(llama, data, monkeypatch):
+    rows, read = TokenRows(data, "validation"), []
+    monkeypatch.setattr(rows, "batch", lambda indices: read.extend(indices) or TokenRows.batch(rows, indices))
+    monkeypatch.setattr(Processes, "sum", lambda self, *numbers: list(numbers))
+    for rank in range(3):
+        perplexity(llama(), rows, 0, 2, contextlib.nullcontext, Processes(rank, 3))
+    assert sorted(read) == list(range(len(rows)))
 
 
 @pytest.mark.parametrize("size", (1, 2, 3))

@@ -30,11 +30,20 @@ launch(spec, **{key: Path(value) if isinstance(value, str) and "/" in value else
 """
 
 
-def start(spec, repository, **options):
-    """``launch`` in a process of its own, as a pipeline's job is."""
+def start(spec, repository, log, **options):
+    """``launch`` in a process of its own, as a pipeline's job is, with what it says in a file."""
     given = {key: str(value) if isinstance(value, Path) else value for key, value in options.items()}
     command = [sys.executable, "-c", LAUNCH, json.dumps({"spec": spec.to_dict(), "device": "cpu", **given})]
-    return subprocess.Popen(command, cwd=repository, stderr=subprocess.PIPE, text=True)
+    with open(log, "w") as file:
+        return subprocess.Popen(command, cwd=repository, stderr=file)
+
+
+def until_it_trains(process, status, log):
+    deadline = time.monotonic() + 120
+    while not (status.exists() and json.loads(status.read_text())["state"] == "running"):
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, "the run never started"
+        time.sleep(0.05)
 
 
 def losses(folder):
@@ -52,26 +61,34 @@ def folders(data, tmp_path):
     return {"data": data, "folder": tmp_path / "run", "checkpoints": tmp_path / "checkpoints"}
 
 
-def test_two_processes_are_stopped_and_one_goes_on(spec, folders, tmp_path, repository):
-    """SIGTERM to the job and, as from a cluster, to every process of it: saved once, and gone on from by one process."""
-    process = start(spec, repository, **folders, threads=2, processes=2)
-    status = folders["checkpoints"] / "status.json"
-    deadline = time.monotonic() + 120
-    while not status.exists():
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < deadline, "the run never started"
-        time.sleep(0.05)
-    running = json.loads(status.read_text())
-    assert (running["state"], running["devices"], running["job"]) == ("running", 2, os.environ.get("SLURM_JOB_ID"))
+def stopped(process):
+    """As by Ctrl-C: the job alone is told."""
+    process.send_signal(signal.SIGINT)
+
+
+def warned(process):
+    """As by Slurm before a time limit: every process but the job's own, which may run on another node."""
     for child in psutil.Process(process.pid).children(recursive=True):
         child.terminate()
-    process.terminate()
-    said = process.communicate(timeout=120)[1]
-    assert process.returncode == 128 + signal.SIGTERM, said
-    assert said.count("saved, the next call goes on") == 1
-    stopped = json.loads(status.read_text())
-    assert stopped["state"] == "stopped" and 0 < stopped["checkpoint_step"] == stopped["step"] < spec.steps
-    assert not list(folders["checkpoints"].glob("job-*"))
+
+
+def test_two_processes_are_stopped_twice_and_one_goes_on(spec, folders, tmp_path, repository):
+    status, steps = folders["checkpoints"] / "status.json", [0]
+    for number, end in enumerate((stopped, warned)):
+        log = tmp_path / f"log{number}"
+        process = start(spec, repository, log, **folders, threads=2, processes=2)
+        until_it_trains(process, status, log)
+        running = json.loads(status.read_text())
+        assert (running["devices"], running["job"]) == (2, os.environ.get("SLURM_JOB_ID"))
+        trainers = psutil.Process(process.pid).children(recursive=True)
+        end(process)
+        assert process.wait(120) > 128, log.read_text()
+        assert not [trainer for trainer in trainers if trainer.is_running()]  # nothing is left behind to save or to fail
+        assert log.read_text().count("saved, the next call goes on") == 1
+        found = json.loads(status.read_text())
+        steps.append(found["step"])
+        assert found["state"] == "stopped" and steps[-2] < found["checkpoint_step"] == found["step"] < spec.steps
+        assert not list(folders["checkpoints"].glob("job-*"))
 
     launch(spec, **folders, device="cpu", threads=1, processes=1)
     train(spec, data=folders["data"], folder=tmp_path / "one", checkpoints=tmp_path / "one-checkpoints", device="cpu")
@@ -79,14 +96,13 @@ def test_two_processes_are_stopped_and_one_goes_on(spec, folders, tmp_path, repo
     assert not folders["checkpoints"].exists()
 
 
-def test_the_sentence_of_a_process_is_the_one_that_a_user_hears(spec, folders, repository):
+def test_the_sentence_of_a_process_is_the_one_that_a_user_hears(spec, folders, tmp_path, repository):
     """A worker that outlived its pipeline still trains the run: told by the process that met it, through torchrun."""
+    log = tmp_path / "log"
     with CheckpointFolder(folders["checkpoints"], "another").claim():
-        process = start(spec, repository, **folders, threads=2, processes=2)
-        said = process.communicate(timeout=120)[1].splitlines()
-    assert process.returncode != 0
-    assert said[-1].endswith(f"RunError: another process is still training the run of {folders['checkpoints']}: wait for it or end it, "
-                             "then start again")
+        assert start(spec, repository, log, **folders, threads=2, processes=2).wait(120) != 0
+    sentence = f"another process is still training the run of {folders['checkpoints']}: wait for it or end it, then start again"
+    assert log.read_text().splitlines()[-1].endswith(f"RunError: {sentence}")
 
 
 @pytest.mark.parametrize(

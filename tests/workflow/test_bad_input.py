@@ -28,6 +28,16 @@ def test_a_wrong_configuration(project, config, words):
     assert all(word in said for word in words), said
 
 
+def test_fewer_gpus_than_asked_are_taken_and_said(project, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    done = project.snakemake("-n", "results/runs/paper/350m/adamw/seed0/record.json", "--config", "scale=paper")
+    assert done.returncode == 0, done.stderr
+    assert "note: runs of 350m ask for 4 GPUs and this machine shows 2: they take 2" in done.stderr
+    assert "runs of 60m" not in done.stderr
+    (line,) = (line for line in (done.stdout + done.stderr).splitlines() if "shard_optimizer=" in line)
+    assert "gpu=2" in line.replace(" ", "").split(",")
+
+
 def test_results_that_cannot_be_written_are_refused_before_anything_is_trained(project):
     (project.folder / "results").symlink_to("/proc")  # where not even root can write
     said = refused(project, "--config", "scale=smoke")

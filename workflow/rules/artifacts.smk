@@ -6,6 +6,7 @@ for artifact_name, artifact in suite.artifacts.items():
     rule:
         name:
             artifact_name
+        localrule: True  # seconds each: not worth a job of a cluster's
         input:
             suite.records(artifact_name),
             suite.sources(artifact_name),

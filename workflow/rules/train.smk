@@ -25,8 +25,7 @@ for rank, model in enumerate(suite.scale.models):
                 **suite.resources(model),
             params:
                 spec=[suite.runs[name].to_dict() for name in names],
-                sources=sorted({training_sources(suite.runs[name].method) for name in names}),
-                data=data_sources(),
+                code=suite.training_code(names),
                 checkpoints=[str(RESULTS / "checkpoints" / name) for name in names],
             script:
                 "../scripts/train.py"
@@ -53,10 +52,7 @@ for rank, model in enumerate(suite.scale.models):
             **suite.resources(model),
         params:
             spec=lambda wildcards: suite.runs[wildcards.run].to_dict(),
-            sources=lambda wildcards: training_sources(
-                suite.runs[wildcards.run].method
-            ),
-            data=data_sources(),
+            code=lambda wildcards: suite.training_code([wildcards.run]),
             checkpoints=str(RESULTS / "checkpoints" / "{run}"),
         script:
             "../scripts/train.py"
