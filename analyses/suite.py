@@ -174,7 +174,7 @@ def artifact_sources(name: str) -> str:
     folder, found = ROOT / "analyses", discover()
     single = set() if found[name].reads else {folder / f"{other}.py" for other in found if other != name}
     apart = [folder / other for other, artifact in found.items() if artifact.reads and other != name]
-    apart += [folder / "plan", folder / "status.py"]  # which make no artifact
+    apart += [folder / "plan", folder / "status.py", folder / "submission.py"]  # which make no artifact
     code = (p for p in folder.rglob("*.py") if p not in single and not any(p.is_relative_to(other) for other in apart))
     assets = (p for p in (folder / name).rglob("*") if p.suffix in (".html", ".css", ".js"))
     published = (folder / "published").glob("*.csv")
