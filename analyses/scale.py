@@ -218,6 +218,15 @@ def _check_names(settings: dict[str, Any], where: str) -> None:
             raise ConfigError(f"{where}: {key}: unknown {kind} {name!r}; known are {', '.join(known)}")
 
 
+def _check_resources(settings: dict[str, Any], where: str) -> None:
+    """Keys of ``resources`` that exclude each other, for each model."""
+    for model, values in settings["models"].items():
+        asked = {**settings["resources"], **values.get("resources", {})}
+        for key in ("processes", "runs_per_job"):
+            if asked["gpus"] and asked.get(key, 1) > 1:
+                raise ConfigError(f"{where}: resources of {model}: {key} is for runs without a GPU: leave it out, or set gpus to 0")
+
+
 def load_scale(config: dict[str, Any]) -> Scale:
     """The scale that a configuration names.
 
@@ -244,6 +253,7 @@ def load_scale(config: dict[str, Any]) -> Scale:
     _validate(settings, "scale.schema.json", str(path.relative_to(ROOT)))
     check_description(settings["data"])
     _check_names(settings, str(path.relative_to(ROOT)))
+    _check_resources(settings, str(path.relative_to(ROOT)))
     table = ROOT / settings["learning_rates"]["table"]
     if not table.exists():
         raise ConfigError(f"{path.relative_to(ROOT)}: learning_rates.table: there is no file {table.relative_to(ROOT)}")

@@ -114,7 +114,7 @@ def _status(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | 
     folder = results / "checkpoints" / spec.name
     try:
         status = read_status(folder)
-        if status is None:
+        if status is None or status["spec_digest"] != spec.digest:
             return None
         speed = status["tokens_per_second"]
         return {

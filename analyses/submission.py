@@ -29,7 +29,7 @@ def check_submission(workflow: Any) -> None:
     for command, job in {_command(job, workflow.executor_settings): job for job in jobs}.items():
         done = subprocess.run(f"{command} --begin=now+1day --wrap=true", shell=True, capture_output=True, text=True)
         if done.returncode == 0:
-            subprocess.run(["scancel", done.stdout.strip().partition(";")[0]], check=True)
+            subprocess.run(["scancel", done.stdout.strip().partition(";")[0]], check=False)  # it may be gone already
             continue
         reason = done.stderr.strip().rpartition(": ")[2]
         asked = {name: job.resources.get(name) for name in ("slurm_partition", "gpu", "nodes", "mem_mb", "runtime")}

@@ -79,8 +79,7 @@ class Suite:
         """A sentence for each model whose runs ask for more GPUs than a machine has."""
         asked = ((model, self.scale.resources(model)["gpus"]) for model in self.scale.models)
         return [
-            f"note: runs of {model} ask for {wanted} GPUs and this machine shows {gpus}: they take {gpus}, which takes longer and "
-            "changes nothing but rounding"
+            f"note: runs of {model} ask for {wanted} GPUs and this machine shows {gpus}: they take {gpus}, each more micro-batches"
             for model, wanted in asked
             if wanted > gpus
         ]
@@ -126,8 +125,7 @@ class Suite:
             ConfigError: nothing can be written into the results folder.
         """
         try:
-            RESULTS.mkdir(exist_ok=True)
-            with tempfile.TemporaryFile(dir=RESULTS):
+            with tempfile.TemporaryFile(dir=RESULTS if RESULTS.exists() else "."):
                 pass
         except OSError as error:
             raise ConfigError(f"nothing can be written to {RESULTS.absolute()} ({error.strerror}): make it writable, or free space") from None

@@ -26,8 +26,9 @@ def main(path: str) -> int:
     except SystemExit as end:
         _note(path, code=end.code)
         return end.code
-    except Exception:
+    except Exception as error:
         traceback.print_exc()
+        _note(path, error=f"{type(error).__name__}: {str(error).partition(chr(10))[0]} (the traceback is in the run's log)")
         return 1
     return 0
 

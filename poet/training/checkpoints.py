@@ -67,8 +67,12 @@ class CheckpointFolder:
     def newest(self) -> Path | None:
         """The newest whole checkpoint of this spec, or None; damaged ones are removed on the way."""
         for path in self._files():
-            with open(path, "rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            try:
+                with open(path, "rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                self.say(f"checkpoint {path} cannot be read ({error.strerror}): trying the one before it")
+                continue
             if path.stem.rpartition("-")[2] == digest[:DIGITS]:
                 return path
             self.say(f"checkpoint {path} is damaged or cut short: trying the one before it")
@@ -118,6 +122,7 @@ class CheckpointFolder:
     def remove(self) -> None:
         """Delete this spec's: the run is done."""
         shutil.rmtree(self.folder, ignore_errors=True)
+        (self.run_folder / "status.json").unlink(missing_ok=True)
         if not self._of_other_specs():
             shutil.rmtree(self.run_folder, ignore_errors=True)
 

@@ -16,6 +16,8 @@ import torch
 from poet.progress import say
 from poet.training.errors import RunError
 
+#: Of this machine alone, the same for every shell, and never tidied up.
+LOCKS = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
 #: Between two looks for a free one.
 SECONDS_BETWEEN_LOOKS = 5.0
 
@@ -24,7 +26,7 @@ def visible() -> list[str]:
     """The GPUs that this process may use, by what CUDA_VISIBLE_DEVICES calls them; CUDA itself is not started."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
-        return [name for name in named.split(",") if name.strip()]
+        return [name for name in named.split(",") if name.strip() not in ("", "-1")]
     return [str(number) for number in range(torch.cuda.device_count())]
 
 
@@ -49,7 +51,7 @@ def taken(count: int, name: str) -> Iterator[None]:
     if len(names) < count:
         raise RunError(
             f"run {name} wants {count} GPUs and this machine shows {len(names)}: give it fewer (--resources gpu=N, or resources "
-            "in the scale's file: the result stays the same but for rounding), or use another machine"
+            "in the scale's file: each takes more micro-batches then), or use another machine"
         )
     waited = False
     while len(held := _free(names, count)) < count:
@@ -72,7 +74,7 @@ def taken(count: int, name: str) -> Iterator[None]:
 
 def _free(names: list[str], count: int) -> list[tuple[str, IO]]:
     """Up to ``count`` GPUs that nobody holds, each with the lock that this process now has on it."""
-    folder = Path(tempfile.gettempdir()) / f"poet-gpus-{os.getuid()}"
+    folder = LOCKS / f"poet-gpus-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     held: list[tuple[str, IO]] = []
     for name in names:
@@ -84,6 +86,7 @@ def _free(names: list[str], count: int) -> list[tuple[str, IO]]:
         except BlockingIOError:
             lock.close()
         else:
+            os.set_inheritable(lock.fileno(), True)  # see poet.training.launch
             held.append((name, lock))
     return held
 

@@ -44,7 +44,8 @@ class Processes:
         """This process's micro-batches of a step, with their numbers among those of all processes.
 
         There are ``count`` of them, or the next multiple of :attr:`size`: every process has equally many, and where ``count``
-        is a multiple they are the ones that a single process would take.
+        is a multiple they are the ones that a single process would take. Otherwise they are smaller, which dropout notices: it
+        is drawn for each.
 
         Args:
             rows: (B, ...), all rows of the step.
@@ -74,10 +75,9 @@ class Processes:
         """An optimizer that makes the same steps and holds the state of its share of the parameters alone (ZeRO, stage 1)."""
         if self.size == 1:
             return optimizer
-        from torch.distributed.optim import ZeroRedundancyOptimizer
+        from poet.training.sharding import ShardedAdamW  # here, because importing it takes seconds
 
-        constants = {name: optimizer.defaults[name] for name in ("lr", "betas", "eps", "weight_decay", "fused")}
-        return ZeroRedundancyOptimizer(optimizer.param_groups, optimizer_class=torch.optim.AdamW, **constants)
+        return ShardedAdamW(optimizer)
 
     def sum(self, *numbers: float) -> list[float]:
         """The sum of each number over the processes, in fp64."""

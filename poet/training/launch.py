@@ -15,9 +15,10 @@ from typing import TextIO
 from poet.files import write_text
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
+from poet.training.status import tell
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Seconds that a stopped run has to save its progress before its processes are killed.
+#: Seconds from a signal to this process until those that train are killed, if they have not saved and ended.
 SECONDS_TO_SAVE = 600
 
 
@@ -60,13 +61,15 @@ def launch(
     # Beside the checkpoints, which every node sees.
     job = Path(checkpoints).absolute() / f"job-{socket.gethostname()}-{os.getpid()}.json"
     write_text(job, json.dumps({"spec": spec.to_dict(), **{k: str(Path(p).absolute()) for k, p in paths.items()}, **options}))
+    end_of(job).unlink(missing_ok=True)  # of an earlier process of this number
     try:
         code = _run(_command(job, processes // nodes, nodes, threads), options["threads"])
-        end = json.loads(end_of(job).read_text(encoding="utf-8")) if end_of(job).exists() else {}
+        end = json.loads(end_of(job).read_text(encoding="utf-8")) if code and end_of(job).exists() else {}
     finally:
         for file in (job, end_of(job)):
             file.unlink(missing_ok=True)
     if "error" in end:
+        tell(Path(checkpoints), end["error"])
         raise RunError(end["error"])
     if "code" in end:
         raise SystemExit(end["code"])
@@ -107,10 +110,12 @@ def _command(job: Path, processes: int, nodes: int, threads: int) -> list[str]:
 
 def _run(command: list[str], threads: int) -> int:
     """Run to the end, with what is to end this process handed on, once; the exit code."""
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(ROOT)}
-    # A session of its own: Ctrl-C reaches this process alone, and the others through it.
+    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": paths}
+    # A session of its own: Ctrl-C reaches this process alone, and the others through it. What is inheritable of this process's
+    # files are its locks on GPUs, which torchrun holds on to where this process is killed.
     output = {"stdout": _file(sys.stdout), "stderr": _file(sys.stderr)}
-    process = subprocess.Popen(command, env=environment, start_new_session=True, **output)
+    process = subprocess.Popen(command, env=environment, start_new_session=True, close_fds=False, **output)
     stopped: list[int] = []
 
     def stop(number: int, frame: object) -> None:

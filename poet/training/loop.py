@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ import torch
 from poet.methods.contract import count_trainable
 from poet.progress import Progress, say
 from poet.training.checkpoints import CheckpointFolder
+from poet.training.deadline import MARGIN, SHARE, seconds_left
 from poet.training.distribution import Processes, join
 from poet.training.errors import RunError
 from poet.training.interrupts import StopRequest
@@ -44,8 +46,8 @@ def train(
 
     Where ``torchrun`` started several processes, each calls this, and the first one writes what follows.
 
-    Writes ``history.csv``, ``probes.npz`` if the spec has probes, then ``weights/`` if the spec keeps them, then ``record.json``, then removes the
-    checkpoints. A loss that is NaN or infinite ends the run as ``diverged``, with the NaN in its record.
+    Writes ``history.csv``, ``probes.npz`` if the spec has probes, then ``weights/`` if the spec keeps them, then
+    ``record.json``, then removes the checkpoints. A loss that is NaN or infinite ends the run as ``diverged``, with the NaN in its record.
 
     Args:
         spec: the run.
@@ -63,7 +65,8 @@ def train(
     Raises:
         RunError: data and spec do not fit, a file cannot be written, the run is being trained already, there is no
             such device, or another process of the run was lost.
-        SystemExit: SIGINT or SIGTERM came; the state is saved and the next call goes on from it.
+        SystemExit: SIGINT or SIGTERM came, or the end of the Slurm job is near; the state is saved and the next call goes
+            on from it.
     """
     torch.set_num_threads(threads)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -71,13 +74,14 @@ def train(
         raise RunError(f"run {spec.name} wants a GPU and torch sees none: choose another scale, or install a CUDA build")
     store = CheckpointFolder(checkpoints, spec.digest, say=lambda sentence: say(f"{spec.name}: {sentence}"))
     processes = join(device)
-    with contextlib.ExitStack() as first, _lost_processes(spec, processes):
-        status = Status(store.run_folder, spec.name, spec.steps, processes.size)
+    # Whatever comes between here and the record, a signal is heard, and answered at the end of a step.
+    with contextlib.ExitStack() as writing, StopRequest() as stop, _lost_processes(spec, processes):
+        status = Status(store.run_folder, spec.name, spec.digest, spec.steps, processes.size)
         if processes.first:
-            first.enter_context(store.claim())
-            first.enter_context(status)
+            writing.enter_context(store.claim())
+            writing.enter_context(status)
         run = Run(spec, data, device, processes, shard_optimizer=shard_optimizer)
-        _train(run, store, status, checkpoint_seconds)
+        _train(run, store, status, stop, checkpoint_seconds)
         record = _record(run)
         if processes.first:
             _write(run, folder, record)
@@ -102,39 +106,46 @@ def _lost(spec: RunSpec) -> RunError:
     return RunError(f"a process of run {spec.name} was lost: start again, and it goes on from the last checkpoint")
 
 
-def _train(run: Run, store: CheckpointFolder, status: Status, checkpoint_seconds: float) -> None:
+def _train(run: Run, store: CheckpointFolder, status: Status, stop: StopRequest, checkpoint_seconds: float) -> None:
     spec, processes = run.spec, run.processes
     # The first process looks for the newest whole file, and removes damaged ones; then each reads that file for itself.
     if (path := processes.told(store.newest() if processes.first else None)) is not None:
         run.restore(store.load(path))
         if processes.first:
             say(f"{spec.name}: goes on from step {run.step}")
+    left = seconds_left() if processes.first else math.inf
     shown = Progress(spec.name, spec.steps, "steps", done=run.step) if processes.first else contextlib.nullcontext()
-    with StopRequest() as stop, shown as progress:
+    with shown as progress:
         saved_at, cost = time.monotonic(), 0.0
+        ends, margin = saved_at + left, min(MARGIN, SHARE * left)
         if processes.first:
             status.update(now=True, step=run.step, checkpoint_step=run.step)
         while run.step < spec.steps and not run.diverged:
             row = run.advance()
+            now = time.monotonic()
             if processes.first:
                 progress.add(1, **({"loss": row["train_loss"], "ppl": row["validation_perplexity"]} if row else {}))
                 status.update(step=run.step, **({"tokens_per_second": row["tokens_per_second"]} if row else {}))
             if run.diverged:
                 break
-            due = processes.first and time.monotonic() - saved_at >= max(checkpoint_seconds, cost / SAVING)
+            # What comes after the last step takes its time, too.
+            patience = checkpoint_seconds if run.step == spec.steps else max(checkpoint_seconds, cost / SAVING)
+            due = processes.first and now - saved_at >= patience
+            ending = SIGTERM if now > ends - max(margin, 3 * cost) else 0
             # A signal may have reached one process alone, and the clock is the first one's: all save, or none does.
-            signal, due = map(int, processes.largest(stop.signal or 0, due))
-            if signal or due:
-                started = time.monotonic()
+            number, due = map(int, processes.largest(stop.signal or ending, due))
+            if number or due:
                 if (state := run.state()) is not None:
                     store.save(state)
                     status.update(now=True, step=run.step, checkpoint_step=run.step)
+                processes.told(None)  # nobody ends before the file is there: the others would be ended with the first to go
                 saved_at = time.monotonic()
-                cost = saved_at - started
-            if signal:
+                cost = saved_at - now
+            if number:
                 if processes.first:
-                    say(f"{spec.name}: stopped by signal {signal} after step {run.step}: saved, the next call goes on")
-                raise SystemExit(128 + signal)
+                    why = "at the end of the job's time" if stop.signal is None and ending else f"by signal {number}"
+                    say(f"{spec.name}: stopped {why} after step {run.step}: saved, the next call goes on")
+                raise SystemExit(128 + number)
 
 
 def _record(run: Run) -> dict[str, Any]:

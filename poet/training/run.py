@@ -31,6 +31,8 @@ from poet.training.spec import RunSpec
 HISTORY_ROWS = 500
 #: Validation rows of one forward pass, as a multiple of a micro-batch: evaluation keeps no graph.
 EVALUATION_BATCH = 4
+#: But no more logits than this, or a large vocabulary would take more memory than training does.
+EVALUATION_LOGITS = 2**30
 
 
 class Run:
@@ -120,14 +122,13 @@ class Run:
         """
         self.require_equal()  # a state that only this process has reached is worth nothing
         (window,) = self.processes.sum(self.window.item())
-        if self.sharded:
-            for optimizer in self.optimizers:
-                optimizer.consolidate_state_dict(to=0)
+        optimizers = [optimizer.state_dict() for optimizer in self.optimizers]  # a divided one is put together by all
         if not self.processes.first:
             return None
         return {
+            "data": self.batches.sha256,
             "model": self.model.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "optimizers": optimizers,
             "probes": self.probes.state(),
             "window": window,
             **{key: getattr(self, key) for key in self._PROGRESS},
@@ -136,7 +137,16 @@ class Run:
     _PROGRESS = ("step", "tokens", "seconds", "history", "held", "window_steps")
 
     def restore(self, state: dict[str, Any]) -> None:
-        """The inverse of :meth:`state`, to be called by every process."""
+        """The inverse of :meth:`state`, to be called by every process.
+
+        Raises:
+            RunError: the state was trained on other data of the same description.
+        """
+        if state["data"] != self.batches.sha256:
+            raise RunError(
+                f"run {self.spec.name} was trained up to step {state['step']} on other rows than its data holds now (sha256 "
+                f"{state['data'][:12]}, now {self.batches.sha256[:12]}): put them back, or delete its folder in results/checkpoints"
+            )
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
@@ -169,7 +179,8 @@ class Run:
             # Dropout (LoRA's) draws from the global generator: seeded by step and micro-batch, a resumed run draws the same,
             # and so does one on another number of GPUs.
             torch.manual_seed(derive("step", spec.seed, self.step) + index)
-            more = index != mine[-1][0]
+            # A sum is left to the last micro-batch once gradients lie where they are summed; until then they would be held twice.
+            more = index != mine[-1][0] and self.parameters[0].grad is not None
             with self.processes.without_sum(self.parallel) if more else contextlib.nullcontext():
                 with self.autocast():
                     loss, _ = summed_loss(self.parallel, tokens, targets)
@@ -183,7 +194,7 @@ class Run:
         if self.step == 0:  # all is there: weights, gradients, optimizer state
             self.held = self._held()
         for optimizer in self.optimizers:
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=self.processes.size == 1)  # the buckets of several processes keep them
         self.probes.take(self.step + 1, merged=False)
         merged = self.method.after_step(self.step)
         self.step += 1
@@ -230,6 +241,8 @@ class Run:
     def evaluate(self, rows: int) -> float:
         """Validation perplexity over the first ``rows`` rows (0: all)."""
         size = EVALUATION_BATCH * max(1, self.spec.batch_rows // self.spec.accumulation)
+        a_row = self.spec.architecture.sequence_length * self.spec.architecture.vocabulary
+        size = min(size, max(1, EVALUATION_LOGITS // a_row))
         return evaluator.perplexity(self.model, self.validation_rows, rows, size, self.autocast, self.processes)
 
     def _held(self) -> list[dict[str, Any]]:

@@ -25,16 +25,17 @@ class Status:
 
     Args:
         folder: the run's checkpoint folder.
-        name: the run's.
+        name, digest: the run's, and its spec's.
         steps: of the whole run.
         devices: how many train it.
     """
 
-    def __init__(self, folder: Path, name: str, steps: int, devices: int) -> None:
+    def __init__(self, folder: Path, name: str, digest: str, steps: int, devices: int) -> None:
         self.path = folder / "status.json"
         self.values = {
             "state": "running",
             "name": name,
+            "spec_digest": digest,
             "step": 0,
             "steps": steps,
             "tokens_per_second": None,
@@ -49,15 +50,13 @@ class Status:
         self._written = -SECONDS_BETWEEN_WRITES
 
     def update(self, *, now: bool = False, **values: object) -> None:
-        """Note ``values``; written at once where ``now`` says so, and otherwise every few seconds.
-
-        Raises:
-            DiskError: the disk is full or the folder cannot be written.
-        """
+        """Note ``values``; written at once where ``now`` says so, and otherwise every few seconds."""
         self.values |= values
         if now or time.monotonic() - self._written >= SECONDS_BETWEEN_WRITES:
             self._written = time.monotonic()
-            write_text(self.path, json.dumps(self.values | {"updated": time.time()}, indent=1) + "\n")
+            # A disk that is full for a moment ends no run: a checkpoint that cannot be written does.
+            with contextlib.suppress(DiskError):
+                write_text(self.path, json.dumps(self.values | {"updated": time.time()}, indent=1) + "\n")
 
     def __enter__(self) -> Status:
         return self
@@ -69,9 +68,15 @@ class Status:
             return
         stopped = issubclass(kind, (SystemExit, KeyboardInterrupt))
         sentence = str(error) if isinstance(error, UserError) else f"{kind.__name__}: {str(error).partition(chr(10))[0]}"
-        # What ended the run is what has to be heard, even if the disk that was full has no room for this either.
+        self.update(now=True, state="stopped" if stopped else "failed", error=None if stopped else sentence)
+
+
+def tell(folder: Path, error: str) -> None:
+    """Put ``error`` in the place of what the first process of a failed run said, where another one knew better."""
+    status = read_status(folder)
+    if status and status["state"] == "failed":
         with contextlib.suppress(DiskError):
-            self.update(now=True, state="stopped" if stopped else "failed", error=None if stopped else sentence)
+            write_text(folder / "status.json", json.dumps(status | {"error": error}, indent=1) + "\n")
 
 
 def read_status(folder: Path) -> dict | None:

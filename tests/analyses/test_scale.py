@@ -36,6 +36,8 @@ def root(tmp_path, monkeypatch):
         ("{merge_every: 5,", "{merge_every: 2.5,", ("merge_every", "2.5", "int")),
         ("width_divisor: 16", "width_divisor: [16", ("mini.yaml", "not YAML")),
         ("      galore: {lr: [0.01,", "      oft: {lr: [0.01,", ("sweep.grids", "'oft'", "galore")),
+        ("gpus: 0,", "gpus: 1, processes: 2,", ("resources of 60m", "processes", "without a GPU")),
+        ("gpus: 0,", "gpus: 1, runs_per_job: 2,", ("resources of 60m", "runs_per_job", "without a GPU")),
     ],
 )
 def test_a_wrong_scale_file_is_refused_in_one_sentence(root, old, new, words):
@@ -144,3 +146,20 @@ def test_an_artifact_is_remade_when_its_own_or_a_shared_source_changes_and_not_f
         after = artifact_sources("table5"), artifact_sources("errata")
         assert (after == before) is same, changed
         before = after
+
+
+def test_paper_runs_ask_for_the_gpus_of_tables_9_and_10():
+    suite = load_suite({"scale": "paper", "seeds": [0]})
+    assert [suite.resources(model)["gpu"] for model in ("60m", "130m", "350m", "1.3b", "3b")] == [1, 1, 4, 8, 8]
+    assert [suite.resources(model)["shard_optimizer"] for model in ("350m", "1.3b", "3b")] == [0, 1, 1]
+
+
+def test_a_model_s_resources_stand_before_the_scale_s(root):
+    path = root / "config" / "scales" / "mini.yaml"
+    text = path.read_text().replace("steps: 480, batch_rows: 8, accumulation: 1,", "steps: 480, batch_rows: 8, accumulation: 1, resources: {threads: 3, nodes: 2, processes: 4, partition: big},")
+    path.write_text(text)
+    suite = load_suite({"scale": "mini", "seeds": [0]})
+    assert suite.scale.resources("60m")["threads"] == 3 and suite.scale.resources("130m")["threads"] == 1
+    asked = suite.resources("60m")
+    assert (asked["nodes"], asked["tasks"], asked["mpi"], asked["slurm_partition"], asked["processes"]) == (2, 2, "srun", "big", 4)
+    assert not {"nodes", "mpi", "slurm_partition"} & set(suite.resources("130m"))

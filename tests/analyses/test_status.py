@@ -38,6 +38,7 @@ def saying(tmp_path, spec):
             "devices": 8,
             "error": None,
             "checkpoint_step": 30,
+            "spec_digest": spec.digest,
             **changes,
         }
         values = {key: value for key, value in values.items() if key not in drop}
@@ -69,6 +70,11 @@ def test_a_record_of_another_spec_is_not_done(tmp_path, spec, saying):
     text = page("test", [progress(tmp_path, spec, NOW)])
     assert "0 done" not in text and "1 outdated" in text and f"trained again: {spec.name}" in text
     assert saying().state == "running", "it is being trained again"
+
+
+def test_what_another_spec_of_the_run_said_does_not_count(saying):
+    found = saying(spec_digest="0" * 64, state="failed")
+    assert (found.state, found.notes) == ("not started", ())
 
 
 def test_a_running_run(saying, spec):
@@ -131,7 +137,7 @@ def test_values_that_make_no_sense_are_no_status(saying):
 
 
 def test_what_training_writes_is_what_is_read(tmp_path, spec):
-    status = Status(tmp_path / "checkpoints" / spec.name, spec.name, spec.steps, 2)
+    status = Status(tmp_path / "checkpoints" / spec.name, spec.name, spec.digest, spec.steps, 2)
     status.update(now=True, step=7, tokens_per_second=64.0, checkpoint_step=5)
     found = progress(tmp_path, spec, status.values["updated"])
     assert found.state == "running" and found.status["step"] == 7 and found.status["devices"] == 2

@@ -14,7 +14,7 @@ from tests.training.forks import fork, wait
 def three(monkeypatch, tmp_path):
     """A machine with three GPUs, one of them hidden, and its locks."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,GPU-7")
-    monkeypatch.setattr(devices.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(devices, "LOCKS", tmp_path)
     monkeypatch.setattr(devices, "SECONDS_BETWEEN_LOOKS", 0.01)
 
 

@@ -12,6 +12,7 @@ from torch import nn
 from poet.data.rows import BatchOrder, TokenRows
 from poet.methods import METHODS
 from poet.model import poet_layers
+from poet.training import run as run_module
 from poet.training.errors import RunError
 from poet.training.evaluator import perplexity
 from poet.training.run import Run
@@ -225,3 +226,13 @@ def test_a_history_has_about_five_hundred_rows_and_means_over_its_windows(make_s
     assert sparse[0]["train_loss"] == pytest.approx(sum(full[:3]) / 3, rel=1e-6)
     assert sparse[1]["train_loss"] == pytest.approx(full[3], rel=1e-6)
     assert sparse[2]["train_loss"] == pytest.approx(sum(full[4:6]) / 2, rel=1e-6)
+
+
+def test_a_large_vocabulary_is_evaluated_in_smaller_batches(make_spec, data, monkeypatch):
+    run = Run(make_spec(), data, "cpu")
+    together, sizes = run.evaluate(0), []
+    monkeypatch.setattr(run_module, "EVALUATION_LOGITS", 3 * 16 * 64)
+    rows = run.validation_rows.batch
+    monkeypatch.setattr(run.validation_rows, "batch", lambda indices: sizes.append(len(indices)) or rows(indices))
+    assert run.evaluate(0) == pytest.approx(together, rel=1e-6)
+    assert max(sizes) == 3 and sum(sizes) == 10

@@ -13,13 +13,13 @@ from poet.training.status import Status, read_status
 
 @pytest.fixture
 def status(tmp_path):
-    return Status(tmp_path, "mini/60m/adamw/seed0", 100, 2)
+    return Status(tmp_path, "mini/60m/adamw/seed0", "digest", 100, 2)
 
 
 def test_it_says_where_it_is(status, tmp_path, monkeypatch):
     assert read_status(tmp_path) is None
     monkeypatch.setenv("SLURM_JOB_ID", "17")
-    status = Status(tmp_path, "mini/60m/adamw/seed0", 100, 2)
+    status = Status(tmp_path, "mini/60m/adamw/seed0", "digest", 100, 2)
     before = time.time()
     status.update(step=3, tokens_per_second=5.5)
     found = read_status(tmp_path)

@@ -32,7 +32,7 @@ def test_fewer_gpus_than_asked_are_taken_and_said(project, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     done = project.snakemake("-n", "results/runs/paper/350m/adamw/seed0/record.json", "--config", "scale=paper")
     assert done.returncode == 0, done.stderr
-    assert "note: runs of 350m ask for 4 GPUs and this machine shows 2: they take 2" in done.stderr
+    assert "note: runs of 350m ask for 4 GPUs and this machine shows 2: they take 2, each more micro-batches" in done.stderr
     assert "runs of 60m" not in done.stderr
     (line,) = (line for line in (done.stdout + done.stderr).splitlines() if "shard_optimizer=" in line)
     assert "gpu=2" in line.replace(" ", "").split(",")

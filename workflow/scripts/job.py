@@ -18,12 +18,13 @@ def logged(path):
 
 
 def bring_back(inputs):
-    """Date what a clock that was ahead has dated later than now: Snakemake deletes what is older than its input, even if it
-    took days to make."""
+    """Date what a clock that was ahead has dated later than now: a job whose output is older than its input has failed for
+    Snakemake, which then deletes the output, even if it took days to make."""
     now = time.time()
     for path in map(Path, inputs):
         if path.stat().st_mtime > now:
-            os.utime(path, (now, now))
+            with contextlib.suppress(OSError):  # somebody else's file: Snakemake says what is the matter
+                os.utime(path, (now, now))
             print(f"{path} was dated in the future: its date is now; check the clocks of the machines that share this folder")
 
 
