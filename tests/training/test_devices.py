@@ -1,6 +1,7 @@
 """Two runs never share a GPU, and a machine that has too few says so."""
 
 import os
+import subprocess
 
 import pytest
 
@@ -54,6 +55,20 @@ def test_a_run_waits_until_another_process_gives_its_devices_back(tmp_path, capf
     log.write_text("")
     assert wait([fork(first), fork(second)], 30) == [0, 0]
     assert log.read_text() == "second: waits for 1 of 2 GPUs, which other runs hold\n"
+
+
+def test_what_a_killed_run_had_started_holds_on_to_its_devices():
+    with taken(1, "a"):
+        worker = subprocess.Popen(["sleep", "60"], close_fds=False)
+    try:
+        held = devices._free(["0", "GPU-7"], 2)
+        assert [name for name, _ in held] == ["GPU-7"]
+        devices._release(held)
+    finally:
+        worker.kill()
+        worker.wait()
+    with taken(2, "b"):
+        assert seen() == "0,GPU-7"
 
 
 def test_devices_of_different_slurm_jobs_have_the_same_names_and_are_not_the_same(monkeypatch):

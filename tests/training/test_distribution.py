@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import time
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ import torch.distributed as dist
 from poet.data.rows import TokenRows
 from poet.training import loop
 from poet.training import run as run_module
+from poet.training.checkpoints import CheckpointFolder
 from poet.training.distribution import Processes, checksum, join
 from poet.training.errors import RunError
 from poet.training.evaluator import perplexity
@@ -130,6 +132,32 @@ def test_another_number_of_processes_goes_on_from_a_stop(trained, monkeypatch, k
     record, shared, codes = trained(key, after, "run", options, evaluate_every=100)
     assert codes == [0] * after
     assert_alike(history, shared)
+
+
+def test_nobody_ends_before_the_checkpoint_is_there(make_spec, data, tmp_path):
+    """Whoever starts processes ends the others when the first one goes: torchrun after half a minute, srun at once."""
+    spec = make_spec(batch_rows=8, accumulation=4)
+
+    def work():
+        save, step = CheckpointFolder.save, loop.Run.train_step
+
+        def slowly(store, state):
+            time.sleep(1)
+            save(store, state)
+
+        def stopping(run):
+            if run.step == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return step(run)
+
+        CheckpointFolder.save, loop.Run.train_step = slowly, stopping
+        try:
+            loop.train(spec, data=data, folder=tmp_path / "run", checkpoints=tmp_path / "checkpoints")
+        except SystemExit:
+            assert list((tmp_path / "checkpoints").glob("*/*.pt"))
+            raise
+
+    assert together(2, work) == [128 + signal.SIGTERM] * 2
 
 
 @pytest.mark.parametrize("error", (dist.DistBackendError("NCCL error"), RuntimeError("[gloo/transport] Connection closed by peer")))

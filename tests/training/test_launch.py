@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from poet.training import __main__ as main
 from poet.training import launch as module
 from poet.training.checkpoints import CheckpointFolder
 from poet.training.errors import RunError
@@ -103,6 +104,27 @@ def test_the_sentence_of_a_process_is_the_one_that_a_user_hears(spec, folders, t
         assert start(spec, repository, log, **folders, threads=2, processes=2).wait(120) != 0
     sentence = f"another process is still training the run of {folders['checkpoints']}: wait for it or end it, then start again"
     assert log.read_text().splitlines()[-1].endswith(f"RunError: {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "end"),
+    [
+        (RunError("a sentence"), 2, {"error": "a sentence"}),
+        (ValueError("a bug"), 1, {"error": "ValueError: a bug (the traceback is in the run's log)"}),
+        (SystemExit(143), 143, {"code": 143}),
+    ],
+)
+def test_a_process_leaves_why_it_ended_and_the_first_one_s_word_counts(spec, tmp_path, monkeypatch, error, code, end):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(main, "train", fail)
+    job = tmp_path / "job.json"
+    job.write_text(json.dumps({"spec": spec.to_dict(), "data": "d", "folder": "f", "checkpoints": "c"}))
+    assert main.main(str(job)) == code
+    assert json.loads(module.end_of(job).read_text()) == end
+    main._note(str(job), error="that one is gone")
+    assert json.loads(module.end_of(job).read_text()) == end
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from poet.methods import METHODS
 from poet.methods.contract import scale_parameters
 from poet.training import loop
 from poet.training import run as run_module
+from poet.training.errors import RunError
 from poet.training.interrupts import StopRequest
 from poet.training.records import read_history
 
@@ -139,6 +141,19 @@ def test_a_changed_spec_starts_anew(whole, make_spec, train_run, monkeypatch):
         with pytest.raises(SystemExit):
             train_run(make_spec(seed=5))
     assert train_run(spec)[0]["weights_sha256"] == whole("adamw")[1]
+
+
+def test_a_checkpoint_of_other_rows_is_refused_with_both_digests(whole, data, tmp_path, train_run, monkeypatch):
+    spec, _, _ = whole("adamw")
+    with monkeypatch.context() as patch:
+        signal_in_step(patch, 6)
+        with pytest.raises(SystemExit):
+            train_run(spec)
+    other = tmp_path / "other"
+    shutil.copytree(data, other)
+    (other / "meta.json").write_text((data / "meta.json").read_text().replace('"sha256": "train"', '"sha256": "tram"'))
+    with pytest.raises(RunError, match=r"up to step 7 on other rows than its data holds now \(sha256 train, now tram\)"):
+        loop.train(spec, data=other, folder=tmp_path / "run", checkpoints=tmp_path / "run-checkpoints")
 
 
 KILLED = """
