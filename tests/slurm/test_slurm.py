@@ -226,6 +226,7 @@ def test_paper_runs_ask_for_the_paper_s_gpus_wait_and_go_with_ctrl_c(tmp_path):
 def test_what_slurm_refuses_is_one_sentence_and_no_job(tmp_path, resources, words):
     project = SlurmProject(tmp_path / "project")
     project.edit("config/scales/smoke.yaml", "gpus: 0", resources)
+    project.edit("config/scales/smoke.yaml", ", runs_per_job: 15", "")
     done = project.snakemake(TABLE, *SMOKE)
     assert done.returncode != 0
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
