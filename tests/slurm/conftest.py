@@ -15,7 +15,6 @@ def pytest_ignore_collect(config):
 
 @pytest.fixture(scope="session", autouse=True)
 def _cluster():
-    pytest.importorskip("snakemake_executor_plugin_slurm", reason="Snakemake's Slurm executor is not installed")
     try:
         with cluster():
             yield

@@ -35,10 +35,11 @@ def fork(work) -> int:
         code = 2
     except SystemExit as end:
         code = end.code
-    except BaseException:
+    except Exception:
         traceback.print_exc()
-    sys.stderr.flush()
-    os._exit(code)
+    finally:  # whatever it was: a child never goes on with the tests
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def wait(pids, seconds=60.0) -> list[int]:
