@@ -6,7 +6,6 @@ from torch import nn
 
 from poet import POETConfig, POETLinear, apply_poet, merge_and_reinitialize
 from poet.merging import DRIFT, merge_layers
-from poet.model import poet_layers
 from tests.benchmarks.memory import peak_bytes
 
 

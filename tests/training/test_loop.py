@@ -70,7 +70,6 @@ def test_clipping_is_applied(make_spec, data):
 
 def test_the_loss_is_the_mean_over_real_tokens(make_spec, data):
     run = Run(make_spec(), data, "cpu")
-    rows = TokenRows(data, "train")
     batch = run.batches.batch(0)
     with torch.no_grad():
         logs = run.model(input_ids=batch).logits.double().log_softmax(-1)[:, :-1]
