@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
+
+from poet.kernels.dispatch import wide
 
 if TYPE_CHECKING:
     from poet.linear import POETLinear
 
 #: Numbers in a weight up to which equal-sized layers are transformed in one batch: below it, calls cost more than products.
 SMALL = 2**17
+
+
+def is_small(layer: POETLinear) -> bool:
+    """Whether a layer is worked on together with others: small, rotated, and factors and weight of one precision."""
+    skews = [skew for skew in (layer.skew_r, layer.skew_p) if skew is not None]
+    weight = layer.base_weight
+    return weight.numel() <= SMALL and bool(skews) and all(wide(skew.dtype) == wide(weight.dtype) for skew in skews)
 
 
 def by_block_size(layers: Iterable[POETLinear]) -> dict[tuple, list[Tensor]]:
@@ -27,17 +35,9 @@ def by_block_size(layers: Iterable[POETLinear]) -> dict[tuple, list[Tensor]]:
 
 
 def by_shape(layers: Iterable[POETLinear]) -> list[list[POETLinear]]:
-    """Layers that one call can transform: small ones of equal shape and configuration together, each other one alone."""
+    """Layers that one call can transform: of equal shape and configuration."""
     groups: dict[object, list[POETLinear]] = defaultdict(list)
     for layer in layers:
         weight = layer.base_weight
-        key = (weight.shape, weight.device, weight.dtype, layer.config)
-        groups[key if weight.numel() <= SMALL else layer].append(layer)
+        groups[weight.shape, weight.device, weight.dtype, layer.config].append(layer)
     return list(groups.values())
-
-
-def stack(tensors: Sequence[Tensor | None]) -> Tensor | None:
-    """One batch of equal tensors, without a copy for a single one; None where the side is the identity."""
-    if tensors[0] is None:
-        return None
-    return tensors[0][None] if len(tensors) == 1 else torch.stack(list(tensors))

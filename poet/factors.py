@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from poet.kernels import cayley_neumann, skew
-from poet.kernels.dispatch import full_precision
+from poet.kernels.dispatch import full_precision, wide
 from poet.orthogonal import block_size_of, cayley
 
 #: Numbers in the matrices that are mapped at a time: on a CPU what its caches hold, on a GPU enough to fill it.
@@ -71,12 +71,56 @@ def _pull_back(packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:
         q = skew.skew_unpack(packed, b)
         if terms is not None:
             return skew.skew_pack(cayley_neumann.cayley_neumann_pullback(q, grad, terms), True)
-        with torch.enable_grad():
-            (by_q,) = torch.autograd.grad(cayley(q.requires_grad_()), q, grad)
-        return skew.skew_pack(by_q, True)
+        return skew.skew_pack(_exact_gradient(q, grad), True)
 
     with full_precision(packed.device.type):
         return _in_chunks(pulled, packed, grad, b=b)
+
+
+class HeldFactors:
+    """The factors of a batch of small blocks, with what their pull-back shares with them kept.
+
+    After each merge Q = 0 and R = I for a step: then, on a CPU, nothing is multiplied.
+
+    Args:
+        packed: (blocks, b(b-1)/2). Half precision is computed, and kept, in fp32.
+        terms: k of the Cayley-Neumann map, or None for the exact Cayley map.
+
+    Attributes:
+        shape: (blocks, b, b).
+        blocks: of that shape, or None where all are the identity.
+    """
+
+    @torch.no_grad()
+    def __init__(self, packed: Tensor, terms: int | None) -> None:
+        self._terms, b = terms, block_size_of(packed.shape[1])
+        self.shape, self.blocks = (len(packed), b, b), None
+        if packed.device.type == "cpu" and not packed.any():  # to ask a GPU is to wait for it
+            return
+        self._q = skew.skew_unpack_reference(packed.to(wide(packed.dtype)), b)
+        if terms is None:
+            self.blocks = cayley(self._q)
+        else:
+            self._sums = cayley_neumann.even_sums(self._q, terms)
+            self.blocks = cayley_neumann.series(self._q, terms, self._sums)
+
+    @torch.no_grad()
+    def pull_back(self, grad: Tensor) -> Tensor:
+        """Gradient with respect to ``packed``, given that with respect to ``blocks``."""
+        if self.blocks is None:  # R = I + 2Q + ..., but for k = 0
+            by_q = grad if self._terms == 0 else 2 * grad
+        elif self._terms is None:
+            by_q = _exact_gradient(self._q, grad)
+        else:
+            by_q = cayley_neumann.series_gradient(self._q, grad, self._terms, self._sums)
+        return skew.skew_pack_reference(by_q, True)
+
+
+def _exact_gradient(q: Tensor, grad: Tensor) -> Tensor:
+    """What the exact Cayley map pulls ``grad`` back to."""
+    q = q.detach().requires_grad_()
+    with torch.enable_grad():
+        return torch.autograd.grad(cayley(q), q, grad)[0]
 
 
 class _BatchedFactors(torch.autograd.Function):

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from poet.batching import by_shape, stack
+from poet.batching import by_shape, is_small
 from poet.config import POETConfig
 from poet.factors import orthogonal_factors
 from poet.kernels.block_transform import merge_in_place
+from poet.kernels.dispatch import wide
+from poet.kernels.stacked_transform import flat_rows
+from poet.small_layers import SmallLayers
 
 if TYPE_CHECKING:
     from poet.linear import POETLinear
@@ -39,39 +42,54 @@ def merge_layers(layers: Sequence[POETLinear], generator: torch.Generator | None
         generator: CPU generator.
     """
     sampled = {layer: (layer.primitive_r.sample(generator), layer.primitive_p.sample(generator)) for layer in layers}
-    for group in by_shape(layers):
+    small = [layer for layer in layers if is_small(layer)]
+    for layer in layers:
+        if not is_small(layer):
+            _merge_alone(layer, *sampled[layer])
+    if small:
+        _merge_together(small, sampled)
+
+
+def _merge_alone(layer: POETLinear, new_in: Tensor, new_out: Tensor) -> None:
+    new_in, new_out = (new.to(layer.order_in.device) for new in (new_in, new_out))
+    inverse_out, inverse_in = layer.orders()[1::2]
+    merge_in_place(
+        layer.base_weight[None],
+        _blocks(layer.skew_r, layer.config),
+        _blocks(layer.skew_p, layer.config),
+        None if inverse_out is None else inverse_out[new_out][None],
+        None if inverse_in is None else inverse_in[new_in][None],
+    )
+    _renew([layer], new_in[None], new_out[None])
+
+
+def _merge_together(layers: list[POETLinear], sampled: dict[POETLinear, tuple[Tensor, Tensor]]) -> None:
+    cache = layers[0]._step_cache
+    laid_out = cache.laid_out() if cache is not None and cache.small_layers == layers else SmallLayers(layers)
+    for group, weights in zip(by_shape(layers), laid_out.merged(), strict=True):
         drawn = zip(*(sampled[layer] for layer in group), strict=True)
-        new_in, new_out = (torch.stack(orders).to(group[0].order_in.device) for orders in drawn)
-        weight = stack([layer.base_weight for layer in group])
-        merge_in_place(
-            weight,
-            _blocks([layer.skew_r for layer in group], group[0].config),
-            _blocks([layer.skew_p for layer in group], group[0].config),
-            _through(stack([layer.orders()[1] for layer in group]), new_out),
-            _through(stack([layer.orders()[3] for layer in group]), new_in),
-        )
-        if len(group) > 1:
-            torch._foreach_copy_([layer.base_weight for layer in group], list(weight.unbind()))
-        for side, new in (("in", new_in), ("out", new_out)):
-            torch._foreach_copy_([getattr(layer, f"order_{side}") for layer in group], list(new))
-            torch._foreach_copy_([getattr(layer, f"inverse_{side}") for layer in group], list(new.argsort(1)))
-        if trained := [skew for layer in group for skew in (layer.skew_r, layer.skew_p) if skew is not None]:
-            torch._foreach_zero_(trained)
+        new_in, new_out = (torch.stack(orders).to(weights.device) for orders in drawn)
+        rows = weights.flatten(0, 1).index_select(0, flat_rows(new_out)).view(weights.shape)
+        permuted = rows if group[0].skew_r is None else rows.gather(2, new_in[:, None].expand_as(rows))
+        torch._foreach_copy_([layer.base_weight for layer in group], list(permuted))
+        _renew(group, new_in, new_out)
 
 
-def _blocks(skews: list[Tensor | None], config: POETConfig) -> Tensor | None:
-    """(l, k, b, b): what is merged, of l layers; None for an identity side.
+def _renew(layers: Sequence[POETLinear], new_in: Tensor, new_out: Tensor) -> None:
+    """New permutations, (l, m) and (l, n), and R = P = I."""
+    for side, new in (("in", new_in), ("out", new_out)):
+        torch._foreach_copy_([getattr(layer, f"order_{side}") for layer in layers], list(new))
+        torch._foreach_copy_([getattr(layer, f"inverse_{side}") for layer in layers], list(new.argsort(1)))
+    if trained := [skew for layer in layers for skew in (layer.skew_r, layer.skew_p) if skew is not None]:
+        torch._foreach_zero_(trained)
+
+
+def _blocks(packed: Tensor | None, config: POETConfig) -> Tensor | None:
+    """(1, k, b, b): what is merged; None for an identity side.
 
     In fp32 at least: blocks that are rounded to bf16 stretch the weight a little, and a thousand merges multiply that.
     """
-    if skews[0] is None:
+    if packed is None:
         return None
-    packed = torch.cat(skews)
     terms = None if config.merge == "exact" else config.neumann_terms
-    blocks = orthogonal_factors(packed.to(torch.promote_types(packed.dtype, torch.float32)), terms)
-    return blocks.unflatten(0, (len(skews), -1))
-
-
-def _through(inverse, new):
-    """Which coordinate of the old permuted basis each one of the new is; None for an identity side."""
-    return None if inverse is None else inverse.gather(1, new)
+    return orthogonal_factors(packed.to(wide(packed.dtype)), terms)[None]

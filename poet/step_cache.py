@@ -8,96 +8,39 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from poet.batching import SMALL, by_block_size, by_shape, stack
+from poet.batching import by_block_size, is_small
 from poet.factors import batched_factors, version
-from poet.kernels.block_transform import block_transform, block_transform_pullback
 from poet.linear import POETLinear
+from poet.small_layers import SmallLayers, key_of
 
 Factors = tuple[Tensor | None, Tensor | None]
 
 
-class _Group:
-    """Base weights and permutations of small layers of one shape in one batch: a second copy, until the optimizer's step."""
-
-    def __init__(self, layers: list[POETLinear]) -> None:
-        self._bases = [layer.base_weight for layer in layers]
-        self._versions = [version(base) for base in self._bases]
-        orders = [layer.orders() for layer in layers]
-        self.weight = stack(self._bases)
-        self.order_out, _, self.order_in, self.inverse_in = map(stack, zip(*orders, strict=True))
-
-    def require_unchanged(self) -> None:
-        """
-        Raises:
-            RuntimeError: a base weight was written to since.
-        """
-        if self._versions != [version(base) for base in self._bases]:
-            raise RuntimeError("a base weight was modified in place between forward and backward")
-
-
-class _BatchedWeights(torch.autograd.Function):
-    """Effective weights of small layers of one shape, built in one batch in both directions.
-
-    Saves no tensor, so that the node can be used any number of times (see ``poet.factors``). It holds tensors and no
-    layers: a layer knows the cache that knows this node, and nobody could free the circle.
-    """
-
-    @staticmethod
-    def forward(ctx, group, *factors):
-        ctx.set_materialize_grads(False)
-        ctx.group, ctx.factors = group, [None if f is None else f.detach() for f in factors]
-        g_r, g_p = stack(factors[::2]), stack(factors[1::2])
-        built = block_transform(group.weight, g_r, g_p, group.order_out, group.order_in, group.inverse_in)
-        return tuple(torch.unbind_copy(built))
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, *gradients):
-        group = ctx.group
-        group.require_unchanged()
-        result = [None] * len(ctx.factors)
-        used = [i for i, gradient in enumerate(gradients) if gradient is not None]
-        if used:
-            tensors = (group.weight, group.order_out, group.order_in)
-            if len(used) < len(gradients):
-                tensors = (None if tensor is None else tensor[used] for tensor in tensors)
-            weight, order_out, order_in = tensors
-            blocks = [stack([ctx.factors[2 * i + side] for i in used]) for side in (0, 1)]
-            grad = stack([gradients[i] for i in used])
-            pulled = block_transform_pullback(weight, *blocks, grad, order_out, order_in)
-            for side, (g, gradient) in enumerate(zip(blocks, pulled, strict=True)):
-                if g is not None:
-                    for i, part in zip(used, gradient.to(g.dtype).unbind(), strict=True):
-                        result[2 * i + side] = part
-        return None, *result
-
-
 class _Batch:
-    """The factors of every layer, and the effective weights of the small ones, for one state of the parameters."""
+    """The effective weights of small layers and the factors of the others, for one state of the parameters."""
 
-    def __init__(self, layers: list[POETLinear]) -> None:
+    def __init__(self, small: SmallLayers | None, others: list[POETLinear]) -> None:
+        self.weights = {} if small is None else small.weights()
         self.factors: dict[nn.Parameter, Tensor] = {}
-        self.weights: dict[Tensor, Tensor] = {}  # by base weight
-        for (terms, *_), skews in by_block_size(layers).items():
+        for (terms, *_), skews in by_block_size(others).items():
             self.factors.update(zip(skews, batched_factors(skews, terms), strict=True))
-        for together in by_shape([layer for layer in layers if layer.base_weight.numel() <= SMALL]):
-            factors = [g for layer in together for g in self.of(layer)]
-            built = _BatchedWeights.apply(_Group(together), *factors)
-            self.weights.update(zip((layer.base_weight for layer in together), built, strict=True))
 
     def of(self, layer: POETLinear) -> Factors:
         return tuple(None if skew is None else self.factors[skew] for skew in (layer.skew_r, layer.skew_p))
 
 
 class StepCache:
-    """Computes every layer's factors at the start of a forward pass of the model that it is hooked on.
+    """Computes every layer's factors, or weight, at the start of a forward pass of the model that it is hooked on.
 
     A batch is used for that forward pass, and for whatever backward computes again of it (activation checkpointing). The
     next forward pass takes it over if it goes on accumulating gradients: some parameter has a gradient, no optimizer has
     made a step since, and no parameter has been written to or replaced. A layer that is called alone computes its own.
     Without gradients, a batch ends with its forward pass, and the next one computes anew (to generate text, export the
-    model first: ``poet.export_dense``). So nothing is stale, however parameters are changed, with one
-    exception: values changed through ``.data`` by hand, and not by an optimizer, amid the accumulation of gradients.
+    model first: ``poet.export_dense``). How small layers are laid out (:class:`poet.small_layers.SmallLayers`) is kept from
+    a forward pass over a step of an optimizer that trains them to the merge or forward pass after it, if nobody wrote to
+    base weights and permutations. So nothing is stale, however parameters and buffers are changed, with two exceptions,
+    both of values changed through ``.data`` by hand, and not by an optimizer: amid the accumulation of gradients, and
+    base weights and permutations amid such a step.
     Under ``torch.compile`` layers compute their own factors, in the graph.
     """
 
@@ -109,6 +52,11 @@ class StepCache:
         self._open: _Batch | None = None  # of the forward pass that is under way
         self._kept: _Batch | None = None  # of the last forward pass with gradients
         self._kept_for: list | None = None
+        self._small: SmallLayers | None = None  # of the last forward pass with gradients
+        self._laid_out_for: list | None = None
+        self._stepped = False  # an optimizer that trains these layers has made a step since
+        self.small_layers = [layer for layer in self.layers if is_small(layer)]
+        self._others = [layer for layer in self.layers if not is_small(layer)]
         _CACHES.add(self)
 
     def __getstate__(self) -> dict:
@@ -143,28 +91,49 @@ class StepCache:
         if torch.compiler.is_compiling():
             return
         if not torch.is_grad_enabled():
-            self._open = _Batch(self.layers)
+            self._open = _Batch(_lay_out(self.small_layers), self._others)
             return
-        if self._kept is None or not self._accumulating() or self._kept_for != self._parameters():
-            self._kept, self._kept_for = None, self._parameters()  # the old one is freed before the new one is made
-            self._kept = _Batch(self.layers)
+        now = self._fixed(), self._trained()
+        if self._kept is None or not self._accumulating() or self._kept_for != now:
+            self._kept = self._kept_for = None  # the old one is freed before the new one is made
+            self._kept, self._kept_for = _Batch(self.laid_out(now[0]), self._others), now
+            self._stepped = False
         self._open = self._kept
+
+    def laid_out(self, fixed: list[tuple] | None = None) -> SmallLayers | None:
+        """The small layers, laid out before if nothing speaks against it."""
+        fixed = fixed or self._fixed()
+        if not self._stepped or self._laid_out_for != fixed:
+            self._small, self._laid_out_for = _lay_out(self.small_layers), fixed
+        return self._small
 
     def end(self, *_: object) -> None:
         """The forward hook, called after an exception too."""
         self._open = None
 
-    def forget(self) -> None:
-        """Drop what is kept for the next forward pass."""
+    def after_step(self, trained: set[int]) -> None:
+        """Drop what is kept for the next forward pass.
+
+        Args:
+            trained: the ids of the parameters that an optimizer has made a step with.
+        """
         self._kept = self._kept_for = None
+        skews = (skew for layer in self.small_layers for skew in (layer.skew_r, layer.skew_p))
+        self._stepped |= self._small is not None and any(id(skew) in trained for skew in skews)
 
     def _accumulating(self) -> bool:
         return any(s is not None and s.grad is not None for layer in self.layers for s in (layer.skew_r, layer.skew_p))
 
-    def _parameters(self) -> list:
-        """What shows that a parameter or base weight was written to, replaced, frozen or moved."""
-        tensors = (t for layer in self.layers for t in (layer.skew_r, layer.skew_p, layer.base_weight) if t is not None)
-        return [(t.data_ptr(), version(t), t.requires_grad, t.dtype) for t in tensors]
+    def _trained(self) -> list[tuple]:
+        """What shows that a parameter was written to, replaced, frozen or moved."""
+        tensors = (skew for layer in self.layers for skew in (layer.skew_r, layer.skew_p) if skew is not None)
+        return [(id(t), t.data_ptr(), version(t), t.requires_grad, t.dtype) for t in tensors]
+
+    def _fixed(self) -> list[tuple]:
+        """What shows that a base weight or a permutation was written to, replaced or moved."""
+        tensors = (t for layer in self.layers for t in (layer.base_weight, layer.order_in, layer.order_out))
+        # Writes to tensors that were made in inference mode are not counted: those never are what they were.
+        return [(id(t), t.data_ptr(), object() if t.is_inference() else t._version, t.dtype) for t in tensors]
 
     def _batch(self) -> _Batch | None:
         if torch.compiler.is_compiling():
@@ -185,11 +154,15 @@ class StepCache:
 
     def weight(self, layer: POETLinear) -> Tensor | None:
         """The effective weight of a small layer, or None if the layer has to do without."""
-        if (batch := self._batch()) is None or self.factors(layer) is None:
+        if (batch := self._batch()) is None:
             return None
         trained = any(s is not None and s.requires_grad for s in (layer.skew_r, layer.skew_p))
-        weight = batch.weights.get(layer.base_weight)
+        weight = batch.weights.get(key_of(layer))
         return weight if _serves(weight, trained) else None
+
+
+def _lay_out(layers: list[POETLinear]) -> SmallLayers | None:
+    return SmallLayers(layers) if layers else None
 
 
 def _serves(shared: Tensor | None, trained: bool) -> bool:
@@ -200,10 +173,12 @@ def _serves(shared: Tensor | None, trained: bool) -> bool:
 _CACHES: weakref.WeakSet[StepCache] = weakref.WeakSet()
 
 
-def _after_any_step(*_: object) -> None:
+def _after_any_step(optimizer: torch.optim.Optimizer, *_: object) -> None:
     """Many optimizers write through ``.data`` or raw pointers, which leaves no trace on the parameters."""
-    for cache in list(_CACHES):
-        cache.forget()
+    if caches := list(_CACHES):
+        trained = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        for cache in caches:
+            cache.after_step(trained)
 
 
 register_optimizer_step_post_hook(_after_any_step)

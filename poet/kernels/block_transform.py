@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from poet.kernels.dispatch import in_dtype_of, on_gpu, without_autocast
+from poet.kernels.dispatch import in_dtype_of, on_gpu, wide, without_autocast
 
 #: Numbers in a strip, unless one block of rows has more: about what the caches of a CPU hold, and on a GPU enough to fill it.
 STRIP = {"cpu": 2**20, "cuda": 2**24}
@@ -87,23 +87,18 @@ def _gather_columns(x: Tensor, columns: Tensor | None) -> Tensor:
     return x if columns is None else x.gather(2, columns[:, None].expand_as(x))
 
 
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    """What half precision is computed in: only results are rounded."""
-    return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
-
-
 def _transformed(
     weight: Tensor, g_r: Tensor | None, g_p: Tensor | None, columns: Tensor | None
 ) -> Iterator[tuple[int, int, Tensor]]:
     """(first row, row after the last, the rows) of the transformed weight with its columns in another order.
 
-    Rows are those of the permuted basis, in :func:`_wide` precision. A row of the weight is not read again once it
+    Rows are those of the permuted basis, in :func:`~poet.kernels.dispatch.wide` precision. A row of the weight is not read again once it
     has been given out.
     """
-    wide = _wide(weight.dtype)
-    g_r, g_p = (None if g is None else g.to(wide) for g in (g_r, g_p))
+    precision = wide(weight.dtype)
+    g_r, g_p = (None if g is None else g.to(precision) for g in (g_r, g_p))
     for start, stop, blocks in _strips(weight, g_p):
-        rows = _gather_columns(rotate_columns(weight[:, start:stop].to(wide), g_r), columns)
+        rows = _gather_columns(rotate_columns(weight[:, start:stop].to(precision), g_r), columns)
         covered = 0 if g_p is None else (blocks.stop - blocks.start) * g_p.shape[2]
         if covered:
             yield start, start + covered, _rotate_rows(rows[:, :covered], g_p[:, blocks].mT)
@@ -156,8 +151,8 @@ def block_transform_pullback_reference(
         (grad of g_r, grad of g_p), each (l, k, b, b), or None for an identity side; fp32 for half precision.
     """
     count, _, m = weight.shape
-    wide = _wide(weight.dtype)
-    g_r, g_p = (None if g is None else g.to(wide) for g in (g_r, g_p))
+    precision = wide(weight.dtype)
+    g_r, g_p = (None if g is None else g.to(precision) for g in (g_r, g_p))
     grad_r, grad_p = None, None if g_p is None else torch.empty_like(g_p)
     flat_rows = None if order_out is None else _flat_rows(order_out)
     for start, stop, blocks in _strips(weight, g_p):
@@ -166,8 +161,8 @@ def block_transform_pullback_reference(
         else:
             picked = flat_rows[:, start:stop].flatten()
             rows = grad.reshape(-1, m).index_select(0, picked).unflatten(0, (count, -1))
-        rows = _gather_columns(rows, order_in).to(wide)
-        base = weight[:, start:stop].to(wide)
+        rows = _gather_columns(rows, order_in).to(precision)
+        base = weight[:, start:stop].to(precision)
         k = blocks.stop - blocks.start
         covered = 0 if g_p is None else k * g_p.shape[2]
         if covered:
@@ -281,7 +276,7 @@ def _(weight, g_r, g_p, order_out, order_in, inverse_in):
 
 @block_transform_pullback.register_fake
 def _(weight, g_r, g_p, grad, order_out, order_in):
-    gradients = (None if g is None else torch.empty_like(g, dtype=_wide(g.dtype)) for g in (g_r, g_p))
+    gradients = (None if g is None else torch.empty_like(g, dtype=wide(g.dtype)) for g in (g_r, g_p))
     return _or_empty(weight, tuple(gradients))
 
 

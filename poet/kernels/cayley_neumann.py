@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from poet.kernels.dispatch import on_gpu, without_autocast
+from poet.kernels.dispatch import on_gpu, wide, without_autocast
 
 #: Promise: relative error (Frobenius norm, against fp64 on the same input) of the map and of its pull-back, for spectral
 #: norms of Q up to 1/2, any k and block size. For half precision it is the unit roundoff. Kernels on a GPU round operands as
@@ -26,32 +26,61 @@ def _add_identity(matrices: Tensor, times: float = 1.0) -> Tensor:
     return matrices
 
 
-def _sums(square: Tensor, count: int) -> list[Tensor]:
-    """[E_1, ..., E_count]."""
-    sums: list[Tensor] = []
-    for _ in range(count):
-        sums.append(_add_identity(torch.bmm(square, sums[-1]) if sums else square.clone()))
+def even_sums(q: Tensor, terms: int) -> list[Tensor]:
+    """[E_1, ..., E_j] of the module's docstring, j = terms // 2: all that the map and its pull-back share."""
+    if terms < 2:
+        return []
+    square = torch.bmm(q, q)
+    sums = [_add_identity(square.clone() if terms > 3 else square)]
+    while len(sums) < terms // 2:
+        sums.append(_add_identity(torch.bmm(square, sums[-1])))
     return sums
 
 
-def _widened(*matrices: Tensor) -> tuple[Tensor, ...]:
-    """fp32 for half-precision input: what is rounded is the result, once."""
-    return tuple(m.float() if m.dtype in (torch.bfloat16, torch.float16) else m for m in matrices)
+def series(q: Tensor, terms: int, sums: list[Tensor]) -> Tensor:
+    """The map of q (B, b, b), fp32 or fp64, given its :func:`even_sums`."""
+    if terms == 0:
+        return _add_identity(q.clone())
+    if terms % 2:
+        return torch.bmm(sums[0].add(q, alpha=2), sums[-1]) if sums else _add_identity(2 * q + torch.bmm(q, q))
+    pair = sums[-1] + sums[-2] if len(sums) > 1 else _add_identity(sums[-1].clone())
+    return _add_identity(torch.baddbmm(sums[-1], q, pair, beta=2), -1)
+
+
+def series_gradient(q: Tensor, grad: Tensor, terms: int, sums: list[Tensor]) -> Tensor:
+    """What :func:`series` pulls ``grad`` back to. Of the result H (B, b, b), H - H^T alone has a meaning."""
+    if terms == 0:
+        return grad
+    half = terms // 2
+    # by_square: gradient by way of X. by_sum: by way of E_i, beginning with E_j. direct: by way of Q itself.
+    if terms % 2:
+        by_square, times = (torch.bmm(grad, sums[-1]) if sums else grad.clone()), 2.0
+        direct = by_square
+        if half:
+            by_sum = torch.bmm(sums[0].sub(q, alpha=2), grad)
+    else:
+        by_pair = torch.bmm(q, grad).neg_()
+        pair = sums[-1] + sums[-2] if half > 1 else _add_identity(sums[-1].clone())
+        direct, times = torch.bmm(grad, pair), 1.0
+        by_sum = torch.add(by_pair, grad, alpha=2)
+        by_square = torch.zeros_like(grad)
+    square = _add_identity(sums[0].clone(), -1) if half > 1 else None
+    for i in range(half, 0, -1):
+        if i == 1:
+            by_square = by_sum.add_(by_square)
+            break
+        by_square = torch.baddbmm(by_square, by_sum, sums[i - 2])
+        by_sum = torch.bmm(square, by_sum)
+        if i == half and terms % 2 == 0:
+            by_sum += by_pair
+    # X = Q^2 pulls back to -(Xbar Q + Q Xbar), whose skew part is that of -S Q with S = Xbar + Xbar^T.
+    return torch.baddbmm(direct, by_square + by_square.mT, q, beta=times, alpha=-1, out=direct)
 
 
 def cayley_neumann_reference(q: Tensor, terms: int) -> Tensor:
     """(B, b, b) skew-symmetric -> (B, b, b), any k = ``terms`` >= 0; for its error see ``PROMISED_ERROR``."""
-    (wide,) = _widened(q)
-    if terms == 0:
-        return _add_identity(wide.clone()).to(q.dtype)
-    half = terms // 2
-    square = torch.bmm(wide, wide)
-    sums = _sums(square, half)
-    if terms % 2:
-        left = _add_identity(square.add_(wide, alpha=2))
-        return (torch.bmm(left, sums[-1]) if sums else left).to(q.dtype)
-    pair = sums[-1] + sums[-2] if half > 1 else _add_identity(sums[-1].clone())
-    return _add_identity(torch.baddbmm(sums[-1], wide, pair, beta=2), -1).to(q.dtype)
+    precise = q.to(wide(q.dtype))
+    return series(precise, terms, even_sums(precise, terms)).to(q.dtype)
 
 
 def cayley_neumann_pullback_reference(q: Tensor, grad: Tensor, terms: int) -> Tensor:
@@ -65,35 +94,8 @@ def cayley_neumann_pullback_reference(q: Tensor, grad: Tensor, terms: int) -> Te
     Returns:
         (B, b, b): the skew-symmetric part of the gradient, same dtype as q. Four products for k = 3.
     """
-    wide, g = _widened(q, grad)
-    if terms == 0:
-        direct = g
-    else:
-        half = terms // 2
-        square = torch.bmm(wide, wide) if half else None
-        sums = _sums(square, half)
-        # direct: gradient by way of Q itself. by_square: by way of X. by_sum: of E_i, beginning with E_j.
-        if terms % 2:
-            by_square = torch.bmm(g, sums[-1]) if sums else g
-            direct = 2 * by_square
-            if half:
-                by_sum = torch.bmm(_add_identity(square.sub(wide, alpha=2)), g)
-        else:
-            by_pair = torch.bmm(wide, g).neg_()
-            pair = sums[-1] + sums[-2] if half > 1 else _add_identity(sums[-1].clone())
-            direct = torch.bmm(g, pair)
-            by_sum = torch.add(by_pair, g, alpha=2)
-            by_square = torch.zeros_like(g)
-        for i in range(half, 0, -1):
-            if i == 1:
-                by_square = by_square + by_sum
-                break
-            by_square = torch.baddbmm(by_square, by_sum, sums[i - 2])
-            by_sum = torch.bmm(square, by_sum)
-            if i == half and terms % 2 == 0:
-                by_sum += by_pair
-        # X = Q^2 pulls back to -(Xbar Q + Q Xbar), whose skew part is that of -S Q with S = Xbar + Xbar^T.
-        direct = torch.baddbmm(direct, by_square + by_square.mT, wide, alpha=-1)
+    precise, g = (t.to(wide(q.dtype)) for t in (q, grad))
+    direct = series_gradient(precise, g, terms, even_sums(precise, terms))
     return ((direct - direct.mT) * 0.5).to(q.dtype)
 
 

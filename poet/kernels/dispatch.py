@@ -29,6 +29,11 @@ def in_dtype_of(first: Tensor, *tensors: Tensor | None) -> tuple[Tensor | None, 
     return tuple(None if tensor is None else tensor.to(first.dtype) for tensor in tensors)
 
 
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """What half precision is computed in: only results are rounded."""
+    return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
+
+
 def without_autocast(function: Callable) -> Callable:
     """A function whose first argument is a tensor, with autocast switched off."""
 

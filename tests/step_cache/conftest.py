@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import poet.factors
+import poet.small_layers
 
 
 @pytest.fixture
@@ -13,7 +14,9 @@ def x():
 
 @pytest.fixture
 def maps(monkeypatch):
-    """Calls of the map in one forward direction, whoever makes them."""
-    calls, original = [], poet.factors.orthogonal_factors
-    monkeypatch.setattr(poet.factors, "orthogonal_factors", lambda *a: calls.append(a) or original(*a))
+    """Calls of the map in one forward direction, whoever makes them: of a layer alone, of large and of small layers."""
+    calls = []
+    for module, name in ((poet.factors, "orthogonal_factors"), (poet.small_layers, "HeldFactors")):
+        original = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, original=original: calls.append(a) or original(*a))
     return calls
