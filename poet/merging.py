@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from poet.batching import by_shape, is_small
+from poet.batching import is_small
 from poet.config import POETConfig
 from poet.factors import orthogonal_factors
 from poet.kernels.block_transform import merge_in_place
 from poet.kernels.dispatch import wide
-from poet.kernels.stacked_transform import flat_rows
 from poet.small_layers import SmallLayers
 
 if TYPE_CHECKING:
@@ -47,12 +46,16 @@ def merge_layers(layers: Sequence[POETLinear], generator: torch.Generator | None
         if not is_small(layer):
             _merge_alone(layer, *sampled[layer])
     if small:
-        _merge_together(small, sampled)
+        cache = small[0]._step_cache
+        if cache is not None and cache.small_layers == small:
+            cache.merge([sampled[layer] for layer in small])
+        else:
+            SmallLayers(small).merge([sampled[layer] for layer in small])
 
 
 def _merge_alone(layer: POETLinear, new_in: Tensor, new_out: Tensor) -> None:
     new_in, new_out = (new.to(layer.order_in.device) for new in (new_in, new_out))
-    inverse_out, inverse_in = layer.orders()[1::2]
+    _, inverse_out, _, inverse_in = layer.orders()
     merge_in_place(
         layer.base_weight[None],
         _blocks(layer.skew_r, layer.config),
@@ -60,28 +63,12 @@ def _merge_alone(layer: POETLinear, new_in: Tensor, new_out: Tensor) -> None:
         None if inverse_out is None else inverse_out[new_out][None],
         None if inverse_in is None else inverse_in[new_in][None],
     )
-    _renew([layer], new_in[None], new_out[None])
-
-
-def _merge_together(layers: list[POETLinear], sampled: dict[POETLinear, tuple[Tensor, Tensor]]) -> None:
-    cache = layers[0]._step_cache
-    laid_out = cache.laid_out() if cache is not None and cache.small_layers == layers else SmallLayers(layers)
-    for group, weights in zip(by_shape(layers), laid_out.merged(), strict=True):
-        drawn = zip(*(sampled[layer] for layer in group), strict=True)
-        new_in, new_out = (torch.stack(orders).to(weights.device) for orders in drawn)
-        rows = weights.flatten(0, 1).index_select(0, flat_rows(new_out)).view(weights.shape)
-        permuted = rows if group[0].skew_r is None else rows.gather(2, new_in[:, None].expand_as(rows))
-        torch._foreach_copy_([layer.base_weight for layer in group], list(permuted))
-        _renew(group, new_in, new_out)
-
-
-def _renew(layers: Sequence[POETLinear], new_in: Tensor, new_out: Tensor) -> None:
-    """New permutations, (l, m) and (l, n), and R = P = I."""
     for side, new in (("in", new_in), ("out", new_out)):
-        torch._foreach_copy_([getattr(layer, f"order_{side}") for layer in layers], list(new))
-        torch._foreach_copy_([getattr(layer, f"inverse_{side}") for layer in layers], list(new.argsort(1)))
-    if trained := [skew for layer in layers for skew in (layer.skew_r, layer.skew_p) if skew is not None]:
-        torch._foreach_zero_(trained)
+        getattr(layer, f"order_{side}").copy_(new)
+        getattr(layer, f"inverse_{side}").copy_(new.argsort())
+    for skew in (layer.skew_r, layer.skew_p):
+        if skew is not None:
+            skew.zero_()
 
 
 def _blocks(packed: Tensor | None, config: POETConfig) -> Tensor | None:

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from poet.config import POETConfig
-from poet.model import merge_and_reinitialize, poet_layers
+from poet.merging import merge_layers
+from poet.model import poet_layers
 
 
 def poet_parameters(model: nn.Module) -> list[nn.Parameter]:
@@ -41,10 +42,16 @@ def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parame
     Moments of the old R and P describe coordinates that no longer exist after a merge, and an fp32 master copy that
     is not zeroed would apply the merged rotation twice.
     """
+    tensors = []
     for parameter in parameters:
         state = optimizer.state.get(parameter, {})
         for key, value in state.items():
-            state[key] = value.zero_() if isinstance(value, torch.Tensor) else type(value)(0)
+            if isinstance(value, torch.Tensor):
+                tensors.append(value)
+            else:
+                state[key] = type(value)(0)
+    if tensors:
+        torch._foreach_zero_(tensors)
 
 
 class MergeSchedule:
@@ -59,7 +66,9 @@ class MergeSchedule:
     """
 
     def __init__(self, model: nn.Module, config: POETConfig, optimizer: torch.optim.Optimizer, seed: int = 0) -> None:
-        self.model, self.config, self.optimizer, self.seed = model, config, optimizer, seed
+        self.config, self.optimizer, self.seed = config, optimizer, seed
+        self._layers = [layer for _, layer in poet_layers(model)]
+        self._factors = poet_parameters(model)
 
     def clip_norm(self, step: int, base: float) -> float:
         """Gradient-clipping threshold for step ``step`` (counted from 0): ``base``, lowered after a merge."""
@@ -76,7 +85,7 @@ class MergeSchedule:
             return False
         index = (step + 1) // self.config.merge_every
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + index) % 2**63)
-        merge_and_reinitialize(self.model, generator)
+        merge_layers(self._layers, generator)
         if self.config.reset_state:
-            reset_state(self.optimizer, poet_parameters(self.model))
+            reset_state(self.optimizer, self._factors)
         return True

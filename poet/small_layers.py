@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -44,61 +45,63 @@ class _Slot(NamedTuple):
 
 def key_of(layer: POETLinear) -> tuple[int, ...]:
     """What a layer's weight is found by: it is that of these very tensors."""
-    return tuple(map(id, (layer.base_weight, layer.skew_r, layer.skew_p)))
+    parameters = layer._parameters  # nn.Module's attributes take their time, and each call of a layer asks
+    return id(layer._buffers["base_weight"]), id(parameters["skew_r"]), id(parameters["skew_p"])
 
 
 class SmallLayers:
-    """What a step needs of layers with at most :data:`poet.batching.SMALL` weights, beside their parameters' values.
+    """What a step needs of the layers that :func:`poet.batching.is_small` says to be, beside their parameters' values.
 
     It holds tensors and no layers: a layer knows the cache that knows the node of a forward pass, and nobody could free
     the circle. Base weights and permutations are held a second time.
-
-    Args:
-        layers: each with at least one side that is rotated.
     """
 
     def __init__(self, layers: Sequence[POETLinear]) -> None:
         groups = by_shape(layers)
         self._keys = [key_of(layer) for group in groups for layer in group]
-        self._bases = [layer.base_weight for layer in layers]
-        self._versions = [version(base) for base in self._bases]
-        scratches: dict[tuple, Scratch] = {}
-        largest = max(len(group) * group[0].base_weight.numel() for group in groups)
+        self._numbers = [[layers.index(layer) for layer in group] for group in groups]
+        self._bases = [[layer.base_weight for layer in group] for group in groups]
+        self._orders = [[[getattr(layer, name) for layer in group] for name in _ORDERS] for group in groups]
         # Those of one side of one shape are neighbours. Whose they are: numbers of layers in the order of the groups.
         self._batches: dict[_Batch, list[Tensor]] = {}
         self._owners: dict[_Batch, list[int]] = {}
-        self._shapes: list[StackedTransform] = []
-        self._slots: list[tuple[_Slot | None, _Slot | None]] = []
-        first = 0
-        for group in groups:
-            base = torch.stack([layer.base_weight for layer in group])
-            orders = (torch.stack([getattr(layer, name) for layer in group]) for name in _ORDERS)
-            blocks = ((p.blocks, p.block_size) for p in (group[0].primitive_r, group[0].primitive_p))
-            place = {"device": base.device, "dtype": wide(base.dtype)}
-            if (scratch := scratches.get(tuple(place.values()))) is None:
-                scratch = scratches[tuple(place.values())] = Scratch(largest, **place)
-            self._shapes.append(StackedTransform(base, *blocks, *orders, scratch))
-            self._slots.append(tuple(self._slot(group, side, first) for side in ("skew_r", "skew_p")))
+        self._slots: list[list[_Slot | None]] = []
+        self._transforms: list[StackedTransform] = []
+        scratches: dict[tuple, Scratch] = {}
+        largest, first = max(len(group) * group[0].base_weight.numel() for group in groups), 0
+        for group, bases, orders in zip(groups, self._bases, self._orders, strict=True):
+            sides = group[0].primitive_r, group[0].primitive_p
+            place = bases[0].device, wide(bases[0].dtype)
+            if place not in scratches:
+                scratches[place] = Scratch(largest, *place)
+            blocks = [(side.blocks, side.block_size) for side in sides]
+            stacked = [torch.stack(order) for order in orders]
+            self._transforms.append(StackedTransform(torch.stack(bases), *blocks, stacked, scratches[place]))
+            self._slots.append([self._slot(group, name, first) for name in ("skew_r", "skew_p")])
             first += len(group)
+        self._note_versions()
 
-    def _slot(self, layers: list[POETLinear], side: str, first: int) -> _Slot | None:
-        skews = [getattr(layer, side) for layer in layers]
+    def _slot(self, layers: list[POETLinear], name: str, first: int) -> _Slot | None:
+        skews = [getattr(layer, name) for layer in layers]
         if skews[0] is None:
             return None
-        config, skew = layers[0].config, skews[0]
-        batch = _Batch(config.neumann_terms, skew.shape[1], skew.device, skew.dtype, config.merge)
+        config, (blocks, size) = layers[0].config, skews[0].shape
+        batch = _Batch(config.neumann_terms, size, skews[0].device, skews[0].dtype, config.merge)
         members = self._batches.setdefault(batch, [])
-        start = sum(map(len, members))
+        start = sum(member.shape[0] for member in members)
         members += skews
         self._owners.setdefault(batch, []).extend(range(first, first + len(layers)))
-        return _Slot(batch, start, sum(map(len, members)))
+        return _Slot(batch, start, start + len(layers) * blocks)
+
+    def _note_versions(self) -> None:
+        self._versions = [version(base) for bases in self._bases for base in bases]
 
     def require_unchanged(self) -> None:
         """
         Raises:
             RuntimeError: a base weight was written to since.
         """
-        if self._versions != [version(base) for base in self._bases]:
+        if self._versions != [version(base) for bases in self._bases for base in bases]:
             raise RuntimeError("a base weight was modified in place between forward and backward")
 
     def weights(self) -> dict[tuple[int, ...], Tensor]:
@@ -107,11 +110,30 @@ class SmallLayers:
         return dict(zip(self._keys, _SmallWeights.apply(self, *skews), strict=True))
 
     @torch.no_grad()
-    def merged(self) -> list[Tensor]:
-        """What the effective weights are after a merge (``POETConfig.merge``), (l, n, m), by shape."""
-        with full_precision(self._bases[0].device.type):
-            built = [built for _, built in self.build(self.factors(merging=True))]
-        return [weights.unflatten(0, (shape.count, -1)) for shape, weights in zip(self._shapes, built, strict=True)]
+    def merge(self, sampled: Sequence[tuple[Tensor, Tensor]]) -> SmallLayers:
+        """Write merged weights and new permutations to the layers, set R = P = I, and lay out what they are now.
+
+        Args:
+            sampled: new permutations (m,) and (n,) of each layer.
+        """
+        after = copy.copy(self)
+        after._transforms = []
+        with full_precision(self._bases[0][0].device.type):
+            factors = self._sides({batch: own.blocks for batch, own in self.factors(merging=True).items()})
+            for transform, own, numbers, bases, orders in zip(
+                self._transforms, factors, self._numbers, self._bases, self._orders, strict=True
+            ):
+                drawn = zip(*(sampled[number] for number in numbers), strict=True)
+                new_in, new_out = (torch.stack(order).to(bases[0].device) for order in drawn)
+                merged = transform.merged(*own, new_in, new_out)
+                torch._foreach_copy_(bases, list(merged.unbind()))
+                new = new_in, new_in.argsort(1), new_out, new_out.argsort(1)
+                for tensors, stacked in zip(orders, new, strict=True):
+                    torch._foreach_copy_(tensors, list(stacked.unbind()))
+                after._transforms.append(transform.again(merged, new))
+        torch._foreach_zero_([skew for batch in self._batches.values() for skew in batch])
+        after._note_versions()
+        return after
 
     def factors(self, *, merging: bool = False) -> dict[_Batch, HeldFactors]:
         """Those of the present parameters."""
@@ -120,34 +142,35 @@ class SmallLayers:
             for batch, skews in self._batches.items()
         }
 
+    def _sides(self, batches: dict[_Batch, Tensor | None]) -> Iterator[list[Tensor | None]]:
+        """What a batch has for R's side and P's of each shape."""
+        return ([slot and slot.of(batches) for slot in slots] for slots in self._slots)
+
     def build(self, factors: dict[_Batch, HeldFactors]) -> Iterator[tuple[Tensor, Tensor]]:
         """:meth:`StackedTransform.build` of each shape."""
-        blocks = {batch: own.blocks for batch, own in factors.items()}
-        for shape, slots in zip(self._shapes, self._slots, strict=True):
-            yield shape.build(*(slot and slot.of(blocks) for slot in slots))
+        sides = self._sides({batch: own.blocks for batch, own in factors.items()})
+        return (transform.build(*own) for transform, own in zip(self._transforms, sides, strict=True))
 
     def apart(self, built: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The weights of each layer: parts of what was built, but no views to autograd, which would have to track them."""
-        parts = (torch.unsafe_split(weights, shape.outputs) for weights, shape in zip(built, self._shapes, strict=True))
+        parts = (torch.unsafe_split(weights, shape.outputs) for weights, shape in zip(built, self._transforms, strict=True))
         return tuple(itertools.chain.from_iterable(parts))
 
     def pull_back(
         self, factors: dict[_Batch, HeldFactors], pieces: Sequence[Tensor], gradients: Sequence[Tensor | None]
     ) -> list[Tensor | None]:
         """Gradients of the packed matrices, in the order in which they are mapped, given those of the weights."""
-        blocks = {batch: own.blocks for batch, own in factors.items()}
         by_block = {
             batch: torch.empty(own.shape, device=batch.device, dtype=wide(batch.dtype)) for batch, own in factors.items()
         }
+        sides = self._sides({batch: own.blocks for batch, own in factors.items()})
         first = 0
-        for shape, slots, own in zip(self._shapes, self._slots, pieces, strict=True):
-            sides = (slot and slot.of(blocks) for slot in slots)
-            results = (slot and slot.of(by_block) for slot in slots)
-            shape.pull_back(*sides, own, gradients[first : first + shape.count], *results)
-            first += shape.count
+        for transform, own, held, pulled in zip(self._transforms, sides, pieces, self._sides(by_block), strict=True):
+            transform.pull_back(*own, held, gradients[first : first + transform.count], *pulled)
+            first += transform.count
         result = []
         for batch, own in factors.items():
-            pulled = own.pull_back(by_block[batch]).to(batch.dtype).split([len(skew) for skew in self._batches[batch]])
+            pulled = own.pull_back(by_block[batch]).to(batch.dtype).split([skew.shape[0] for skew in self._batches[batch]])
             used = (gradients[owner] is not None for owner in self._owners[batch])
             result += [part if needed else None for part, needed in zip(pulled, used, strict=True)]
         return result

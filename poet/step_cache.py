@@ -107,6 +107,11 @@ class StepCache:
             self._small, self._laid_out_for = _lay_out(self.small_layers), fixed
         return self._small
 
+    def merge(self, sampled: list[tuple[Tensor, Tensor]]) -> None:
+        """:meth:`poet.small_layers.SmallLayers.merge` of the small layers, which are laid out for the next pass then."""
+        self._small = self.laid_out().merge(sampled)
+        self._laid_out_for = self._fixed()
+
     def end(self, *_: object) -> None:
         """The forward hook, called after an exception too."""
         self._open = None
@@ -126,12 +131,12 @@ class StepCache:
 
     def _trained(self) -> list[tuple]:
         """What shows that a parameter was written to, replaced, frozen or moved."""
-        tensors = (skew for layer in self.layers for skew in (layer.skew_r, layer.skew_p) if skew is not None)
-        return [(id(t), t.data_ptr(), version(t), t.requires_grad, t.dtype) for t in tensors]
+        skews = (layer._parameters[name] for layer in self.layers for name in ("skew_r", "skew_p"))
+        return [(id(s), s.data_ptr(), version(s), s.requires_grad, s.dtype) for s in skews if s is not None]
 
     def _fixed(self) -> list[tuple]:
         """What shows that a base weight or a permutation was written to, replaced or moved."""
-        tensors = (t for layer in self.layers for t in (layer.base_weight, layer.order_in, layer.order_out))
+        tensors = (layer._buffers[name] for layer in self.layers for name in ("base_weight", "order_in", "order_out"))
         # Writes to tensors that were made in inference mode are not counted: those never are what they were.
         return [(id(t), t.data_ptr(), object() if t.is_inference() else t._version, t.dtype) for t in tensors]
 
@@ -154,10 +159,11 @@ class StepCache:
 
     def weight(self, layer: POETLinear) -> Tensor | None:
         """The effective weight of a small layer, or None if the layer has to do without."""
-        if (batch := self._batch()) is None:
+        if (batch := self._batch()) is None or (weight := batch.weights.get(key_of(layer))) is None:
             return None
+        if weight.requires_grad:
+            return weight
         trained = any(s is not None and s.requires_grad for s in (layer.skew_r, layer.skew_p))
-        weight = batch.weights.get(key_of(layer))
         return weight if _serves(weight, trained) else None
 
 

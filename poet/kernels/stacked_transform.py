@@ -13,6 +13,7 @@ Suffixes as there: ``l`` weights of one shape, ``n`` outputs, ``m`` inputs, ``k`
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Sequence
@@ -23,17 +24,11 @@ from torch import Tensor
 from poet.kernels.dispatch import wide
 
 
-def flat_rows(order: Tensor) -> Tensor:
-    """Row numbers (l, ...) within each weight -> numbers of the same rows with the weights under each other."""
-    first = torch.arange(len(order), device=order.device) * order[0].numel()
-    return (order.flatten(1) + first[:, None]).flatten()
-
-
 class Scratch:
     """Two buffers that results which do not last are written to in turn: new memory costs a CPU more than a product."""
 
-    def __init__(self, largest: int, **place) -> None:
-        self._buffers = itertools.cycle(torch.empty(2, largest, **place))
+    def __init__(self, largest: int, device: torch.device, dtype: torch.dtype) -> None:
+        self._buffers = itertools.cycle(torch.empty(2, largest, device=device, dtype=dtype))
 
     def take(self, *shape: int) -> Tensor:
         """Uninitialized memory, until the next but one."""
@@ -50,25 +45,48 @@ class StackedTransform:
     Args:
         base: (l, n, m), base weights in the permuted basis.
         blocks_r, blocks_p: (k, b) of each side, (0, 0) for an identity.
-        order_in, inverse_in, order_out, inverse_out: (l, m) and (l, n) int64, the permutations of ``poet.linear``.
+        orders: order_in, inverse_in, order_out, inverse_out of ``poet.linear``, (l, m) and (l, n) int64.
         scratch: for what does not last; weights of other shapes may share it.
     """
 
-    def __init__(self, base, blocks_r, blocks_p, order_in, inverse_in, order_out, inverse_out, scratch: Scratch) -> None:
+    def __init__(self, base: Tensor, blocks_r, blocks_p, orders: Sequence[Tensor], scratch: Scratch) -> None:
         self.count, self.outputs, self.inputs = base.shape
-        (k, b), self._covered = blocks_r, math.prod(blocks_r)
+        self._blocks_r, self._covered = blocks_r, math.prod(blocks_r)
         self._all_inputs, self._all_outputs = self._covered == self.inputs, math.prod(blocks_p) == self.outputs
         assert blocks_p[0] <= 1 or self._all_outputs
-        pieces, self._rotated = blocks_p if self._all_outputs else (1, blocks_p[1])
-        self._width = self.outputs // pieces
+        self._pieces, self._rotated = blocks_p if self._all_outputs else (1, blocks_p[1])
+        self._width = self.outputs // self._pieces
         self._dtype, self._scratch = base.dtype, scratch
+        # Numbers of the first rows, with the weights under each other.
+        piece = torch.arange(self._pieces, device=base.device)
+        weight = torch.arange(self.count, device=base.device)[:, None, None]
+        self._first_piece = weight * (self.inputs * self._pieces) + piece[:, None]
+        self._first_input = weight * (self.inputs * self._pieces) + piece * self.inputs
+        self._first_output = weight[:, 0] * self.outputs
+        self._lay_out(base, orders)
+
+    def _lay_out(self, base: Tensor, orders: Sequence[Tensor]) -> None:
+        order_in, inverse_in, order_out, inverse_out = orders
+        k, b = self._blocks_r
         self._base = base.mT.to(wide(base.dtype)).contiguous()
         self._blocks = self._base[:, : self._covered].reshape(self.count * max(1, k), b, self.outputs)
-        piece = torch.arange(pieces, device=base.device)
-        self._to_inputs = flat_rows(inverse_in[:, None] * pieces + piece[:, None])
-        self._from_inputs = flat_rows(order_in[:, :, None] + piece * self.inputs) if self._all_inputs else None
+        self._to_inputs = (inverse_in[:, None] * self._pieces + self._first_piece).flatten()
+        self._from_inputs = (order_in[:, :, None] + self._first_input).flatten() if self._all_inputs else None
         self._columns = order_in[:, None, : self._covered].expand(-1, self.outputs, -1)
-        self._to_outputs, self._from_outputs = flat_rows(inverse_out), flat_rows(order_out)
+        self._to_outputs = (inverse_out + self._first_output).flatten()
+        self._from_outputs = (order_out + self._first_output).flatten()
+
+    def merged(self, g_r: Tensor | None, g_p: Tensor | None, new_in: Tensor, new_out: Tensor) -> Tensor:
+        """What :meth:`build` gives, (l, n, m), in the permuted basis of other permutations, (l, m) and (l, n)."""
+        built = self.build(g_r, g_p)[1]
+        rows = built.index_select(0, (new_out + self._first_output).flatten()).view(self.count, self.outputs, -1)
+        return rows.gather(2, new_in[:, None].expand_as(rows)) if self._covered else rows
+
+    def again(self, base: Tensor, orders: Sequence[Tensor]) -> StackedTransform:
+        """The same with other base weights and permutations."""
+        other = copy.copy(self)
+        other._lay_out(base, orders)
+        return other
 
     def build(self, g_r: Tensor | None, g_p: Tensor | None) -> tuple[Tensor, Tensor]:
         """
