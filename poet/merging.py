@@ -40,21 +40,22 @@ def merge_layers(layers: Sequence[POETLinear], generator: torch.Generator | None
         layers: in the order in which they draw from the generator.
         generator: CPU generator.
     """
-    sampled = {layer: (layer.primitive_r.sample(generator), layer.primitive_p.sample(generator)) for layer in layers}
+    shuffled = {layer: (layer.primitive_r.shuffle(generator), layer.primitive_p.shuffle(generator)) for layer in layers}
     small = [layer for layer in layers if is_small(layer)]
     for layer in layers:
         if not is_small(layer):
-            _merge_alone(layer, *sampled[layer])
+            _merge_alone(layer, *shuffled[layer])
     if small:
         cache = small[0]._step_cache
         if cache is not None and cache.small_layers == small:
-            cache.merge([sampled[layer] for layer in small])
+            cache.merge([shuffled[layer] for layer in small])
         else:
-            SmallLayers(small).merge([sampled[layer] for layer in small])
+            SmallLayers(small).merge([shuffled[layer] for layer in small])
 
 
-def _merge_alone(layer: POETLinear, new_in: Tensor, new_out: Tensor) -> None:
-    new_in, new_out = (new.to(layer.order_in.device) for new in (new_in, new_out))
+def _merge_alone(layer: POETLinear, *shuffled: Tensor) -> None:
+    sides = zip((layer.primitive_r, layer.primitive_p), shuffled, strict=True)
+    new_in, new_out = (side.arrange(order[None])[0].to(layer.order_in.device) for side, order in sides)
     _, inverse_out, _, inverse_in = layer.orders()
     merge_in_place(
         layer.base_weight[None],

@@ -47,10 +47,17 @@ class Primitive:
         The first ``covered`` positions are what the blocks act on. The rest keeps its natural order, so that an
         identity side is stored unpermuted.
         """
-        shuffled = torch.randperm(self.dimension, generator=generator)
+        return self.arrange(self.shuffle(generator)[None])[0]
+
+    def shuffle(self, generator: torch.Generator | None) -> Tensor:
+        """The random part of :meth:`sample`, (m,) int64."""
+        return torch.randperm(self.dimension, generator=generator)
+
+    def arrange(self, shuffled: Tensor) -> Tensor:
+        """What :meth:`sample` makes of shuffles (l, m): where nothing acts, the natural order."""
         if self.covered == self.dimension:
             return shuffled
-        return torch.cat((shuffled[: self.covered], shuffled[self.covered :].sort().values))
+        return torch.cat((shuffled[:, : self.covered], shuffled[:, self.covered :].sort(1).values), 1)
 
     def embed(self, blocks: Tensor, permutation: Tensor) -> Tensor:
         """The dense m x m orthogonal matrix of Equation (4) or (5).

@@ -13,7 +13,7 @@ from torch import Tensor
 from poet.batching import by_shape
 from poet.factors import HeldFactors, version
 from poet.kernels.dispatch import full_precision, wide
-from poet.kernels.stacked_transform import Scratch, StackedTransform
+from poet.kernels.stacked_transform import StackedTransform
 
 if TYPE_CHECKING:
     from poet.linear import POETLinear
@@ -61,19 +61,19 @@ class SmallLayers:
         self._keys = [key_of(layer) for group in groups for layer in group]
         self._numbers = [[layers.index(layer) for layer in group] for group in groups]
         self._bases = [[layer.base_weight for layer in group] for group in groups]
+        self._primitives = [(group[0].primitive_r, group[0].primitive_p) for group in groups]
         self._orders = [[[getattr(layer, name) for layer in group] for name in _ORDERS] for group in groups]
         # Those of one side of one shape are neighbours. Whose they are: numbers of layers in the order of the groups.
         self._batches: dict[_Batch, list[Tensor]] = {}
         self._owners: dict[_Batch, list[int]] = {}
         self._slots: list[list[_Slot | None]] = []
         self._transforms: list[StackedTransform] = []
-        scratches: dict[tuple, Scratch] = {}
+        scratches: dict[tuple, Tensor] = {}
         largest, first = max(len(group) * group[0].base_weight.numel() for group in groups), 0
-        for group, bases, orders in zip(groups, self._bases, self._orders, strict=True):
-            sides = group[0].primitive_r, group[0].primitive_p
-            place = bases[0].device, wide(bases[0].dtype)
+        for group, sides, bases, orders in zip(groups, self._primitives, self._bases, self._orders, strict=True):
+            device, dtype = place = bases[0].device, wide(bases[0].dtype)
             if place not in scratches:
-                scratches[place] = Scratch(largest, *place)
+                scratches[place] = torch.empty(2, largest, device=device, dtype=dtype)
             blocks = [(side.blocks, side.block_size) for side in sides]
             stacked = [torch.stack(order) for order in orders]
             self._transforms.append(StackedTransform(torch.stack(bases), *blocks, stacked, scratches[place]))
@@ -110,27 +110,30 @@ class SmallLayers:
         return dict(zip(self._keys, _SmallWeights.apply(self, *skews), strict=True))
 
     @torch.no_grad()
-    def merge(self, sampled: Sequence[tuple[Tensor, Tensor]]) -> SmallLayers:
+    def merge(self, shuffled: Sequence[tuple[Tensor, Tensor]]) -> SmallLayers:
         """Write merged weights and new permutations to the layers, set R = P = I, and lay out what they are now.
 
         Args:
-            sampled: new permutations (m,) and (n,) of each layer.
+            shuffled: a shuffle of the inputs (m,) and of the outputs (n,) of each layer, from which permutations are made.
         """
         after = copy.copy(self)
-        after._transforms = []
+        after._transforms, old, renewed = [], [], []
         with full_precision(self._bases[0][0].device.type):
             factors = self._sides({batch: own.blocks for batch, own in self.factors(merging=True).items()})
-            for transform, own, numbers, bases, orders in zip(
-                self._transforms, factors, self._numbers, self._bases, self._orders, strict=True
+            for transform, own, numbers, sides, bases, orders in zip(
+                self._transforms, factors, self._numbers, self._primitives, self._bases, self._orders, strict=True
             ):
-                drawn = zip(*(sampled[number] for number in numbers), strict=True)
-                new_in, new_out = (torch.stack(order).to(bases[0].device) for order in drawn)
+                own_shuffles = zip(*(shuffled[number] for number in numbers), strict=True)
+                new_in, new_out = (
+                    side.arrange(torch.stack(part)).to(bases[0].device) for side, part in zip(sides, own_shuffles, strict=True)
+                )
                 merged = transform.merged(*own, new_in, new_out)
-                torch._foreach_copy_(bases, list(merged.unbind()))
                 new = new_in, new_in.argsort(1), new_out, new_out.argsort(1)
-                for tensors, stacked in zip(orders, new, strict=True):
-                    torch._foreach_copy_(tensors, list(stacked.unbind()))
                 after._transforms.append(transform.again(merged, new))
+                for held, stacked in zip((bases, *orders), (merged, *new), strict=True):
+                    old += held
+                    renewed += stacked.unbind()
+        torch._foreach_copy_(old, renewed)
         torch._foreach_zero_([skew for batch in self._batches.values() for skew in batch])
         after._note_versions()
         return after

@@ -107,9 +107,9 @@ class StepCache:
             self._small, self._laid_out_for = _lay_out(self.small_layers), fixed
         return self._small
 
-    def merge(self, sampled: list[tuple[Tensor, Tensor]]) -> None:
+    def merge(self, shuffled: list[tuple[Tensor, Tensor]]) -> None:
         """:meth:`poet.small_layers.SmallLayers.merge` of the small layers, which are laid out for the next pass then."""
-        self._small = self.laid_out().merge(sampled)
+        self._small = self.laid_out().merge(shuffled)
         self._laid_out_for = self._fixed()
 
     def end(self, *_: object) -> None:

@@ -14,7 +14,6 @@ Suffixes as there: ``l`` weights of one shape, ``n`` outputs, ``m`` inputs, ``k`
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 from collections.abc import Sequence
 
@@ -22,17 +21,6 @@ import torch
 from torch import Tensor
 
 from poet.kernels.dispatch import wide
-
-
-class Scratch:
-    """Two buffers that results which do not last are written to in turn: new memory costs a CPU more than a product."""
-
-    def __init__(self, largest: int, device: torch.device, dtype: torch.dtype) -> None:
-        self._buffers = itertools.cycle(torch.empty(2, largest, device=device, dtype=dtype))
-
-    def take(self, *shape: int) -> Tensor:
-        """Uninitialized memory, until the next but one."""
-        return next(self._buffers)[: math.prod(shape)].view(shape)
 
 
 class StackedTransform:
@@ -46,41 +34,50 @@ class StackedTransform:
         base: (l, n, m), base weights in the permuted basis.
         blocks_r, blocks_p: (k, b) of each side, (0, 0) for an identity.
         orders: order_in, inverse_in, order_out, inverse_out of ``poet.linear``, (l, m) and (l, n) int64.
-        scratch: for what does not last; weights of other shapes may share it.
+        scratch: (2, l*n*m or more), :func:`wide`, for what does not last: new memory costs a CPU more than a product does.
+            Weights of other shapes may share it.
     """
 
-    def __init__(self, base: Tensor, blocks_r, blocks_p, orders: Sequence[Tensor], scratch: Scratch) -> None:
-        self.count, self.outputs, self.inputs = base.shape
-        self._blocks_r, self._covered = blocks_r, math.prod(blocks_r)
-        self._all_inputs, self._all_outputs = self._covered == self.inputs, math.prod(blocks_p) == self.outputs
-        assert blocks_p[0] <= 1 or self._all_outputs
-        self._pieces, self._rotated = blocks_p if self._all_outputs else (1, blocks_p[1])
-        self._width = self.outputs // self._pieces
-        self._dtype, self._scratch = base.dtype, scratch
+    def __init__(self, base: Tensor, blocks_r, blocks_p, orders: Sequence[Tensor], scratch: Tensor) -> None:
+        self.count, n, m = base.shape
+        self.outputs, self._dtype = n, base.dtype
+        self._blocks_r, (k, b) = blocks_r, blocks_p
+        touched, self._all_outputs = math.prod(blocks_r), k * b == n
+        self._some_inputs, self._all_inputs = touched > 0, touched == m
+        assert k <= 1 or self._all_outputs
+        pieces, self._b = (k, b) if self._all_outputs else (1, b)
+        self._width = n // pieces
         # Numbers of the first rows, with the weights under each other.
-        piece = torch.arange(self._pieces, device=base.device)
+        self._pieces = torch.arange(pieces, device=base.device)
         weight = torch.arange(self.count, device=base.device)[:, None, None]
-        self._first_piece = weight * (self.inputs * self._pieces) + piece[:, None]
-        self._first_input = weight * (self.inputs * self._pieces) + piece * self.inputs
-        self._first_output = weight[:, 0] * self.outputs
+        self._first_piece = weight * (m * pieces) + self._pieces[:, None]
+        self._first_input = weight * (m * pieces) + self._pieces * m
+        self._first_output = weight[:, 0] * n
+        # Views of the two buffers. Each result is in the one that what it is made of is not in.
+        first, second = (buffer[: base.numel()] for buffer in scratch)
+        self._rows, self._turned = first.view(self.count, m, n), second.view(-1, self._width, m)
+        self._rows_rotated, self._rows_fixed = self._rows[:, :touched], self._rows[:, touched:]
+        self._turned_rotated, self._turned_fixed = self._turned[:, :b], self._turned[:, b:]
+        self._gradient, self._gradient_turned = (buffer.view(-1, m) for buffer in (first, second))
+        self._touched = first[: self.count * n * touched].view(self.count, n, touched)
+        undone = (first if self._all_inputs else second)[: self.count * n * touched]
+        self._undone = undone.view(self.count * pieces, touched, self._width)
+        self._undone_pieces = undone.view(-1, self._width)
+        self._undone_rotated, self._undone_fixed = self._undone[:, :, :b], self._undone[:, :, b:]
+        self._selected = (second if self._all_inputs else undone).view(-1, self._width)
         self._lay_out(base, orders)
 
     def _lay_out(self, base: Tensor, orders: Sequence[Tensor]) -> None:
         order_in, inverse_in, order_out, inverse_out = orders
-        k, b = self._blocks_r
+        (k, b), pieces = self._blocks_r, len(self._pieces)
         self._base = base.mT.to(wide(base.dtype)).contiguous()
-        self._blocks = self._base[:, : self._covered].reshape(self.count * max(1, k), b, self.outputs)
-        self._to_inputs = (inverse_in[:, None] * self._pieces + self._first_piece).flatten()
+        rotated, self._fixed = self._base[:, : k * b], self._base[:, k * b :]
+        self._blocks = rotated.reshape(self.count * max(1, k), b, self.outputs)
+        self._to_inputs = (inverse_in[:, None] * pieces + self._first_piece).flatten()
         self._from_inputs = (order_in[:, :, None] + self._first_input).flatten() if self._all_inputs else None
-        self._columns = order_in[:, None, : self._covered].expand(-1, self.outputs, -1)
+        self._columns = order_in[:, None, : k * b].expand(-1, self.outputs, -1)
         self._to_outputs = (inverse_out + self._first_output).flatten()
         self._from_outputs = (order_out + self._first_output).flatten()
-
-    def merged(self, g_r: Tensor | None, g_p: Tensor | None, new_in: Tensor, new_out: Tensor) -> Tensor:
-        """What :meth:`build` gives, (l, n, m), in the permuted basis of other permutations, (l, m) and (l, n)."""
-        built = self.build(g_r, g_p)[1]
-        rows = built.index_select(0, (new_out + self._first_output).flatten()).view(self.count, self.outputs, -1)
-        return rows.gather(2, new_in[:, None].expand_as(rows)) if self._covered else rows
 
     def again(self, base: Tensor, orders: Sequence[Tensor]) -> StackedTransform:
         """The same with other base weights and permutations."""
@@ -98,18 +95,25 @@ class StackedTransform:
         """
         rows = self._base
         if g_r is not None:
-            rows = self._scratch.take(*self._base.shape)
-            torch.bmm(g_r, self._blocks, out=rows[:, : self._covered].view(self._blocks.shape))
+            rows = self._rows
+            torch.bmm(g_r, self._blocks, out=self._rows_rotated.view(self._blocks.shape))
             if not self._all_inputs:
-                rows[:, self._covered :] = self._base[:, self._covered :]
-        pieces = rows.view(-1, self._width).index_select(0, self._to_inputs).view(-1, self.inputs, self._width)
+                self._rows_fixed.copy_(self._fixed)
+        m = rows.shape[1]
+        pieces = rows.view(-1, self._width).index_select(0, self._to_inputs).view(-1, m, self._width)
         turned = pieces.mT
         if g_p is not None:
-            turned = self._scratch.take(len(pieces), self._width, self.inputs)
-            torch.bmm(g_p.mT, pieces[:, :, : self._rotated].mT, out=turned[:, : self._rotated])
+            torch.bmm(g_p.mT, turned[:, : self._b], out=self._turned_rotated)
             if not self._all_outputs:
-                turned[:, self._rotated :] = pieces[:, :, self._rotated :].mT
-        return pieces, turned.reshape(-1, self.inputs).index_select(0, self._to_outputs).to(self._dtype)
+                self._turned_fixed.copy_(turned[:, self._b :])
+            turned = self._turned
+        return pieces, turned.reshape(-1, m).index_select(0, self._to_outputs).to(self._dtype)
+
+    def merged(self, g_r: Tensor | None, g_p: Tensor | None, new_in: Tensor, new_out: Tensor) -> Tensor:
+        """What :meth:`build` gives, (l, n, m), in the permuted basis of other permutations, (l, m) and (l, n)."""
+        built = self.build(g_r, g_p)[1]
+        rows = built.index_select(0, (new_out + self._first_output).flatten()).view(self.count, self.outputs, -1)
+        return rows.gather(2, new_in[:, None].expand_as(rows)) if self._some_inputs else rows
 
     def pull_back(
         self,
@@ -127,28 +131,24 @@ class StackedTransform:
             by_r, by_p: where the gradients with respect to the blocks are written; None for a side that has none.
         """
         if any(gradient is None for gradient in gradients):
-            zero = self._base.new_zeros(self.outputs, self.inputs)
+            zero = self._gradient.new_zeros(self.outputs, self._gradient.shape[1])
             gradients = [zero if gradient is None else gradient for gradient in gradients]
-        natural = self._scratch.take(self.count * self.outputs, self.inputs)
-        torch.cat([gradient.to(natural.dtype) for gradient in gradients], out=natural)
-        turned = self._scratch.take(*natural.shape)
-        torch.index_select(natural, 0, self._from_outputs, out=turned)
-        turned = turned.view(len(pieces), self._width, self.inputs)
+        torch.cat([gradient.to(self._gradient.dtype) for gradient in gradients], out=self._gradient)
+        torch.index_select(self._gradient, 0, self._from_outputs, out=self._gradient_turned)
+        turned, b = self._turned, self._b
         if by_p is not None:
-            torch.bmm(pieces[:, :, : self._rotated].mT, turned[:, : self._rotated].mT, out=by_p)
+            torch.bmm(pieces[:, :, :b].mT, self._turned_rotated.mT, out=by_p)
         if by_r is None:
             return
         if not self._all_inputs:  # only the inputs that R touches carry a gradient to it
-            touched = self._scratch.take(self.count, self.outputs, self._covered)
-            turned = torch.gather(turned.view(self.count, self.outputs, -1), 2, self._columns, out=touched)
-            turned = turned.view(len(pieces), self._width, -1)
-        rows = turned.mT
-        if g_p is not None:
-            rows = self._scratch.take(*rows.shape)
-            torch.bmm(turned[:, : self._rotated].mT, g_p.mT, out=rows[:, :, : self._rotated])
+            torch.gather(turned.view(self.count, self.outputs, -1), 2, self._columns, out=self._touched)
+            turned = self._touched.view(len(turned), self._width, -1)
+        if g_p is None:
+            self._undone.copy_(turned.mT)
+        else:
+            torch.bmm(turned[:, :b].mT, g_p.mT, out=self._undone_rotated)
             if not self._all_outputs:
-                rows[:, :, self._rotated :] = turned[:, self._rotated :].mT
-        rows = rows.reshape(-1, self._width)
-        if self._from_inputs is not None:
-            rows = torch.index_select(rows, 0, self._from_inputs, out=self._scratch.take(*rows.shape))
-        torch.bmm(rows.view(len(self._blocks), -1, self.outputs), self._blocks.mT, out=by_r)
+                self._undone_fixed.copy_(turned[:, b:].mT)
+        if self._all_inputs:
+            torch.index_select(self._undone_pieces, 0, self._from_inputs, out=self._selected)
+        torch.bmm(self._selected.view(len(self._blocks), -1, self.outputs), self._blocks.mT, out=by_r)
