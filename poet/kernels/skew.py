@@ -1,7 +1,7 @@
 """Packing and unpacking of skew-symmetric matrices.
 
 A skew-symmetric matrix is given by its strictly upper triangle, row by row: the "packed" form, b(b-1)/2 numbers. Both
-directions are gathers: scattering is many times slower on a CPU.
+directions are selections: scattering is many times slower on a CPU.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ def skew_unpack_reference(packed: Tensor, b: int) -> Tensor:
     if b == 1:
         return packed.new_zeros(len(packed), 1, 1)
     _, _, source, sign = _triangle(b, packed.device)
-    return packed.gather(1, source.expand(len(packed), -1)).mul_(sign).unflatten(1, (b, b))
+    return packed.index_select(1, source).mul_(sign).unflatten(1, (b, b))
 
 
 def skew_pack_reference(q: Tensor, antisymmetrize: bool) -> Tensor:
     """(B, b, b) -> (B, b(b-1)/2): the strictly upper triangle of q, or of q - q^T (the adjoint of unpacking)."""
     upper, lower, _, _ = _triangle(q.shape[-1], q.device)
     flat = q.flatten(1)
-    packed = flat.gather(1, upper.expand(len(q), -1))
-    return packed.sub_(flat.gather(1, lower.expand(len(q), -1))) if antisymmetrize else packed
+    packed = flat.index_select(1, upper)
+    return packed.sub_(flat.index_select(1, lower)) if antisymmetrize else packed
 
 
 @torch.library.custom_op("poet::skew_unpack", mutates_args=(), schema="(Tensor packed, int b) -> Tensor")
