@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -14,6 +15,7 @@ from poet.batching import by_shape
 from poet.factors import HeldFactors, version
 from poet.kernels.dispatch import full_precision, wide
 from poet.kernels.stacked_transform import StackedTransform
+from poet.primitives import Primitive
 
 if TYPE_CHECKING:
     from poet.linear import POETLinear
@@ -43,6 +45,30 @@ class _Slot(NamedTuple):
         return None if blocks is None else blocks[self.start : self.stop]
 
 
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Layers of one shape and configuration.
+
+    Attributes:
+        numbers: of the layers, in the order in which they were given.
+        sides: the primitives of R and P.
+        slots: where R's blocks are and P's; None for an identity side.
+        bases, orders: the layers' own base weights, and permutations by :data:`_ORDERS`.
+        transform: what is laid out of these.
+    """
+
+    numbers: list[int]
+    sides: tuple[Primitive, Primitive]
+    slots: list[_Slot | None]
+    bases: list[Tensor]
+    orders: list[list[Tensor]]
+    transform: StackedTransform
+
+    def of(self, batches: dict[_Batch, Tensor | None]) -> list[Tensor | None]:
+        """What a batch has for R and for P."""
+        return [slot and slot.of(batches) for slot in self.slots]
+
+
 def key_of(layer: POETLinear) -> tuple[int, ...]:
     """What a layer's weight is found by: it is that of these very tensors."""
     parameters = layer._parameters  # nn.Module's attributes take their time, and each call of a layer asks
@@ -57,31 +83,30 @@ class SmallLayers:
     """
 
     def __init__(self, layers: Sequence[POETLinear]) -> None:
-        groups = by_shape(layers)
-        self._keys = [key_of(layer) for group in groups for layer in group]
-        self._numbers = [[layers.index(layer) for layer in group] for group in groups]
-        self._bases = [[layer.base_weight for layer in group] for group in groups]
-        self._primitives = [(group[0].primitive_r, group[0].primitive_p) for group in groups]
-        self._orders = [[[getattr(layer, name) for layer in group] for name in _ORDERS] for group in groups]
-        # Those of one side of one shape are neighbours. Whose they are: numbers of layers in the order of the groups.
+        together = by_shape(layers)
+        self._keys = [key_of(layer) for group in together for layer in group]
+        # Those of one side of one group are neighbours.
         self._batches: dict[_Batch, list[Tensor]] = {}
-        self._owners: dict[_Batch, list[int]] = {}
-        self._slots: list[list[_Slot | None]] = []
-        self._transforms: list[StackedTransform] = []
+        self._owners: dict[_Batch, list[int]] = {}  # whose they are: places in the list of keys
+        self._groups: list[_Group] = []
         scratches: dict[tuple, Tensor] = {}
-        largest, first = max(len(group) * group[0].base_weight.numel() for group in groups), 0
-        for group, sides, bases, orders in zip(groups, self._primitives, self._bases, self._orders, strict=True):
+        largest = max(len(group) * group[0].base_weight.numel() for group in together)
+        for group in together:
+            bases = [layer.base_weight for layer in group]
+            orders = [[getattr(layer, name) for layer in group] for name in _ORDERS]
+            sides = group[0].primitive_r, group[0].primitive_p
             device, dtype = place = bases[0].device, wide(bases[0].dtype)
             if place not in scratches:
                 scratches[place] = torch.empty(2, largest, device=device, dtype=dtype)
-            blocks = [(side.blocks, side.block_size) for side in sides]
-            stacked = [torch.stack(order) for order in orders]
-            self._transforms.append(StackedTransform(torch.stack(bases), *blocks, stacked, scratches[place]))
-            self._slots.append([self._slot(group, name, first) for name in ("skew_r", "skew_p")])
-            first += len(group)
-        self._note_versions()
+            blocks = ((side.blocks, side.block_size) for side in sides)
+            transform = StackedTransform(torch.stack(bases), *blocks, [*map(torch.stack, orders)], scratches[place])
+            slots = [self._slot(group, name) for name in ("skew_r", "skew_p")]
+            numbers = [layers.index(layer) for layer in group]
+            self._groups.append(_Group(numbers, sides, slots, bases, orders, transform))
+        self._versions = self._written()
 
-    def _slot(self, layers: list[POETLinear], name: str, first: int) -> _Slot | None:
+    def _slot(self, layers: list[POETLinear], name: str) -> _Slot | None:
+        """Put one side of the next group into its batch."""
         skews = [getattr(layer, name) for layer in layers]
         if skews[0] is None:
             return None
@@ -90,18 +115,23 @@ class SmallLayers:
         members = self._batches.setdefault(batch, [])
         start = sum(member.shape[0] for member in members)
         members += skews
+        first = sum(len(group.bases) for group in self._groups)
         self._owners.setdefault(batch, []).extend(range(first, first + len(layers)))
         return _Slot(batch, start, start + len(layers) * blocks)
 
-    def _note_versions(self) -> None:
-        self._versions = [version(base) for bases in self._bases for base in bases]
+    def _written(self) -> list[int]:
+        return [version(base) for group in self._groups for base in group.bases]
+
+    def tensors(self) -> list[Tensor]:
+        """What it holds that is not the layers' own; many of them are views of few."""
+        return [t for group in self._groups for t in vars(group.transform).values() if isinstance(t, Tensor)]
 
     def require_unchanged(self) -> None:
         """
         Raises:
             RuntimeError: a base weight was written to since.
         """
-        if self._versions != [version(base) for bases in self._bases for base in bases]:
+        if self._versions != self._written():
             raise RuntimeError("a base weight was modified in place between forward and backward")
 
     def weights(self) -> dict[tuple[int, ...], Tensor]:
@@ -117,25 +147,24 @@ class SmallLayers:
             shuffled: a shuffle of the inputs (m,) and of the outputs (n,) of each layer, from which permutations are made.
         """
         after = copy.copy(self)
-        after._transforms, old, renewed = [], [], []
-        with full_precision(self._bases[0][0].device.type):
-            factors = self._sides({batch: own.blocks for batch, own in self.factors(merging=True).items()})
-            for transform, own, numbers, sides, bases, orders in zip(
-                self._transforms, factors, self._numbers, self._primitives, self._bases, self._orders, strict=True
-            ):
-                own_shuffles = zip(*(shuffled[number] for number in numbers), strict=True)
+        after._groups, old, new = [], [], []
+        with full_precision(self._groups[0].bases[0].device.type):
+            factors = {batch: own.blocks for batch, own in self.factors(merging=True).items()}
+            for group in self._groups:
+                own = zip(*(shuffled[number] for number in group.numbers), strict=True)
                 new_in, new_out = (
-                    side.arrange(torch.stack(part)).to(bases[0].device) for side, part in zip(sides, own_shuffles, strict=True)
+                    side.arrange(torch.stack(orders)).to(group.bases[0].device)
+                    for side, orders in zip(group.sides, own, strict=True)
                 )
-                merged = transform.merged(*own, new_in, new_out)
-                new = new_in, new_in.argsort(1), new_out, new_out.argsort(1)
-                after._transforms.append(transform.again(merged, new))
-                for held, stacked in zip((bases, *orders), (merged, *new), strict=True):
-                    old += held
-                    renewed += stacked.unbind()
-        torch._foreach_copy_(old, renewed)
+                merged = group.transform.merged(*group.of(factors), new_in, new_out)
+                orders = new_in, new_in.argsort(1), new_out, new_out.argsort(1)
+                after._groups.append(replace(group, transform=group.transform.again(merged, orders)))
+                for written, stacked in zip((group.bases, *group.orders), (merged, *orders), strict=True):
+                    old += written
+                    new += stacked.unbind()
+        torch._foreach_copy_(old, new)
         torch._foreach_zero_([skew for batch in self._batches.values() for skew in batch])
-        after._note_versions()
+        after._versions = after._written()
         return after
 
     def factors(self, *, merging: bool = False) -> dict[_Batch, HeldFactors]:
@@ -145,18 +174,16 @@ class SmallLayers:
             for batch, skews in self._batches.items()
         }
 
-    def _sides(self, batches: dict[_Batch, Tensor | None]) -> Iterator[list[Tensor | None]]:
-        """What a batch has for R's side and P's of each shape."""
-        return ([slot and slot.of(batches) for slot in slots] for slots in self._slots)
-
     def build(self, factors: dict[_Batch, HeldFactors]) -> Iterator[tuple[Tensor, Tensor]]:
-        """:meth:`StackedTransform.build` of each shape."""
-        sides = self._sides({batch: own.blocks for batch, own in factors.items()})
-        return (transform.build(*own) for transform, own in zip(self._transforms, sides, strict=True))
+        """:meth:`StackedTransform.build` of each group."""
+        blocks = {batch: own.blocks for batch, own in factors.items()}
+        return (group.transform.build(*group.of(blocks)) for group in self._groups)
 
     def apart(self, built: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The weights of each layer: parts of what was built, but no views to autograd, which would have to track them."""
-        parts = (torch.unsafe_split(weights, shape.outputs) for weights, shape in zip(built, self._transforms, strict=True))
+        parts = (
+            torch.unsafe_split(weights, group.transform.outputs) for weights, group in zip(built, self._groups, strict=True)
+        )
         return tuple(itertools.chain.from_iterable(parts))
 
     def pull_back(
@@ -166,11 +193,11 @@ class SmallLayers:
         by_block = {
             batch: torch.empty(own.shape, device=batch.device, dtype=wide(batch.dtype)) for batch, own in factors.items()
         }
-        sides = self._sides({batch: own.blocks for batch, own in factors.items()})
-        first = 0
-        for transform, own, held, pulled in zip(self._transforms, sides, pieces, self._sides(by_block), strict=True):
-            transform.pull_back(*own, held, gradients[first : first + transform.count], *pulled)
-            first += transform.count
+        blocks, first = {batch: own.blocks for batch, own in factors.items()}, 0
+        for group, held in zip(self._groups, pieces, strict=True):
+            own = gradients[first : first + len(group.bases)]
+            group.transform.pull_back(*group.of(blocks), held, own, *group.of(by_block))
+            first += len(own)
         result = []
         for batch, own in factors.items():
             pulled = own.pull_back(by_block[batch]).to(batch.dtype).split([skew.shape[0] for skew in self._batches[batch]])

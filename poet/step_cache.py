@@ -112,6 +112,10 @@ class StepCache:
         self._small = self.laid_out().merge(shuffled)
         self._laid_out_for = self._fixed()
 
+    def tensors(self) -> list[Tensor]:
+        """What is held from one step to the next, beside the layers' own parameters and buffers."""
+        return [] if self._small is None else self._small.tensors()
+
     def end(self, *_: object) -> None:
         """The forward hook, called after an exception too."""
         self._open = None

@@ -30,16 +30,16 @@ def _steps(table: Path) -> str:
         steps = [line for line in csv.DictReader(file) if line["operation"] == "step" and int(line["rounds"])]
     where = steps[0]
     lines = [
-        f"{where['device']}, {where['threads']} threads, torch {where['torch']}; commit {where['commit']}.",
+        f"{where['device']}, torch {where['torch']}; commit {where['commit']}.",
         "",
-        "| model, feed-forward width | tokens | method | seconds | time beside AdamW | by operations | held, MB | peak, MB |",
-        "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| model, feed-forward width | tokens | threads | method | seconds | time beside AdamW | by operations | held, MB | peak, MB |",
+        "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for line in steps:
         time = f"{float(line['median_s']):.3g}"
         ratio = "{:.2f} ({:.2f} to {:.2f})".format(*(float(line[c]) for c in ("ratio", "ratio_p20", "ratio_p80")))
         memory = (f"{int(line[c]) / 1e6:,.1f}" for c in ("held_bytes", "peak_bytes"))
-        cells = (line["shape"], line["tokens"], line["variant"], time, ratio, f"{float(line['predicted_ratio']):.2f}", *memory)
+        cells = (line["shape"], line["tokens"], line["threads"], line["variant"], time, ratio, f"{float(line['predicted_ratio']):.2f}", *memory)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

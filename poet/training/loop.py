@@ -16,6 +16,7 @@ import torch
 
 from poet.methods.contract import count_trainable
 from poet.progress import Progress, say
+from poet.training.allocator import keep_freed_memory
 from poet.training.checkpoints import CheckpointFolder
 from poet.training.deadline import MARGIN, SHARE, seconds_left
 from poet.training.distribution import Processes, join
@@ -70,6 +71,8 @@ def train(
     """
     torch.set_num_threads(threads)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if device == "cpu":
+        keep_freed_memory()
     if device == "cuda" and not torch.cuda.is_available():
         raise RunError(f"run {spec.name} wants a GPU and torch sees none: choose another scale, or install a CUDA build")
     store = CheckpointFolder(checkpoints, spec.digest, say=lambda sentence: say(f"{spec.name}: {sentence}"))

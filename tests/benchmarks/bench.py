@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from tests.benchmarks.rows import COLUMNS, NAMES, as_csv, environment
 TOLERANCE = {"fp32": 1e-4, "bf16": 2e-2, "fp16": 4e-3}
 #: Seconds of a merge or a decomposition after which it is not timed again: little of it falls on one step.
 LONG = 2.0
+#: Calls between two merges up to which as many are timed as there are rounds: much of each falls on one step.
+FEW = 10
 #: Seconds between two looks at what the machine can do.
 CEILING_EVERY = 5.0
 
@@ -37,6 +40,17 @@ class Ceiling:
 
     product: float
     copy: float
+
+
+@contextlib.contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """So many threads of torch's; None: as many as there are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @dataclass
@@ -155,18 +169,23 @@ class Bench:
     def _named(self, case: Case) -> dict[str, Any]:
         if self._environment is None:
             self._environment = environment(self.device)
-        return {name: getattr(case, name) for name in NAMES} | self._environment
+        threads = {} if self.device == "cuda" else {"threads": torch.get_num_threads()}
+        return {name: getattr(case, name) for name in NAMES} | self._environment | threads
 
-    def spread_of_periodic(self, work: Work) -> float:
-        """Seconds that a call bears of what is due now and then: the median of three, or of fewer long ones."""
-        if work.periodic is None:
+    def spread_of_periodic(self, work: Work, call: float) -> float:
+        """Seconds that a call bears of what is due now and then, given those of a call: a median.
+
+        Of what is due every few calls as many are timed as of a short call; of what is rarer, three, or fewer long ones.
+        """
+        periodic = work.periodic
+        if periodic is None:
             return 0.0
-        taken: list[float] = []
-        while len(taken) < 3 and sum(taken) < LONG:
-            if work.periodic.prepare is not None:
-                work.periodic.prepare()
-            taken.append(self.timer(work.periodic.call))
-        return Spread.of(taken).median / work.periodic.every
+        most, taken = self.most_rounds if periodic.every <= FEW else 3, []
+        while len(taken) < most and sum(taken) < LONG:
+            if periodic.prepare is not None:
+                periodic.prepare()
+            taken.append(self.timer(periodic.call if periodic.then is None else periodic.with_what_follows))
+        return (Spread.of(taken).median - (0 if periodic.then is None else call)) / periodic.every
 
     def checked_error(self, case: Case, work: Work) -> float | None:
         """The relative error of a kernel, found out once; None for what is no kernel.
@@ -194,6 +213,10 @@ class Bench:
             rounds_of: ``rounds_of(work, before, rounds)`` times ``work.call`` so often, with a call of ``before`` in
                 front of each, and returns the times: pytest-benchmark's loop, or :meth:`in_rounds`.
         """
+        with _threads(case.threads if self.device == "cpu" else None):
+            return self._measure(case, rounds_of)
+
+    def _measure(self, case: Case, rounds_of: Callable[..., list[float]]) -> dict[str, Any]:
         against = case.against
         other, other_counted = self.set_up(against, keep=against) if against else (None, math.nan)
         work, counted = self.set_up(case, keep=against)
@@ -216,7 +239,7 @@ class Bench:
                 reference.append(self.timer(other.call))
 
         times = rounds_of(work, before, self.rounds(case, once))
-        share = self.spread_of_periodic(work)
+        share = self.spread_of_periodic(work, Spread.of(times).median)
         return self.row(case, work, [t + share for t in times], reference, **known)
 
     def in_rounds(self, work: Work, before: Callable[[], object], rounds: int) -> list[float]:

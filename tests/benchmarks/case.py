@@ -18,11 +18,18 @@ class Periodic:
         call: what is timed.
         every: calls between two of them.
         prepare: called before it, not timed.
+        then: what is timed with it and is a call like the others: what it costs more (or less) than they do is the share's.
     """
 
     call: Callable[[], object]
     every: int
     prepare: Callable[[], object] | None = None
+    then: Callable[[], object] | None = None
+
+    def with_what_follows(self) -> None:
+        """What is timed where there is a ``then``."""
+        self.call()
+        self.then()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,7 @@ class Case:
         needs: a package that it cannot do without, beside torch, Triton, transformers and numpy.
         least_rounds: rounds, however long one takes.
         cpu_flops: left out on a CPU if it has more operations.
+        threads: on a CPU; None takes those of the process.
     """
 
     operation: str
@@ -77,6 +85,7 @@ class Case:
     needs: str | None = None
     least_rounds: int = 5
     cpu_flops: float = 6e10
+    threads: int | None = None
 
     @property
     def flops(self) -> float:

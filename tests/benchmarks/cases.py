@@ -11,6 +11,7 @@ from tests.benchmarks.steps import step_cases
 
 MINI = tuple(name for name in SIZES if name.startswith("mini"))
 MINI_TOKENS = 512  # of a step at mini scale
+MINI_THREADS = 1  # of a run there: the pipeline has one on each core
 TINY = Size(
     architecture=Architecture(
         hidden_size=32, intermediate_size=40, layers=1, heads=2, vocabulary=64, sequence_length=16
@@ -25,7 +26,7 @@ def cpu_cases() -> list[Case]:
     """fp32; what has too many operations for a CPU is in the list, and left out when it comes to it."""
     return [
         *kernel_cases(elements=2**20),
-        *step_cases(MINI, (MINI_TOKENS,)),
+        *step_cases(MINI, (MINI_TOKENS,), threads=MINI_THREADS),
         *layer_cases(),
         *step_cases(("60m",), (1024, 8192, 16384)),
         *step_cases(("350m",), (16384,)),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from poet.training.allocator import keep_freed_memory
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.cases import cpu_cases, small_cases
 from tests.benchmarks.rows import NAMES
@@ -34,8 +35,9 @@ def bench(pytestconfig):
 
 @pytest.fixture(autouse=True)
 def _all_cores(_reproducible, pytestconfig):
-    """Times are those of the whole machine; tests take one thread."""
+    """Times are those of the whole machine, and of a process that trains; tests take one thread."""
     if _full(pytestconfig):
+        keep_freed_memory()
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count())))
 
 

@@ -53,7 +53,7 @@ def environment(device: str) -> dict[str, Any]:
     commit = found["commit"][:9] + ("+" if found["dirty"] else "") if found["commit"] else None
     return {
         "device": torch.cuda.get_device_name() if device == "cuda" else found["machine"]["cpu"],
-        "threads": None if device == "cuda" else torch.get_num_threads(),
+        "threads": None,
         "torch": torch.__version__,
         "triton": versions["triton"] or getattr(sys.modules.get("triton"), "__version__", None),
         "python": versions["python"],

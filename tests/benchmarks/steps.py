@@ -12,6 +12,7 @@ from torch import nn
 
 from poet.methods import all_rows
 from poet.methods.contract import is_counted, parse_parameters, scale_parameters
+from poet.model import poet_layers
 from poet.training.llama import build_llama
 from poet.training.operations import operations_per_step
 from poet.training.spec import Architecture, RunSpec
@@ -34,6 +35,7 @@ def step_cases(
     rows: Iterable[str] = ROWS,
     dtype: str = "fp32",
     sizes: dict[str, Size] = SIZES,
+    threads: int | None = None,
 ) -> list[Case]:
     """Training steps of models, each against AdamW on the same model (rows differ in the feed-forward width).
 
@@ -43,6 +45,7 @@ def step_cases(
         rows: keys of ``poet.methods.all_rows()``.
         dtype: "fp32", or "bf16" for autocast over fp32 parameters.
         sizes: the models.
+        threads: see :class:`Case`.
     """
     known, found = all_rows(), []
     for name in names:
@@ -52,21 +55,23 @@ def step_cases(
             for row in rows:
                 by_architecture.setdefault(size.of(known[row][1].ffn), []).append(row)
             for architecture, chosen in by_architecture.items():
-                found += _group(name, size, architecture, count, dtype, chosen)
+                found += _group(name, size, architecture, count, dtype, chosen, threads)
     return found
 
 
-def _group(name: str, size: Size, architecture: Architecture, tokens: int, dtype: str, rows: list[str]) -> list[Case]:
+def _group(
+    name: str, size: Size, architecture: Architecture, tokens: int, dtype: str, rows: list[str], threads: int | None
+) -> list[Case]:
     """AdamW and the rows that are compared with it on one model."""
     shape = f"{name}-ff{architecture.intermediate_size}"
-    common = {"operation": "step", "shape": shape, "tokens": tokens, "dtype": dtype}
+    common = {"operation": "step", "shape": shape, "tokens": tokens, "dtype": dtype, "threads": threads}
     plain_spec = _spec(size, architecture, PLAIN, tokens, dtype)
     plain_count = functools.cache(functools.partial(_flops, plain_spec))
     # A step of many tokens takes many seconds on a CPU: what is promised there is timed, and the others are not.
     long = tokens > 4096
     plain = Case(
         **common, variant=PLAIN, count=plain_count, build=_build(plain_spec), plain=True, predicted=lambda: 1.0,
-        least_rounds=1 if long else 3, cpu_flops=CPU_FLOPS,
+        least_rounds=2 if long else 3, cpu_flops=CPU_FLOPS,
     )  # fmt: skip
     found = [plain]
     for row in rows:
@@ -77,7 +82,7 @@ def _group(name: str, size: Size, architecture: Architecture, tokens: int, dtype
             Case(
                 **common, variant=row, count=count, build=_build(spec), reference=plain,
                 predicted=lambda count=count: count() / plain_count(), needs="peft" if spec.method == "lora" else None,
-                least_rounds=3 if long or not promised else 5, cpu_flops=CPU_FLOPS if promised else CPU_FLOPS / 2,
+                least_rounds=5 if promised else 3, cpu_flops=CPU_FLOPS if promised else CPU_FLOPS / 2,
             )  # fmt: skip
         )
     return found
@@ -172,7 +177,8 @@ def _build(spec: RunSpec):
             return [v for entry in entries for v in entry.values() if isinstance(v, torch.Tensor)]
 
         def tensors() -> list[torch.Tensor]:
-            return [*model.parameters(), *model.buffers(), *state(), rows]
+            caches = {layer._step_cache for _, layer in poet_layers(model)}
+            return [*model.parameters(), *model.buffers(), *state(), rows, *(t for cache in caches for t in cache.tensors())]
 
         backward(rows[:1])  # one short step: the optimizer's state is part of what is held
         update()
@@ -180,7 +186,7 @@ def _build(spec: RunSpec):
         own = _bytes(trained)
         # Weights read forward and backward; gradients written and read; what is trained and its state read and written.
         moved = 2 * _bytes([*model.parameters(), *model.buffers()]) + 2 * own + 2 * own + 2 * _bytes(state())
-        return Work(call, tensors, moved, periodic=_periodic(spec, instance, optimizers, backward, update, clear))
+        return Work(call, tensors, moved, periodic=_periodic(spec, instance, optimizers, call, backward, update, clear))
 
     return build
 
@@ -189,12 +195,13 @@ def _bytes(tensors: Iterable[torch.Tensor]) -> int:
     return sum(t.numel() * t.element_size() for t in tensors)
 
 
-def _periodic(spec: RunSpec, instance, optimizers, backward, update, clear) -> Periodic | None:
+def _periodic(spec: RunSpec, instance, optimizers, call, backward, update, clear) -> Periodic | None:
     """POET's merge, GaLore's renewal of its projectors."""
     parameters = asdict(instance.parameters)
     if spec.method == "poet":
         every = parameters["merge_every"]
-        return Periodic(lambda: instance.after_step(every - 1), every, prepare=clear)
+        # A merge changes what the step after it costs: its small layers are at the identity.
+        return Periodic(lambda: instance.after_step(every - 1), every, prepare=clear, then=call)
     if spec.method != "galore":
         return None
 

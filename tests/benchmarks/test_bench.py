@@ -63,11 +63,35 @@ def test_what_is_due_now_and_then_is_spread_over_the_calls(bench):
     plain = case("plain", 1.0, plain=True, predicted=lambda: 1.0)
     row = bench.measure(case("poet", 3.0, reference=plain, periodic=merge, predicted=lambda: 1.0), bench.in_rounds)
     assert row["median_s"] == row["ratio"] == 3.125
-    assert len(prepared) == bench.timer.order.count("merge") == 3
+    assert len(prepared) == bench.timer.order.count("merge") == 4  # two seconds of them; of rarer ones, at most three
     decomposition = Periodic(lambda: ("svd", 20.0), every=200)
     galore = case("galore", 3.0, reference=plain, periodic=decomposition, predicted=lambda: 1.0)
     assert bench.measure(galore, bench.in_rounds)["ratio"] == 3.1
     assert bench.timer.order.count("svd") == 1
+
+
+def test_what_a_merge_does_to_the_next_call_is_the_merges(bench):
+    """A merge of half a second makes the call after it cheaper by 0.3; due every other call, each is timed often."""
+    bench.timer = lambda call: bench.seconds_of(call)
+    merged = []
+
+    def seconds_of(call):
+        merged.clear()
+        name, seconds = call() or ("both", None)
+        return 0.5 + 2.7 if merged else seconds
+
+    bench.seconds_of = seconds_of
+    merge = Periodic(lambda: merged.append(1), every=2, then=lambda: None)
+    plain = case("plain", 1.0, plain=True, predicted=lambda: 1.0)
+    row = bench.measure(case("poet", 3.0, reference=plain, periodic=merge, predicted=lambda: 1.0), bench.in_rounds)
+    assert row["median_s"] == pytest.approx(3.1)
+
+
+def test_a_case_has_its_own_number_of_threads(bench):
+    before, seen = torch.get_num_threads(), []
+    bench.timer = lambda call: seen.append(torch.get_num_threads()) or 1.0
+    assert bench.measure(case("poet", 1.0, threads=before + 1), bench.in_rounds)["threads"] == before + 1
+    assert set(seen) == {before + 1} and torch.get_num_threads() == before
 
 
 def test_fractions_and_memory(bench):

@@ -10,7 +10,7 @@ from analyses.scale import load_scale
 from poet.methods.contract import scale_parameters
 from poet.training.operations import operations_per_step
 from tests.benchmarks import steps
-from tests.benchmarks.cases import MINI_TOKENS, TINY, cpu_cases, gpu_cases
+from tests.benchmarks.cases import MINI_THREADS, MINI_TOKENS, TINY, cpu_cases, gpu_cases
 from tests.benchmarks.sizes import SIZES
 from tests.benchmarks.steps import PLAIN, ROWS, step_cases
 
@@ -34,6 +34,7 @@ def test_sizes_are_those_of_the_scale_files(name):
         }, row
         if mini:
             assert wanted.batch_rows * wanted.architecture.sequence_length == MINI_TOKENS
+            assert scale.settings["resources"]["threads"] == MINI_THREADS
     assert size.architecture.vocabulary == (scale.settings["vocabulary"] if mini else 32000)
 
 

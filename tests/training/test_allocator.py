@@ -1,0 +1,39 @@
+"""Freed memory stays with a process that asks for it."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import resource, sys
+import torch
+from poet.training.allocator import keep_freed_memory
+
+torch.set_num_threads(1)
+if sys.argv[1] == "kept":
+    assert keep_freed_memory()
+
+def step():
+    torch.ones(12 * 2**20)  # 48 MB: more than glibc ever keeps of its own accord
+
+for _ in range(3):
+    step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def faults(how):
+    ended = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True)
+    return int(ended.stdout)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library: nothing is promised")
+def test_what_is_kept_is_not_faulted_in_again():
+    kept, given_back = faults("kept"), faults("as it is")
+    assert given_back > 0
+    assert kept <= given_back / 5
