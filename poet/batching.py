@@ -17,11 +17,19 @@ if TYPE_CHECKING:
 SMALL = 2**17
 
 
-def is_small(layer: POETLinear) -> bool:
-    """Whether a layer is worked on together with others: small, rotated, and factors and weight of one precision."""
-    skews = [skew for skew in (layer.skew_r, layer.skew_p) if skew is not None]
-    weight = layer.base_weight
-    return weight.numel() <= SMALL and bool(skews) and all(wide(skew.dtype) == wide(weight.dtype) for skew in skews)
+def divided(layers: Iterable[POETLinear]) -> tuple[list[POETLinear], list[POETLinear]]:
+    """Layers that are worked on together, and others that are worked on one by one.
+
+    The former are small, rotated, and on one device, with factors and weight of one precision.
+    """
+    small, others = [], []
+    for layer in layers:
+        weight, skews = layer.base_weight, [skew for skew in (layer.skew_r, layer.skew_p) if skew is not None]
+        fits = all(wide(skew.dtype) == wide(weight.dtype) for skew in skews)
+        (small if weight.numel() <= SMALL and skews and fits else others).append(layer)
+    if len({layer.base_weight.device for layer in small}) > 1:
+        return [], small + others
+    return small, others
 
 
 def by_block_size(layers: Iterable[POETLinear]) -> dict[tuple, list[Tensor]]:

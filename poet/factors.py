@@ -95,10 +95,12 @@ class HeldFactors:
     def __init__(self, packed: Tensor, terms: int | None) -> None:
         self._terms, b = terms, block_size_of(packed.shape[1])
         self.shape, self.blocks = (len(packed), b, b), None
+        self._plain = type(packed) is Tensor  # tensors without values (FakeTensor) take operators, and have no answers
         # To ask a GPU is to wait for it. The first number of each block mostly is answer enough.
-        if packed.device.type == "cpu" and not packed[:, :1].any() and not packed.any():
+        if self._plain and packed.device.type == "cpu" and not packed[:, :1].any() and not packed.any():
             return
-        self._q = skew.skew_unpack_reference(packed.to(wide(packed.dtype)), b)
+        unpack = skew.skew_unpack_reference if self._plain else skew.skew_unpack
+        self._q = unpack(packed.to(wide(packed.dtype)), b)
         if terms is None:
             self.blocks = cayley(self._q)
         else:
@@ -114,7 +116,7 @@ class HeldFactors:
             by_q = _exact_gradient(self._q, grad)
         else:
             by_q = cayley_neumann.series_gradient(self._q, grad, self._terms, self._sums)
-        return skew.skew_pack_reference(by_q, True)
+        return (skew.skew_pack_reference if self._plain else skew.skew_pack)(by_q, True)
 
 
 def _exact_gradient(q: Tensor, grad: Tensor) -> Tensor:

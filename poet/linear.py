@@ -161,6 +161,12 @@ class POETLinear(nn.Module):
             linear.bias.copy_(self.bias)
         return linear
 
+    def _apply(self, fn, recurse: bool = True):
+        """``nn.Module``'s way to ``to``, ``cuda``, ``half``: what the cache holds stays where it was, so it goes."""
+        if self._step_cache is not None:
+            self._step_cache.forget()
+        return super()._apply(fn, recurse)
+
     def __getstate__(self) -> dict:
         """A copy of a layer is not a copy of its model; a model's copy finds its layers again."""
         return {**super().__getstate__(), "_step_cache": None}

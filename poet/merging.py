@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from poet.batching import is_small
+from poet.batching import divided
 from poet.config import POETConfig
 from poet.factors import orthogonal_factors
 from poet.kernels.block_transform import merge_in_place
@@ -41,13 +41,12 @@ def merge_layers(layers: Sequence[POETLinear], generator: torch.Generator | None
         generator: CPU generator.
     """
     shuffled = {layer: (layer.primitive_r.shuffle(generator), layer.primitive_p.shuffle(generator)) for layer in layers}
-    small = [layer for layer in layers if is_small(layer)]
-    for layer in layers:
-        if not is_small(layer):
-            _merge_alone(layer, *shuffled[layer])
+    small, others = divided(layers)
+    for layer in others:
+        _merge_alone(layer, *shuffled[layer])
     if small:
         cache = small[0]._step_cache
-        if cache is not None and cache.small_layers == small:
+        if cache is not None and divided(cache.layers)[0] == small:
             cache.merge([shuffled[layer] for layer in small])
         else:
             SmallLayers(small).merge([shuffled[layer] for layer in small])

@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from poet.config import POETConfig
-from poet.merging import merge_layers
-from poet.model import poet_layers
+from poet.model import merge_and_reinitialize, poet_layers
 
 
 def poet_parameters(model: nn.Module) -> list[nn.Parameter]:
@@ -66,9 +65,7 @@ class MergeSchedule:
     """
 
     def __init__(self, model: nn.Module, config: POETConfig, optimizer: torch.optim.Optimizer, seed: int = 0) -> None:
-        self.config, self.optimizer, self.seed = config, optimizer, seed
-        self._layers = [layer for _, layer in poet_layers(model)]
-        self._factors = poet_parameters(model)
+        self.model, self.config, self.optimizer, self.seed = model, config, optimizer, seed
 
     def clip_norm(self, step: int, base: float) -> float:
         """Gradient-clipping threshold for step ``step`` (counted from 0): ``base``, lowered after a merge."""
@@ -85,7 +82,7 @@ class MergeSchedule:
             return False
         index = (step + 1) // self.config.merge_every
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + index) % 2**63)
-        merge_layers(self._layers, generator)
+        merge_and_reinitialize(self.model, generator)
         if self.config.reset_state:
-            reset_state(self.optimizer, self._factors)
+            reset_state(self.optimizer, poet_parameters(self.model))
         return True

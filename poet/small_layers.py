@@ -76,7 +76,7 @@ def key_of(layer: POETLinear) -> tuple[int, ...]:
 
 
 class SmallLayers:
-    """What a step needs of the layers that :func:`poet.batching.is_small` says to be, beside their parameters' values.
+    """What a step needs of the layers of :func:`poet.batching.divided`, beside their parameters' values.
 
     It holds tensors and no layers: a layer knows the cache that knows the node of a forward pass, and nobody could free
     the circle. Base weights and permutations are held a second time.
@@ -137,7 +137,13 @@ class SmallLayers:
     def weights(self) -> dict[tuple[int, ...], Tensor]:
         """The effective weight (n, m) of each layer, by :func:`key_of`; once differentiable in the packed matrices."""
         skews = [skew for batch in self._batches.values() for skew in batch]
-        return dict(zip(self._keys, _SmallWeights.apply(self, *skews), strict=True))
+        weights = list(_SmallWeights.apply(self, *skews))
+        trained = set()
+        for batch, members in self._batches.items():
+            trained.update(owner for owner, skew in zip(self._owners[batch], members, strict=True) if skew.requires_grad)
+        for frozen in set(range(len(weights))) - trained:  # one node for all must not give a gradient to each
+            weights[frozen] = weights[frozen].detach()
+        return dict(zip(self._keys, weights, strict=True))
 
     @torch.no_grad()
     def merge(self, shuffled: Sequence[tuple[Tensor, Tensor]]) -> SmallLayers:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import weakref
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed as dist, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from poet.batching import by_block_size, is_small
+from poet.batching import by_block_size, divided
 from poet.factors import batched_factors, version
 from poet.linear import POETLinear
 from poet.small_layers import SmallLayers, key_of
@@ -38,7 +38,7 @@ class StepCache:
     Without gradients, a batch ends with its forward pass, and the next one computes anew (to generate text, export the
     model first: ``poet.export_dense``). How small layers are laid out (:class:`poet.small_layers.SmallLayers`) is kept from
     a forward pass over a step of an optimizer that trains them to the merge or forward pass after it, if nobody wrote to
-    base weights and permutations. So nothing is stale, however parameters and buffers are changed, with two exceptions,
+    base weights and permutations, in a process that trains alone. So nothing is stale, however parameters and buffers are changed, with two exceptions,
     both of values changed through ``.data`` by hand, and not by an optimizer: amid the accumulation of gradients, and
     base weights and permutations amid such a step.
     Under ``torch.compile`` layers compute their own factors, in the graph.
@@ -55,8 +55,8 @@ class StepCache:
         self._small: SmallLayers | None = None  # of the last forward pass with gradients
         self._laid_out_for: list | None = None
         self._stepped = False  # an optimizer that trains these layers has made a step since
-        self.small_layers = [layer for layer in self.layers if is_small(layer)]
-        self._others = [layer for layer in self.layers if not is_small(layer)]
+        self.small_layers: list[POETLinear] = []  # of that pass, and the others
+        self._others: list[POETLinear] = []
         _CACHES.add(self)
 
     def __getstate__(self) -> dict:
@@ -91,26 +91,32 @@ class StepCache:
         if torch.compiler.is_compiling():
             return
         if not torch.is_grad_enabled():
-            self._open = _Batch(_lay_out(self.small_layers), self._others)
+            small, others = divided(self.layers)
+            self._open = _Batch(SmallLayers(small) if small else None, others)
             return
         now = self._fixed(), self._trained()
         if self._kept is None or not self._accumulating() or self._kept_for != now:
             self._kept = self._kept_for = None  # the old one is freed before the new one is made
-            self._kept, self._kept_for = _Batch(self.laid_out(now[0]), self._others), now
+            self._kept, self._kept_for = _Batch(self._laid_out(now[0]), self._others), now
             self._stepped = False
         self._open = self._kept
 
-    def laid_out(self, fixed: list[tuple] | None = None) -> SmallLayers | None:
+    def _laid_out(self, fixed: list[tuple]) -> SmallLayers | None:
         """The small layers, laid out before if nothing speaks against it."""
-        fixed = fixed or self._fixed()
-        if not self._stepped or self._laid_out_for != fixed:
-            self._small, self._laid_out_for = _lay_out(self.small_layers), fixed
+        if not self._stepped or self._laid_out_for != fixed or _broadcasts():
+            self.small_layers, self._others = divided(self.layers)
+            self._small = SmallLayers(self.small_layers) if self.small_layers else None
+            self._laid_out_for = fixed
         return self._small
 
     def merge(self, shuffled: list[tuple[Tensor, Tensor]]) -> None:
         """:meth:`poet.small_layers.SmallLayers.merge` of the small layers, which are laid out for the next pass then."""
-        self._small = self.laid_out().merge(shuffled)
+        self._small = self._laid_out(self._fixed()).merge(shuffled)
         self._laid_out_for = self._fixed()
+
+    def forget(self) -> None:
+        """Drop everything that is kept: the layers are being moved."""
+        self._kept = self._kept_for = self._small = self._laid_out_for = None
 
     def tensors(self) -> list[Tensor]:
         """What is held from one step to the next, beside the layers' own parameters and buffers."""
@@ -139,10 +145,14 @@ class StepCache:
         return [(id(s), s.data_ptr(), version(s), s.requires_grad, s.dtype) for s in skews if s is not None]
 
     def _fixed(self) -> list[tuple]:
-        """What shows that a base weight or a permutation was written to, replaced or moved."""
+        """What shows that a base weight or a permutation was written to, replaced or moved, or a parameter replaced."""
         tensors = (layer._buffers[name] for layer in self.layers for name in ("base_weight", "order_in", "order_out"))
+        skews = (layer._parameters[name] for layer in self.layers for name in ("skew_r", "skew_p"))
         # Writes to tensors that were made in inference mode are not counted: those never are what they were.
-        return [(id(t), t.data_ptr(), object() if t.is_inference() else t._version, t.dtype) for t in tensors]
+        return [
+            *((id(t), t.data_ptr(), object() if t.is_inference() else t._version, t.dtype) for t in tensors),
+            *((id(s), None if s is None else s.dtype) for s in skews),
+        ]
 
     def _batch(self) -> _Batch | None:
         if torch.compiler.is_compiling():
@@ -171,8 +181,9 @@ class StepCache:
         return weight if _serves(weight, trained) else None
 
 
-def _lay_out(layers: list[POETLinear]) -> SmallLayers | None:
-    return SmallLayers(layers) if layers else None
+def _broadcasts() -> bool:
+    """Whether other processes may write to buffers: DistributedDataParallel's broadcast leaves no trace on them."""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
 def _serves(shared: Tensor | None, trained: bool) -> bool:

@@ -19,4 +19,8 @@ def keep_freed_memory() -> bool:
         Whether the C library is one that does so: False on macOS and with musl, where nothing changes.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return mallopt is not None and all(mallopt(option, _KEPT) for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD))
+    if mallopt is None:
+        return False
+    # Once either is set, glibc moves neither of its own accord. Older ones map whatever is larger than 32 MB in any case.
+    mapped = any(mallopt(_MMAP_THRESHOLD, size) for size in (_KEPT, 2**25))
+    return bool(mapped and mallopt(_TRIM_THRESHOLD, _KEPT))

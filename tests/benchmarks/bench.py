@@ -75,7 +75,7 @@ class Bench:
     peak: Callable[[Callable[[], object], str], int] = peak_bytes
     path: Path | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
-    _ceilings: dict[str, Ceiling] = field(default_factory=dict)
+    _ceilings: dict[tuple[str, int], Ceiling] = field(default_factory=dict)
     _looked_at: float = 0.0
     _set_up: dict[str, tuple[Work, float]] = field(default_factory=dict)
     _before: dict[str, int] = field(default_factory=dict)
@@ -83,9 +83,10 @@ class Bench:
     _environment: dict[str, Any] | None = None
 
     def ceiling(self, dtype: str) -> Ceiling:
-        """The best so far of a dtype, taken again every few seconds: on a machine that others use, one look is luck."""
+        """The best so far of a dtype and number of threads, taken again every few seconds: where others work, one look is luck."""
         now = time.monotonic()
-        best = self._ceilings.get(dtype)
+        key = dtype, torch.get_num_threads()
+        best = self._ceilings.get(key)
         if best is not None and now - self._looked_at < CEILING_EVERY:
             return best
         size = self.ceiling_size
@@ -97,12 +98,12 @@ class Bench:
         copy = moved / min(self.timer(lambda: target.copy_(source)) for _ in range(3))
         if best is not None:
             product, copy = max(product, best.product), max(copy, best.copy)
-        self._ceilings[dtype], self._looked_at = Ceiling(product, copy), time.monotonic()
-        return self._ceilings[dtype]
+        self._ceilings[key], self._looked_at = Ceiling(product, copy), time.monotonic()
+        return self._ceilings[key]
 
     def fractions(self, row: dict[str, Any]) -> dict[str, float]:
         """What a line reaches of the ceilings, as high as they have been seen."""
-        ceiling = self._ceilings[row["dtype"]]
+        ceiling = self._ceilings[row["dtype"], row["threads"] or torch.get_num_threads()]
         return {
             "fraction_of_product": row["flops"] / row["median_s"] / ceiling.product,
             "fraction_of_copy": row["bytes"] / row["median_s"] / ceiling.copy,
@@ -157,7 +158,9 @@ class Bench:
 
     def left_out(self, case: Case, why: str) -> dict[str, Any]:
         """The line of a case that is not timed."""
-        return self._keep(self._named(case) | {"rounds": 0, "flops": case.flops, "note": why})
+        with _threads(case.threads if self.device == "cpu" else None):
+            named = self._named(case)
+        return self._keep(named | {"rounds": 0, "flops": case.flops, "note": why})
 
     def _keep(self, row: dict[str, Any]) -> dict[str, Any]:
         assert row.keys() <= COLUMNS.keys(), row.keys() - COLUMNS.keys()

@@ -36,7 +36,7 @@ def case(variant, seconds, *, reference=None, error=None, periodic=None, flops=2
 @pytest.fixture
 def bench():
     made = Bench(timer=Clock(drift=1.05), seconds=0.0, ceiling_size=8, peak=lambda call, device: 1000)
-    made._ceilings["fp32"], made._looked_at = Ceiling(product=1e12, copy=1e9), math.inf
+    made._ceilings["fp32", torch.get_num_threads()], made._looked_at = Ceiling(product=1e12, copy=1e9), math.inf
     return made
 
 
@@ -90,6 +90,7 @@ def test_what_a_merge_does_to_the_next_call_is_the_merges(bench):
 def test_a_case_has_its_own_number_of_threads(bench):
     before, seen = torch.get_num_threads(), []
     bench.timer = lambda call: seen.append(torch.get_num_threads()) or 1.0
+    bench._ceilings["fp32", before + 1] = Ceiling(product=5e11, copy=5e8)
     assert bench.measure(case("poet", 1.0, threads=before + 1), bench.in_rounds)["threads"] == before + 1
     assert set(seen) == {before + 1} and torch.get_num_threads() == before
 
@@ -107,7 +108,7 @@ def test_fractions_in_the_file_are_of_the_best_that_the_machine_showed(bench, tm
     bench.measure(case("plain", 0.01, plain=True, predicted=lambda: 1.0), bench.in_rounds)
     with bench.path.open() as file:  # at once: a run that is cut short keeps what it measured
         assert float(next(csv.DictReader(file))["fraction_of_product"]) == pytest.approx(0.2)
-    bench._ceilings["fp32"] = Ceiling(product=2e12, copy=1e9)
+    bench._ceilings["fp32", torch.get_num_threads()] = Ceiling(product=2e12, copy=1e9)
     bench.left_out(case("large", 1.0), "too large")
     with bench.path.open() as file:
         first, second = csv.DictReader(file)

@@ -157,6 +157,81 @@ def test_buffers_that_are_overwritten_without_a_trace_are_noticed(randomize, x):
     torch.testing.assert_close(average(x), without_cache(average)(x))
 
 
+def train_a_step(model, x):
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.01)
+    optimizer.zero_grad()
+    model(x).square().sum().backward()
+    optimizer.step()
+
+
+@pytest.mark.parametrize("how", ("set", "assign"))
+def test_replaced_parameters_are_merged(randomize, x, how):
+    """What was laid out before an optimizer's step is of the old ones."""
+    model = build(randomize)
+    train_a_step(model, x)
+    new = {name: 3 * p.detach() for name, p in model.named_parameters()}
+    if how == "set":
+        for name, value in new.items():
+            module, _, attribute = name.rpartition(".")
+            setattr(model.get_submodule(module), attribute, nn.Parameter(value))
+    else:
+        model.load_state_dict(new, strict=False, assign=True)
+    for _ in range(2):
+        with torch.no_grad():
+            expected = without_cache(model)(x)
+        merge_and_reinitialize(model)
+        assert not any(skew.any() for skew in poet_parameters(model))
+        torch.testing.assert_close(model(x), expected)
+        torch.testing.assert_close(train_and_look(model, x), without_cache(model)(x))
+
+
+def train_and_look(model, x):
+    train_a_step(model, x)
+    return model(x)
+
+
+def test_other_processes_may_write_to_buffers(randomize, x, monkeypatch):
+    """DistributedDataParallel's broadcast leaves no trace on a tensor; neither does ``.data``, which stands in for it."""
+    monkeypatch.setattr("poet.step_cache.dist.is_initialized", lambda: True)
+    monkeypatch.setattr("poet.step_cache.dist.get_world_size", lambda: 2)
+    model = build(randomize)
+    train_a_step(model, x)
+    for layer in model:
+        layer.base_weight.data.mul_(2)
+    torch.testing.assert_close(model(x), without_cache(model)(x))
+
+
+def test_what_is_laid_out_goes_when_a_model_moves(randomize, x):
+    model = build(randomize)
+    train_a_step(model, x)
+    assert model[0]._step_cache.tensors()
+    model.float()
+    assert not model[0]._step_cache.tensors()
+    train_a_step(model, x.float())
+    torch.testing.assert_close(model(x.float()), without_cache(model)(x.float()))
+
+
+def test_a_layout_is_kept_over_the_steps_of_its_own_optimizers(randomize, x):
+    """Of two that share the parameters, too; not over another model's, and not over a merge's old one."""
+    model, other = build(randomize), build(randomize)
+    optimizers = [torch.optim.SGD(layer.parameters(), lr=0.01) for layer in model]
+    model(x).sum().backward()
+    first = model[0]._step_cache._small
+    for optimizer in optimizers:
+        optimizer.step()
+    model(x).sum().backward()
+    assert model[0]._step_cache._small is first
+    train_a_step(other, x)
+    model(x)
+    assert model[0]._step_cache._small is not first
+    train_a_step(model, x)
+    before = model[0]._step_cache._small
+    merge_and_reinitialize(model)
+    after = model[0]._step_cache._small
+    model(x)
+    assert before is not after and model[0]._step_cache._small is after
+
+
 def test_other_parameters_for_one_call_of_a_part(randomize, x):
     """What meta-learning does: the batch of the outer forward pass is of other parameters."""
 

@@ -28,6 +28,37 @@ def test_the_batch_equals_layer_by_layer(randomize, x, config):
     assert_same_gradients(model, twin)
 
 
+@pytest.mark.parametrize("terms", (0, 1, 2, 3, None))
+@pytest.mark.parametrize("moved", ((), ("0.skew_r",), ("1.skew_p", "2.skew_p")), ids=("none", "one", "a side of two"))
+def test_factors_that_are_the_identity_have_gradients(x, terms, moved):
+    """After a merge nothing is multiplied, unless somebody moved a single parameter of a batch."""
+    config = POETConfig(variant="fs", budget_r=0.5, budget_p=0.75, neumann_terms=terms)
+    model = build(lambda model: model, config=config)
+    with torch.no_grad():
+        for name in moved:
+            model.get_parameter(name)[:, -1] = 0.1  # not the first number of a block
+    twin = without_cache(model)
+    torch.testing.assert_close(model(x), twin(x), rtol=1e-13, atol=1e-13)
+    model(x).square().sum().backward()
+    twin(x).square().sum().backward()
+    assert all(p.grad.any() for p in model.parameters() if p.requires_grad)
+    assert_same_gradients(model, twin)
+
+
+def test_frozen_layers_ask_for_no_gradient(randomize, x):
+    """One node for all must not give what is below a trained layer a graph."""
+    model = build(randomize)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name.startswith("1."))
+    inputs = []
+    model[1].register_forward_pre_hook(lambda _, args: inputs.append(args[0].requires_grad))
+    twin = without_cache(model)
+    for m in (model, twin):
+        m(x).square().sum().backward()
+    assert inputs == [False, False]
+    assert_same_gradients(model, twin)
+
+
 def test_two_models_in_one_backward(randomize, x):
     model = build(randomize)
     twin = without_cache(model)

@@ -30,13 +30,14 @@ def test_adamw_costs_its_linear_layers_and_attention(make_spec, architecture, ac
 def poet_overhead(architecture, b):
     """Of a step, of each of its micro-batches, and of a merge, for block-stochastic POET with k = 3 and small layers.
 
-    A transform is 2mn(b_in + b_out); its pull-back takes four products of 2mnb. A block's factor takes two products of
-    2b^3, and backward four. Small layers build their weights once per step.
+    A transform is 2mn(b_in + b_out); its pull-back takes three products of 2mnb, as what R's side handed to P's is held. A
+    block's factor takes two products of 2b^3, and backward three, as Q^2 is held. Small layers build their weights once per step.
     """
     transform = sum(2 * m * n * (b + b) for m, n in shapes(architecture))
     blocks = sum(m // b + n // b for m, n in shapes(architecture))
     factors = blocks * 2 * b**3
-    return transform + 2 * factors, 2 * transform + 4 * factors, transform + 2 * factors
+    pulled_back = sum(3 * 2 * m * n * b for m, n in shapes(architecture))
+    return transform + 2 * factors, pulled_back + 3 * factors, transform + 2 * factors
 
 
 @pytest.mark.parametrize("accumulation", [1, 2, 4])
