@@ -46,7 +46,7 @@ def merge_layers(layers: Sequence[POETLinear], generator: torch.Generator | None
         _merge_alone(layer, *shuffled[layer])
     if small:
         cache = small[0]._step_cache
-        if cache is not None and divided(cache.layers)[0] == small:
+        if cache is not None and cache.small_layers == small:
             cache.merge([shuffled[layer] for layer in small])
         else:
             SmallLayers(small).merge([shuffled[layer] for layer in small])

@@ -8,12 +8,18 @@ import torch
 from torch import nn
 
 from poet.config import POETConfig
-from poet.model import merge_and_reinitialize, poet_layers
+from poet.linear import POETLinear
+from poet.merging import merge_layers
+from poet.model import poet_layers
 
 
 def poet_parameters(model: nn.Module) -> list[nn.Parameter]:
     """The packed skew-symmetric parameters of every POET layer."""
-    return [skew for _, layer in poet_layers(model) for skew in (layer.skew_r, layer.skew_p) if skew is not None]
+    return _factors(layer for _, layer in poet_layers(model))
+
+
+def _factors(layers: Iterable[POETLinear]) -> list[nn.Parameter]:
+    return [skew for layer in layers for skew in (layer.skew_r, layer.skew_p) if skew is not None]
 
 
 def parameter_groups(
@@ -82,7 +88,8 @@ class MergeSchedule:
             return False
         index = (step + 1) // self.config.merge_every
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + index) % 2**63)
-        merge_and_reinitialize(self.model, generator)
+        layers = [layer for _, layer in poet_layers(self.model)]
+        merge_layers(layers, generator)
         if self.config.reset_state:
-            reset_state(self.optimizer, poet_parameters(self.model))
+            reset_state(self.optimizer, _factors(layers))
         return True

@@ -138,6 +138,8 @@ class SmallLayers:
         """The effective weight (n, m) of each layer, by :func:`key_of`; once differentiable in the packed matrices."""
         skews = [skew for batch in self._batches.values() for skew in batch]
         weights = list(_SmallWeights.apply(self, *skews))
+        if all(skew.requires_grad for skew in skews):
+            return dict(zip(self._keys, weights, strict=True))
         trained = set()
         for batch, members in self._batches.items():
             trained.update(owner for owner, skew in zip(self._owners[batch], members, strict=True) if skew.requires_grad)

@@ -96,7 +96,7 @@ FAULTS = (
         name="no-state-reset",
         what="Adam's moments survive the merge, and push the new R and P in directions of the old ones.",
         file="poet/optim.py",
-        old="reset_state(self.optimizer, poet_parameters(self.model))",
+        old="reset_state(self.optimizer, _factors(layers))",
         new="reset_state(self.optimizer, ())",
         caught_by=("tests/test_optim.py::test_state_at_a_merge_is_reset_only_if_asked",),
     ),
