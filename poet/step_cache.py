@@ -38,9 +38,9 @@ class StepCache:
     Without gradients, a batch ends with its forward pass, and the next one computes anew (to generate text, export the
     model first: ``poet.export_dense``). How small layers are laid out (:class:`poet.small_layers.SmallLayers`) is kept from
     a forward pass over a step of an optimizer that trains them to the merge or forward pass after it, if nobody wrote to
-    base weights and permutations, in a process that trains alone. So nothing is stale, however parameters and buffers are changed, with two exceptions,
-    both of values changed through ``.data`` by hand, and not by an optimizer: amid the accumulation of gradients, and
-    base weights and permutations amid such a step.
+    base weights and permutations, in a process that trains alone. So nothing is stale, however parameters and buffers are
+    changed, with two exceptions, both of values changed through ``.data`` by hand, and not by an optimizer: amid the
+    accumulation of gradients, and base weights and permutations amid such a step.
     Under ``torch.compile`` layers compute their own factors, in the graph.
     """
 

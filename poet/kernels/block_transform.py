@@ -92,8 +92,8 @@ def _transformed(
 ) -> Iterator[tuple[int, int, Tensor]]:
     """(first row, row after the last, the rows) of the transformed weight with its columns in another order.
 
-    Rows are those of the permuted basis, in :func:`~poet.kernels.dispatch.wide` precision. A row of the weight is not read again once it
-    has been given out.
+    Rows are those of the permuted basis, in :func:`~poet.kernels.dispatch.wide` precision. A row of the weight is not read
+    again once it has been given out.
     """
     precision = wide(weight.dtype)
     g_r, g_p = (None if g is None else g.to(precision) for g in (g_r, g_p))

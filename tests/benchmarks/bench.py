@@ -83,7 +83,7 @@ class Bench:
     _environment: dict[str, Any] | None = None
 
     def ceiling(self, dtype: str) -> Ceiling:
-        """The best so far of a dtype and number of threads, taken again every few seconds: where others work, one look is luck."""
+        """The best so far of a dtype and number of threads, taken again every few seconds: one look is luck."""
         now = time.monotonic()
         key = dtype, torch.get_num_threads()
         best = self._ceilings.get(key)

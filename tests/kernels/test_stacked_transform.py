@@ -108,7 +108,8 @@ def test_a_merge_is_the_weight_in_another_basis(layout):
     new_out = torch.stack([torch.randperm(n) if rotated_p else torch.arange(n) for _ in range(count)])
     merged = transform.merged(flat(g_r), flat(g_p), new_in, new_out)
     built = transform.build(flat(g_r), flat(g_p))[1].view(base.shape)
-    assert torch.equal(merged, torch.stack([w[rows][:, columns] for w, rows, columns in zip(built, new_out, new_in, strict=True)]))
+    expected = [w[rows][:, columns] for w, rows, columns in zip(built, new_out, new_in, strict=True)]
+    assert torch.equal(merged, torch.stack(expected))
     new = new_in, new_in.argsort(1), new_out, new_out.argsort(1)
     after = transform.again(merged, new)
     torch.testing.assert_close(after.build(None, None)[1], built.flatten(0, 1))

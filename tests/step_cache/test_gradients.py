@@ -186,7 +186,9 @@ def test_layers_of_both_sizes_agree_with_their_twins(randomize, size):
 
 
 @pytest.mark.parametrize("size", (8, 512), ids=("small", "large"))
-@pytest.mark.parametrize(("what", "said"), (("skew_r", "a packed skew matrix"), ("base_weight", "modified by an inplace|a base weight")))
+@pytest.mark.parametrize(
+    ("what", "said"), (("skew_r", "a packed skew matrix"), ("base_weight", "modified by an inplace|a base weight"))
+)
 def test_a_write_between_forward_and_backward_is_refused(what, said, size):
     model = nn.Sequential(nn.Linear(size, size), nn.Linear(size, size)).double()
     apply_poet(model, POETConfig(block_size=4))
