@@ -18,7 +18,7 @@ if sys.argv[1] == "kept":
 def step():
     torch.ones(12 * 2**20)  # 48 MB: more than glibc ever keeps of its own accord
 
-for _ in range(3):
+for _ in range(30):  # until the heap is as large as it will be
     step()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(10):
