@@ -35,7 +35,7 @@ def fork(work) -> int:
         code = 2
     except SystemExit as end:
         code = end.code
-    except Exception:
+    except Exception:  # shown here, as it would be at the end of any process, whose code is then 1: what tests assert
         traceback.print_exc()
     finally:  # whatever it was: a child never goes on with the tests
         sys.stderr.flush()
