@@ -1,7 +1,7 @@
 """The two ways to compute y = x W_RP^T, and the count of operations that picks one for each call.
 
-Weight form: build W_RP for the call, use it as ``nn.Linear`` would, build it again in backward, and pull the gradient of
-W_RP back to the small factors. Nothing of the weight's size is kept, and one such tensor exists at a time.
+Weight form: build W_RP for the call and use it as ``nn.Linear`` would; in backward pull the gradient of W_RP back to the small
+factors, and build W_RP again in its place. Nothing of the weight's size is kept, and one such tensor exists at a time.
 
 Activation form: rotate the activations instead, x -> x R -> (x R) W0 -> (x R W0) P. It builds no weight and, as the base
 weight is fixed, no gradient of one; but it keeps what P acts on, tokens x n numbers. So it is taken where it is cheaper
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from poet.kernels.block_transform import block_transform, block_transform_pullback, rotate_columns
+from poet.kernels.block_transform import block_transform, block_transform_pullback, pull_back_and_build, rotate_columns
 from poet.kernels.block_transform import pullback_operations, transform_operations
 from poet.kernels.dispatch import full_precision, in_dtype_of
 
@@ -31,10 +31,10 @@ Orders = Sequence[Tensor | None]
 def weight_form_operations(tokens: int, weight, g_r, g_p, *, training: bool) -> int:
     """Floating-point operations of the weight form's matrix products; shapes (n, m), (k, b, b) or None."""
     n, m = weight
-    transform = transform_operations((1, n, m), g_r, g_p)
+    transform = transform_operations(weight, g_r, g_p)
     if not training:
         return 2 * tokens * n * m + transform
-    return 6 * tokens * n * m + 2 * transform + pullback_operations((1, n, m), g_r, g_p)
+    return 6 * tokens * n * m + transform + pullback_operations(weight, g_r, g_p, build=True)
 
 
 def activation_form_operations(tokens: int, weight, g_r, g_p, *, training: bool) -> int:
@@ -80,16 +80,6 @@ def equivalent_linear(x: Tensor, weight: Tensor, g_r: Tensor | None, g_p: Tensor
     return form.apply(x, weight, g_r, g_p, *orders)
 
 
-def _one(tensor: Tensor | None) -> Tensor | None:
-    """A batch of one."""
-    return None if tensor is None else tensor[None]
-
-
-def _build(weight, g_r, g_p, order_out, order_in, inverse_in) -> Tensor:
-    """(n, m): W_RP as ``nn.Linear`` stores it."""
-    return block_transform(*map(_one, (weight, g_r, g_p, order_out, order_in, inverse_in)))[0]
-
-
 class _WeightForm(torch.autograd.Function):
     """Saves x, the base weight and the factors; W_RP is built in forward and again in backward."""
 
@@ -97,7 +87,7 @@ class _WeightForm(torch.autograd.Function):
     def forward(ctx, x, weight, g_r, g_p, order_out, inverse_out, order_in, inverse_in):
         ctx.save_for_backward(x, weight, g_r, g_p, order_out, order_in, inverse_in)
         with full_precision(x.device.type):
-            return x @ _build(*in_dtype_of(x, weight, g_r, g_p), order_out, order_in, inverse_in).mT
+            return x @ block_transform(*in_dtype_of(x, weight, g_r, g_p), order_out, order_in, inverse_in).mT
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -105,25 +95,22 @@ class _WeightForm(torch.autograd.Function):
         x, weight, g_r, g_p, order_out, order_in, inverse_in = ctx.saved_tensors
         grad_x = grad_r = grad_p = None
         with full_precision(grad_y.device.type):
-            base, r, p = in_dtype_of(x, weight, g_r, g_p)
-            if ctx.needs_input_grad[0]:
-                grad_x = grad_y @ _build(base, r, p, order_out, order_in, inverse_in)
+            layer = in_dtype_of(x, weight, g_r, g_p)
             if any(ctx.needs_input_grad[2:4]):
-                grad_weight = grad_y.reshape(-1, grad_y.shape[-1]).mT @ x.reshape(-1, x.shape[-1])
-                pulled = block_transform_pullback(*map(_one, (base, r, p, grad_weight, order_out, order_in)))
-                grad_r, grad_p = (
-                    None if g is None else by_g[0].to(g.dtype) for g, by_g in zip((g_r, g_p), pulled, strict=True)
-                )
+                of_weight = grad_y.reshape(-1, grad_y.shape[-1]).mT @ x.reshape(-1, x.shape[-1])
+                if ctx.needs_input_grad[0]:
+                    pulled = pull_back_and_build(*layer, of_weight, order_out, order_in, inverse_in)
+                    grad_x = grad_y @ of_weight  # which is W_RP now
+                else:
+                    pulled = block_transform_pullback(*layer, of_weight, order_out, order_in)
+                grad_r, grad_p = (None if g is None else b.to(g.dtype) for g, b in zip((g_r, g_p), pulled, strict=True))
+            elif ctx.needs_input_grad[0]:
+                grad_x = grad_y @ block_transform(*layer, order_out, order_in, inverse_in)
         return grad_x, None, grad_r, grad_p, None, None, None, None
 
 
 def _select(x: Tensor, columns: Tensor | None) -> Tensor:
     return x if columns is None else x.index_select(1, columns)
-
-
-def _rotate(x: Tensor, g: Tensor | None) -> Tensor:
-    """x @ diag(G, I)^T for x (tokens, m)."""
-    return rotate_columns(x[None], _one(g))[0]
 
 
 def _blocks_gradient(x: Tensor, grad: Tensor, g: Tensor | None) -> Tensor | None:
@@ -142,9 +129,9 @@ class _ActivationForm(torch.autograd.Function):
     def forward(ctx, x, weight, g_r, g_p, order_out, inverse_out, order_in, inverse_in):
         with full_precision(x.device.type):
             base, r, p = in_dtype_of(x, weight, g_r, g_p)
-            rotated = _rotate(_select(x.reshape(-1, x.shape[-1]), order_in), None if r is None else r.mT)
+            rotated = rotate_columns(_select(x.reshape(-1, x.shape[-1]), order_in), None if r is None else r.mT)
             before_p = rotated @ base.mT
-            y = _select(_rotate(before_p, None if p is None else p.mT), inverse_out)
+            y = _select(rotate_columns(before_p, None if p is None else p.mT), inverse_out)
         ctx.save_for_backward(x, weight, g_r, g_p, order_out, order_in, inverse_in, None if p is None else before_p)
         return y.reshape(*x.shape[:-1], y.shape[1])
 
@@ -159,9 +146,9 @@ class _ActivationForm(torch.autograd.Function):
             if ctx.needs_input_grad[3]:
                 grad_p = _blocks_gradient(before_p, grad, p).to(g_p.dtype)
             if ctx.needs_input_grad[0] or ctx.needs_input_grad[2]:
-                grad = _rotate(grad, p) @ base
+                grad = rotate_columns(grad, p) @ base
                 if ctx.needs_input_grad[2]:
                     grad_r = _blocks_gradient(_select(x.reshape(-1, x.shape[-1]), order_in), grad, r).to(g_r.dtype)
                 if ctx.needs_input_grad[0]:
-                    grad_x = _select(_rotate(grad, r), inverse_in).reshape(x.shape)
+                    grad_x = _select(rotate_columns(grad, r), inverse_in).reshape(x.shape)
         return grad_x, None, grad_r, grad_p, None, None, None, None

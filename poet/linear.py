@@ -129,8 +129,7 @@ class POETLinear(nn.Module):
     def effective_weight(self) -> Tensor:
         """(out, in) dense W_RP as ``nn.Linear`` stores it; differentiable in R and P."""
         order_out, _, order_in, inverse_in = self.orders()
-        tensors = (self.base_weight, *self.factors(), order_out, order_in, inverse_in)
-        return block_transform(*(None if tensor is None else tensor[None] for tensor in tensors))[0]
+        return block_transform(self.base_weight, *self.factors(), order_out, order_in, inverse_in)
 
     def rotations(self) -> tuple[Tensor, Tensor]:
         """(R, P), dense (in, in) and (out, out), in the paper's orientation: W_RP = R W0 P."""

@@ -57,11 +57,11 @@ def _merge_alone(layer: POETLinear, *shuffled: Tensor) -> None:
     new_in, new_out = (side.arrange(order[None])[0].to(layer.order_in.device) for side, order in sides)
     _, inverse_out, _, inverse_in = layer.orders()
     merge_in_place(
-        layer.base_weight[None],
+        layer.base_weight,
         _blocks(layer.skew_r, layer.config),
         _blocks(layer.skew_p, layer.config),
-        None if inverse_out is None else inverse_out[new_out][None],
-        None if inverse_in is None else inverse_in[new_in][None],
+        None if inverse_out is None else inverse_out[new_out],
+        None if inverse_in is None else inverse_in[new_in],
     )
     for side, new in (("in", new_in), ("out", new_out)):
         getattr(layer, f"order_{side}").copy_(new)
@@ -72,11 +72,11 @@ def _merge_alone(layer: POETLinear, *shuffled: Tensor) -> None:
 
 
 def _blocks(packed: Tensor | None, config: POETConfig) -> Tensor | None:
-    """(1, k, b, b): what is merged; None for an identity side.
+    """(k, b, b): what is merged; None for an identity side.
 
     In fp32 at least: blocks that are rounded to bf16 stretch the weight a little, and a thousand merges multiply that.
     """
     if packed is None:
         return None
     terms = None if config.merge == "exact" else config.neumann_terms
-    return orthogonal_factors(packed.to(wide(packed.dtype)), terms)[None]
+    return orthogonal_factors(packed.to(wide(packed.dtype)), terms)

@@ -23,6 +23,11 @@ def _(weight, g_r, g_p, *rest, **_) -> int:
     return pullback_operations(weight, g_r, g_p)
 
 
+@register_flop_formula(torch.ops.poet.pull_back_and_build)
+def _(weight, g_r, g_p, *rest, **_) -> int:
+    return pullback_operations(weight, g_r, g_p, build=True)
+
+
 @register_flop_formula(torch.ops.poet.cayley_neumann)
 def _(q, terms, **_) -> int:
     """Square, sums, and the last product; products are counted whole, though half of a symmetric one would do."""

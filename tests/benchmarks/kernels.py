@@ -56,8 +56,8 @@ def kernel_cases(
         for m, n in shapes:
             for variant, config in configurations(m, n, transform_blocks, transform_budgets).items():
                 sides = [(p.blocks, p.block_size) for p in config.primitives(m, n)]
-                found += _pair(_transform(m, n, sides, variant, dtype, pullback=False), with_reference)
-                found += _pair(_transform(m, n, sides, variant, dtype, pullback=True), with_reference)
+                found += _pair(_transform(m, n, sides, variant, dtype, backward=False), with_reference)
+                found += _pair(_transform(m, n, sides, variant, dtype, backward=True), with_reference)
     return found
 
 
@@ -69,11 +69,18 @@ def _pair(make: Callable[..., Case], with_reference: bool) -> list[Case]:
 
 
 def _case(
-    operation: str, module, arguments: Callable[[str], Sequence], *, of_reference: Callable = tuple, **names
+    operation: str,
+    module,
+    arguments: Callable[[str], Sequence],
+    *,
+    of_reference: Callable = tuple,
+    written: Sequence[int] = (),
+    **names,
 ) -> Callable[..., Case]:
     """A function that makes the case of an operator, or (``plain``) of its reference.
 
-    ``arguments(device)`` are the operator's; ``of_reference`` makes its reference's of them.
+    ``arguments(device)`` are the operator's; ``of_reference`` makes its reference's of them. Those with the numbers
+    ``written`` are changed in place, and results as well.
     """
 
     def make(*, reference: Case | None, plain: bool) -> Case:
@@ -85,12 +92,13 @@ def _case(
 
             def error() -> float:
                 wide = [a.double() if isinstance(a, Tensor) and a.is_floating_point() else a for a in given]
-                return relative_error(function(), reference_function(*of_reference(wide)))
+                found, exact = _tensors(function()), _tensors(reference_function(*of_reference(wide)))
+                return relative_error(found + [given[i] for i in written], exact + [wide[i] for i in written])
 
             return Work(
                 call=function,
                 tensors=lambda: [a for a in given if isinstance(a, Tensor)],
-                bytes=_traffic(_tensors(given), _tensors(function())),
+                bytes=_traffic(_tensors(given), _tensors(function()) + [given[i] for i in written]),
                 error=error,
             )
 
@@ -146,21 +154,22 @@ def _map(operation: str, blocks: int, b: int, terms: int, dtype: str):
     return _case(operation, maps, arguments, **names)
 
 
-def _transform(m: int, n: int, sides, variant: str, dtype: str, *, pullback: bool):
+def _transform(m: int, n: int, sides, variant: str, dtype: str, *, backward: bool):
     def arguments(device: str) -> tuple:
         def draw(*shape: int) -> Tensor:
             return torch.randn(*shape, device=device, dtype=DTYPES[dtype])
 
-        g_r, g_p = (draw(1, k, b, b) / b**0.5 if k else None for k, b in sides)
-        weight = draw(1, n, m) / m**0.5
-        order_out, order_in = (torch.randperm(size, device=device)[None] for size in (n, m))
-        if pullback:
-            return weight, g_r, g_p, draw(1, n, m), order_out, order_in
+        g_r, g_p = (draw(k, b, b) / b**0.5 if k else None for k, b in sides)
+        weight = draw(n, m) / m**0.5
+        order_out, order_in = (torch.randperm(size, device=device) for size in (n, m))
+        if backward:
+            return weight, g_r, g_p, draw(n, m), order_out, order_in, order_in.argsort()
         return weight, g_r, g_p, order_out, order_in, order_in.argsort()
 
-    operation = "block_transform_pullback" if pullback else "block_transform"
+    operation = "pull_back_and_build" if backward else "block_transform"
     flops = partial(getattr(operations, operation), m, n, *sides)
     names = {"shape": f"{m}x{n}", "dtype": dtype, "variant": variant, "count": flops}
     # The operator takes order_in for its derivative; the reference does without.
-    of_reference = tuple if pullback else lambda given: (*given[:4], given[5])
-    return _case(operation, transforms, arguments, of_reference=of_reference, **names)
+    of_reference = tuple if backward else lambda given: (*given[:4], given[5])
+    written = (3,) if backward else ()
+    return _case(operation, transforms, arguments, of_reference=of_reference, written=written, **names)

@@ -34,13 +34,10 @@ def block_transform(m: int, n: int, side_r: tuple[int, int], side_p: tuple[int, 
     return 2 * n * k_r * b_r**2 + 2 * m * k_p * b_p**2
 
 
-def block_transform_pullback(m: int, n: int, side_r: tuple[int, int], side_p: tuple[int, int]) -> int:
-    """Each side is undone once and gives one gradient; only rows and columns with blocks count."""
+def pull_back_and_build(m: int, n: int, side_r: tuple[int, int], side_p: tuple[int, int]) -> int:
+    """W_RP again, a gradient of each side as large as its part of that, and P undone on the inputs that R acts on."""
     (k_r, b_r), (k_p, b_p) = side_r, side_p
-    covered_m, covered_n = k_r * b_r, k_p * b_p
-    half = 2 * covered_n * k_r * b_r**2 if covered_n else 0
-    undone = 2 * covered_m * k_p * b_p**2
-    return half + 2 * m * k_p * b_p**2 + undone + 2 * n * k_r * b_r**2
+    return 2 * block_transform(m, n, side_r, side_p) + 2 * k_r * b_r * k_p * b_p**2
 
 
 def linear(m: int, n: int, tokens: int) -> int:
@@ -58,7 +55,7 @@ def poet_linear(m: int, n: int, tokens: int, side_r: tuple[int, int], side_p: tu
     factors = sum(
         cayley_neumann(k, b, terms) + cayley_neumann_pullback(k, b, terms) for k, b in (side_r, side_p) if k
     )
-    weight = 2 * block_transform(m, n, side_r, side_p) + block_transform_pullback(m, n, side_r, side_p)
+    weight = block_transform(m, n, side_r, side_p) + pull_back_and_build(m, n, side_r, side_p)
     turns = sum(2 * tokens * k * b**2 for k, b in (side_r, side_p))
     return linear(m, n, tokens) + factors + min(weight, 4 * turns)
 

@@ -6,7 +6,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import poet.kernels.counting  # registers what FlopCounterMode counts
 from poet import POETConfig
-from poet.kernels.block_transform import block_transform, block_transform_pullback
+from poet.kernels.block_transform import block_transform, pull_back_and_build
 from tests.benchmarks import operations
 from tests.benchmarks.layers import layer_cases
 
@@ -67,9 +67,9 @@ def test_block_sizes_that_do_not_divide_are_no_cases():
 @pytest.mark.parametrize("sides", [((4, 2), (3, 4)), ((1, 5), (1, 7)), ((0, 0), (1, 7)), ((2, 4), (0, 0))])
 def test_block_transforms_are_what_the_operators_count(sides):
     m, n = 8, 12
-    g_r, g_p = (torch.randn(1, k, b, b) if k else None for k, b in sides)
-    weight, grad, none = torch.randn(1, n, m), torch.randn(1, n, m), None
+    g_r, g_p = (torch.randn(k, b, b) if k else None for k, b in sides)
+    weight, grad, none = torch.randn(n, m), torch.randn(n, m), None
     forward = counted(lambda: block_transform(weight, g_r, g_p, none, none, none))
     assert operations.block_transform(m, n, *sides) == forward
-    backward = counted(lambda: block_transform_pullback(weight, g_r, g_p, grad, none, none))
-    assert operations.block_transform_pullback(m, n, *sides) == backward
+    backward = counted(lambda: pull_back_and_build(weight, g_r, g_p, grad, none, none, none))
+    assert operations.pull_back_and_build(m, n, *sides) == backward

@@ -15,6 +15,7 @@ REFERENCES = (
     cayley_neumann.cayley_neumann_pullback_reference,
     block_transform.block_transform_reference,
     block_transform.block_transform_pullback_reference,
+    block_transform.pull_back_and_build_reference,
 )
 
 

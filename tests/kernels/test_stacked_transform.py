@@ -41,11 +41,17 @@ def flat(g):
 
 
 def reference(base, g_r, g_p, orders, grad):
+    """Weight by weight."""
     order_in, inverse_in, order_out, _ = orders
     out = None if g_p is None else order_out
     of_in, to_in = (None, None) if g_r is None else (order_in, inverse_in)
-    built = block_transform_reference(base, g_r, g_p, out, to_in)
-    return built, block_transform_pullback_reference(base, g_r, g_p, grad, out, of_in)
+    parts = []
+    for i in range(len(base)):
+        w, r, p, dy, rows, columns, sources = (None if t is None else t[i] for t in (base, g_r, g_p, grad, out, of_in, to_in))
+        pulled = block_transform_pullback_reference(w, r, p, dy, rows, columns)
+        parts.append((block_transform_reference(w, r, p, rows, sources), *pulled))
+    built, *pulled = (None if ts[0] is None else torch.stack(ts) for ts in zip(*parts, strict=True))
+    return built, tuple(pulled)
 
 
 def assert_pulled_back(transform, blocks, given, pieces, gradients, wanted):

@@ -76,13 +76,13 @@ def _pick(index_ptr, position, inside):
 @triton.jit
 def _rotate_kernel(
     x_ptr, f_ptr, y_ptr, q_index_ptr, k_index_ptr, p_index_ptr, blocks, size_p, size_q,
-    x_l, x_q, x_k, f_l, f_g, f_p, f_k, y_l, y_p, y_q, q_index_l, k_index_l, p_index_l,
+    x_q, x_k, f_g, f_p, f_k, y_p, y_q,
     B: tl.constexpr, PRECISION: tl.constexpr, WHOLE: tl.constexpr,
     BLOCK_P: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """Y[l, p_index[p], q] = sum_k F[l, p // B, p % B, k] X[l, q_index[q], k_index[p - p % B + k]] for p < blocks * B.
+    """Y[p_index[p], q] = sum_k F[p // B, p % B, k] X[q_index[q], k_index[p - p % B + k]] for p < blocks * B.
 
-    k < B; beyond the blocks Y[l, p_index[p], q] = X[l, q_index[q], k_index[p]]. An index that is None leaves its side
+    k < B; beyond the blocks Y[p_index[p], q] = X[q_index[q], k_index[p]]. An index that is None leaves its side
     as it is. Neighbouring programs have the same q, so that together they read whole rows of X.
 
     WHOLE: BLOCK_P covers a block, which stays in shared memory while a program goes over its share of q, and X is read
@@ -96,22 +96,13 @@ def _rotate_kernel(
     share = tl.cdiv(tl.cdiv(size_q, BLOCK_Q), tl.num_programs(0) // tiles) * BLOCK_Q
     first_q = (tl.program_id(0) // tiles) * share
     last_q = tl.minimum(first_q + share, size_q)
-    weight = tl.program_id(1).to(tl.int64)
-    x_ptr += weight * x_l
-    y_ptr += weight * y_l
-    if q_index_ptr is not None:
-        q_index_ptr += weight * q_index_l
-    if k_index_ptr is not None:
-        k_index_ptr += weight * k_index_l
-    if p_index_ptr is not None:
-        p_index_ptr += weight * p_index_l
 
     if tile < rotated_tiles:
         block = tile // TILES
         row = (tile % TILES) * BLOCK_P + tl.arange(0, BLOCK_P)
         in_p = row < B
         y_rows = y_ptr + _pick(p_index_ptr, block * B + row, in_p)[:, None] * y_p
-        f_ptr += weight * f_l + block.to(tl.int64) * f_g
+        f_ptr += block.to(tl.int64) * f_g
         if WHOLE:
             k = tl.arange(0, BLOCK_P)
             in_k = k < B
@@ -166,11 +157,11 @@ def _rotate_kernel(
 @triton.jit
 def _correlate_kernel(
     x1_ptr, x2_ptr, z_ptr, p_index_ptr, size_s, steps,
-    x1_l, x1_p, x1_s, x2_l, x2_s, x2_q, z_part, z_l, z_g, z_p, z_q, p_index_l,
+    x1_p, x1_s, x2_s, x2_q, z_part, z_g, z_p, z_q,
     B: tl.constexpr, ACCUMULATE: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_P: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """Z[i, l, g, p, q] (+)= sum_s X1[l, p_index[g * B + p], s] X2[l, s, g * B + q] over the i-th part of s.
+    """Z[i, g, p, q] (+)= sum_s X1[p_index[g * B + p], s] X2[s, g * B + q] over the i-th part of s.
 
     A part has ``steps * BLOCK_K`` numbers: parts end where steps do, so that only the end of s needs a mask.
     """
@@ -179,17 +170,14 @@ def _correlate_kernel(
     tile = tl.program_id(0) % (TILES_P * TILES_Q)
     block = tl.program_id(0) // (TILES_P * TILES_Q)
     part = tl.program_id(1)
-    weight = tl.program_id(2).to(tl.int64)
     p = (tile // TILES_Q) * BLOCK_P + tl.arange(0, BLOCK_P)
     q = (tile % TILES_Q) * BLOCK_Q + tl.arange(0, BLOCK_Q)
     in_p, in_q = p < B, q < B
-    if p_index_ptr is not None:
-        p_index_ptr += weight * p_index_l
     first = part * steps * BLOCK_K
     s = (first + tl.arange(0, BLOCK_K)).to(tl.int64)
-    x1_tile = x1_ptr + weight * x1_l + _pick(p_index_ptr, block * B + p, in_p)[:, None] * x1_p + s[None, :] * x1_s
-    x2_tile = x2_ptr + weight * x2_l + s[:, None] * x2_s + (block * B + q)[None, :].to(tl.int64) * x2_q
-    z_ptr += part.to(tl.int64) * z_part + weight * z_l + block.to(tl.int64) * z_g
+    x1_tile = x1_ptr + _pick(p_index_ptr, block * B + p, in_p)[:, None] * x1_p + s[None, :] * x1_s
+    x2_tile = x2_ptr + s[:, None] * x2_s + (block * B + q)[None, :].to(tl.int64) * x2_q
+    z_ptr += part.to(tl.int64) * z_part + block.to(tl.int64) * z_g
     z_tile = z_ptr + p[:, None] * z_p + q[None, :] * z_q
     inside = in_p[:, None] & in_q[None, :]
     if ACCUMULATE:  # here and not after the sum: two tiles of it do not fit into the registers
@@ -244,66 +232,65 @@ def rotate(
     k_index: Tensor | None = None,
     p_index: Tensor | None = None,
 ) -> None:
-    """y[l, p_index[p], q] = sum_k f[l, block, row, k] x[l, q_index[q], k_index[block's k]], p = row of block.
+    """y[p_index[p], q] = sum_k f[block, row, k] x[q_index[q], k_index[block's k]], p = row of block.
 
-    Beyond the blocks of f, y[l, p_index[p], q] = x[l, q_index[q], k_index[p]].
+    Beyond the blocks of f, y[p_index[p], q] = x[q_index[q], k_index[p]].
 
     Args:
-        x: (l, q, k), any strides, as those of all.
-        f: (l, blocks, b, b), blocks * b <= p; None: no blocks.
-        y: (l, p, q), written.
-        q_index, k_index, p_index: (l, q), (l, p), (l, p) int64, or None. One of k is of p: a block has the same range.
+        x: (q, k), any strides, as those of f and y.
+        f: (blocks, b, b), blocks * b <= p; None: no blocks.
+        y: (p, q), written.
+        q_index, k_index, p_index: (q,), (p,), (p,) int64, or None. One of k is of p: a block has the same range.
     """
-    size_p = x.shape[2] if k_index is None else k_index.shape[1]
-    size_q = x.shape[1] if q_index is None else q_index.shape[1]
-    blocks = 0 if f is None else f.shape[1]
-    b = 64 if f is None else f.shape[2]
-    f = x[:, None] if f is None else f  # no blocks: nothing reads it
-    index_strides = (0 if index is None else index.stride(0) for index in (q_index, k_index, p_index))
+    size_p = x.shape[1] if k_index is None else len(k_index)
+    size_q = x.shape[0] if q_index is None else len(q_index)
+    blocks = 0 if f is None else len(f)
+    b = 64 if f is None else f.shape[1]
+    f = x[None] if f is None else f  # no blocks: nothing reads it
 
     def grid(meta):
         tiles_p = blocks * triton.cdiv(b, meta["BLOCK_P"]) + triton.cdiv(size_p - blocks * b, meta["BLOCK_P"])
         tiles_q = triton.cdiv(size_q, meta["BLOCK_Q"])
         if meta["WHOLE"]:
-            tiles_q = _shares(tiles_p * len(x), tiles_q, meta["BLOCK_P"], meta["BLOCK_Q"])
-        return tiles_p * tiles_q, len(x)
+            tiles_q = _shares(tiles_p, tiles_q, meta["BLOCK_P"], meta["BLOCK_Q"])
+        return (tiles_p * tiles_q,)
 
     with launch_device(x):
         _tuned_rotate[grid](
             x, f, y, q_index, k_index, p_index, blocks, size_p, size_q,
-            *x.stride(), *f.stride(), *y.stride(), *index_strides,
+            *x.stride(), *f.stride(), *y.stride(),
             B=b, PRECISION=input_precision(x.dtype), BLOCK_K=block_k(x.dtype),
         )  # fmt: skip
 
 
 def correlate(x1: Tensor, x2: Tensor, z: Tensor, *, p_index: Tensor | None, accumulate: bool) -> None:
-    """z[:, l, block, p, q] (+)= parts of sum_s x1[l, p_index[block's p], s] x2[l, s, block's q].
+    """z[:, block, p, q] (+)= parts of sum_s x1[p_index[block's p], s] x2[s, block's q].
 
     Args:
-        x1, x2: (l, p, s) and (l, s, q), any strides.
-        z: (parts, l, blocks, b, b) fp32, written, or added to where ``accumulate`` says so.
-        p_index: (l, p) int64, or None.
+        x1, x2: (p, s) and (s, q), any strides.
+        z: (parts, blocks, b, b) fp32, written, or added to where ``accumulate`` says so.
+        p_index: (p,) int64, or None.
     """
-    parts, count, blocks, b, _ = z.shape
-    size_s, depth = x1.shape[2], block_k(x1.dtype)
+    parts, blocks, b, _ = z.shape
+    size_s, depth = x1.shape[1], block_k(x1.dtype)
 
     def grid(meta):
-        return blocks * triton.cdiv(b, meta["BLOCK_P"]) * triton.cdiv(b, meta["BLOCK_Q"]), parts, count
+        return blocks * triton.cdiv(b, meta["BLOCK_P"]) * triton.cdiv(b, meta["BLOCK_Q"]), parts
 
     with launch_device(x1):
         _tuned_correlate[grid](
             x1, x2, z, p_index, size_s, triton.cdiv(triton.cdiv(size_s, depth), parts),
-            *x1.stride(), *x2.stride(), *z.stride(), 0 if p_index is None else p_index.stride(0),
+            *x1.stride(), *x2.stride(), *z.stride(),
             B=b, ACCUMULATE=accumulate, PRECISION=input_precision(x1.dtype), BLOCK_K=depth,
         )  # fmt: skip
 
 
 def sums_like(gradient: Tensor, size_s: int) -> Tensor:
-    """(parts, l, blocks, b, b) for :func:`correlate` to fill, like ``gradient`` (l, blocks, b, b).
+    """(parts, blocks, b, b) for :func:`correlate` to fill, like ``gradient`` (blocks, b, b).
 
     Into how many parts a sum over s is cut follows from the shapes alone, so that a result is the same on any device.
     """
-    b = gradient.shape[-1]
-    tiles = gradient[..., 0, 0].numel() * triton.cdiv(b, 128) * triton.cdiv(b, 256)  # of the default configuration
+    blocks, b, _ = gradient.shape
+    tiles = blocks * triton.cdiv(b, 128) * triton.cdiv(b, 256)  # of the default configuration
     parts = max(1, min(PROGRAMS // tiles, size_s // SHORTEST_PART))
     return gradient.new_empty(parts, *gradient.shape)

@@ -28,9 +28,9 @@ STRIP = 2**25
 
 def _strips(weight: Tensor, g_p: Tensor | None) -> Iterator[tuple[int, int, slice | None]]:
     """(first row, row after the last, P's blocks in them): strips of equal size, whole blocks while there are any."""
-    count, n, m = weight.shape
-    k, b = (0, 1) if g_p is None else g_p.shape[1:3]
-    rows = triton.cdiv(n, triton.cdiv(count * n * m, STRIP))
+    n, m = weight.shape
+    k, b = (0, 1) if g_p is None else g_p.shape[:2]
+    rows = triton.cdiv(n, triton.cdiv(n * m, STRIP))
     start = 0
     while start < n:
         stop = start + rows
@@ -43,14 +43,13 @@ def _strips(weight: Tensor, g_p: Tensor | None) -> Iterator[tuple[int, int, slic
 
 
 def _strip(weight: Tensor, rows: int) -> Tensor:
-    """(l, m, rows), to be filled: some rows of each weight, transposed, at addresses that 16 bytes divide."""
-    count, _, m = weight.shape
-    return weight.new_empty(count, m, triton.cdiv(rows, 16) * 16)[:, :, :rows]
+    """(m, rows), to be filled: some rows of the weight, transposed, at addresses that 16 bytes divide."""
+    return weight.new_empty(weight.shape[1], triton.cdiv(rows, 16) * 16)[:, :rows]
 
 
 def _rows(x: Tensor, order: Tensor | None, start: int, stop: int) -> tuple[Tensor, Tensor | None]:
-    """The rows of x (l, n, m) that rows ``start`` to ``stop`` of the permuted basis are, as a view or with an index."""
-    return (x[:, start:stop], None) if order is None else (x, order[:, start:stop])
+    """The rows of x (n, m) that rows ``start`` to ``stop`` of the permuted basis are, as a view or with an index."""
+    return (x[start:stop], None) if order is None else (x, order[start:stop])
 
 
 def _total(sums: Tensor) -> Tensor:
@@ -68,14 +67,51 @@ def block_transform(
     """
     result = torch.empty_like(weight, memory_format=torch.contiguous_format)
     for start, stop, blocks in _strips(weight, g_p):
-        base = weight[:, start:stop]
+        base = weight[start:stop]
         half = base.mT
         if g_r is not None or inverse_in is not None:
             half = _strip(weight, stop - start)
             rotate(base, g_r, half)
         target, rows = _rows(result, order_out, start, stop)
-        rotate(half, None if blocks is None else g_p[:, blocks].mT, target, q_index=inverse_in, p_index=rows)
+        rotate(half, None if blocks is None else g_p[blocks].mT, target, q_index=inverse_in, p_index=rows)
     return result
+
+
+def _pull_back(
+    weight: Tensor,
+    g_r: Tensor | None,
+    g_p: Tensor | None,
+    grad: Tensor,
+    order_out: Tensor | None,
+    order_in: Tensor | None,
+    *,
+    build: bool,
+) -> tuple[Tensor | None, Tensor | None]:
+    grad_r, grad_p = (None if g is None else torch.empty_like(g, dtype=torch.float32) for g in (g_r, g_p))
+    sums_r = None
+    for start, stop, blocks in _strips(weight, g_p):
+        grad_rows, picked = _rows(grad, order_out, start, stop)
+        base, own = weight[start:stop], None if blocks is None else g_p[blocks]
+        if g_r is not None:
+            undone = _strip(weight, stop - start)
+            rotate(grad_rows.mT, own, undone.mT, k_index=picked)
+            sums_r = sums_like(grad_r, stop - start) if sums_r is None else sums_r
+            correlate(undone, base, sums_r, p_index=order_in, accumulate=start > 0)
+            del undone  # before another strip is allocated
+        covered = 0 if own is None else own.shape[0] * own.shape[1]
+        if not (build or covered):
+            continue
+        half = _strip(weight, stop - start if build else covered)
+        # The columns to their natural places: the gradient's stay where they are.
+        rotate(base[: half.shape[1]], g_r, half, p_index=order_in)
+        if covered:
+            sums = sums_like(grad_p[blocks], weight.shape[1])
+            correlate(grad_rows, half[:, :covered], sums.mT, p_index=picked, accumulate=False)
+            grad_p[blocks] = _total(sums)
+        if build:
+            rotate(half, None if own is None else own.mT, grad_rows, p_index=picked)
+        del half
+    return (None if sums_r is None else _total(sums_r)), grad_p
 
 
 def block_transform_pullback(
@@ -91,24 +127,20 @@ def block_transform_pullback(
     The gradients are fp32, accumulated in fp32; the weight with R alone applied, and the gradient with P alone undone,
     are rounded to the weight's dtype on the way.
     """
-    grad = grad.to(weight.dtype)
-    grad_r, grad_p = (None if g is None else torch.empty_like(g, dtype=torch.float32) for g in (g_r, g_p))
-    sums_r = None
-    for start, stop, blocks in _strips(weight, g_p):
-        grad_rows, picked = _rows(grad, order_out, start, stop)
-        if blocks is not None:
-            b = g_p.shape[2]
-            base = weight[:, start : blocks.stop * b]
-            half = _strip(weight, base.shape[1])
-            rotate(base, g_r, half, p_index=order_in)
-            sums = sums_like(grad_p[:, blocks], weight.shape[2])
-            # The sum over columns is the same in any order: the gradient's columns stay where they are.
-            correlate(grad_rows, half, sums.mT, p_index=picked, accumulate=False)
-            grad_p[:, blocks] = _total(sums)
-            del half, sums  # before another strip is allocated
-        if g_r is not None:
-            undone = _strip(weight, stop - start)
-            rotate(grad_rows.mT, None if blocks is None else g_p[:, blocks], undone.mT, k_index=picked)
-            sums_r = sums_like(grad_r, stop - start) if sums_r is None else sums_r
-            correlate(undone, weight[:, start:stop], sums_r, p_index=order_in, accumulate=start > 0)
-    return (None if sums_r is None else _total(sums_r)), grad_p
+    return _pull_back(weight, g_r, g_p, grad.to(weight.dtype), order_out, order_in, build=False)
+
+
+def pull_back_and_build(
+    weight: Tensor,
+    g_r: Tensor | None,
+    g_p: Tensor | None,
+    grad: Tensor,
+    order_out: Tensor | None,
+    order_in: Tensor | None,
+    inverse_in: Tensor | None,
+) -> tuple[Tensor | None, Tensor | None]:
+    """:func:`poet.kernels.block_transform.pull_back_and_build_reference` in fp32, bf16 or fp16.
+
+    Rounded as the two that it takes the place of. The columns go to their places, so that ``inverse_in`` is not read.
+    """
+    return _pull_back(weight, g_r, g_p, grad, order_out, order_in, build=True)

@@ -118,7 +118,7 @@ def _source(compilation: Compilation, target: str):
     multiples = {
         (i,): [["tt.divisibility", 16]]
         for i, name in enumerate(names)
-        if types[name].startswith("*") or name in compilation.divisible
+        if types[name] != "constexpr" and (types[name].startswith("*") or name in compilation.divisible)
     }
     return ASTSource(compilation.kernel, types, constants, multiples)
 

@@ -8,26 +8,28 @@ from poet.kernels.gpu import block_products as gpu_products
 from poet.kernels.gpu import block_transform as gpu
 from tests.kernels.gpu.ahead_of_time import SHARED_MEMORY, Compilation, configurations
 
-#: (weights, n, m, (k_r, b_r), (k_p, b_p)): one tile and several, blocks below, at and above a tile's edge, blocks that
+#: (n, m, (k_r, b_r), (k_p, b_p)): one tile and several, blocks below, at and above a tile's edge, blocks that
 #: cover a side and blocks that leave some of it, identity sides.
 CASES = (
-    (2, 33, 17, (1, 7), (3, 5)),
-    (1, 17, 33, (11, 3), (8, 2)),
-    (2, 128, 128, (2, 64), (2, 64)),
-    (1, 150, 131, (2, 65), (1, 130)),
-    (1, 40, 300, (1, 280), (2, 17)),
-    (1, 33, 17, None, (1, 33)),
-    (2, 17, 33, (2, 15), None),
-    (1, 33, 17, None, None),
+    (33, 17, (1, 7), (3, 5)),
+    (17, 33, (11, 3), (8, 2)),
+    (128, 128, (2, 64), (2, 64)),
+    (150, 131, (2, 65), (1, 130)),
+    (40, 300, (1, 280), (2, 17)),
+    (33, 17, None, (1, 33)),
+    (17, 33, (2, 15), None),
+    (33, 17, None, None),
 )
 
 
 NVIDIA, AMD, HOPPER = tuple(name for name in SHARED_MEMORY if name != "gfx942"), ("gfx942",), ("sm_90",)
 #: Pointers to indices that are there, and strides that are 1.
-TO_WEIGHT, TO_STRIP, UNDONE = (
-    (("q_index_ptr", "p_index_ptr"), ("x_k", "f_p", "y_q")),
+TO_WEIGHT, *OTHERS = (
+    (("q_index_ptr", "p_index_ptr"), ("x_k", "f_p", "y_q")),  # the transform's second product, and its first
     ((), ("x_k", "f_k", "y_q")),
-    (("k_index_ptr",), ("x_q", "f_k", "y_p")),
+    (("p_index_ptr",), ("x_k", "f_k", "y_q")),  # backward: the first, its columns to their places; the second
+    (("p_index_ptr",), ("x_k", "f_p", "y_q")),
+    (("k_index_ptr",), ("x_q", "f_k", "y_p")),  # P undone
 )
 OF_R, OF_P = (("p_index_ptr",), ("x1_s", "x2_q", "z_q")), (("p_index_ptr",), ("x1_s", "x2_q", "z_p"))
 
@@ -67,7 +69,7 @@ def compilations() -> list[Compilation]:
                 # Between 64 and 512 the second candidate is 512's first.
                 configs = configs[:1] if b in (128, 256) else configs
                 found += products(kernel, configs, kind, b, TO_WEIGHT, targets)
-                for form in (TO_STRIP, UNDONE) if other_forms else ():
+                for form in OTHERS if other_forms else ():
                     found += products(kernel, configs, kind, b, form, HOPPER)
             for b in (64, 512):
                 kernel = gpu_products._correlate_kernel
@@ -80,33 +82,38 @@ def compilations() -> list[Compilation]:
 
 def draw(case, dtype, device, permuted=True, seed=0):
     """(weight, g_r, g_p, order_out, order_in, inverse_in, grad); the blocks are orthogonal, as the layer's are."""
-    count, n, m, side_r, side_p = case
+    n, m, side_r, side_p = case
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape):
         return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
     def blocks(side):
-        return None if side is None else torch.linalg.qr(normal(count, side[0], side[1], side[1]))[0]
+        return None if side is None else torch.linalg.qr(normal(side[0], side[1], side[1]))[0]
 
     def order(size):
-        return torch.stack([torch.randperm(size, generator=generator) for _ in range(count)]).to(device)
+        return torch.randperm(size, generator=generator).to(device)
 
     order_out, order_in = (order(n), order(m)) if permuted else (None, None)
-    numbers = (normal(count, n, m), blocks(side_r), blocks(side_p), normal(count, n, m))
+    numbers = (normal(n, m), blocks(side_r), blocks(side_p), normal(n, m))
     weight, g_r, g_p, grad = (None if x is None else x.to(device, dtype) for x in numbers)
-    return weight, g_r, g_p, order_out, order_in, None if order_in is None else order_in.argsort(1), grad
+    return weight, g_r, g_p, order_out, order_in, None if order_in is None else order_in.argsort(), grad
 
 
 def run(weight, g_r, g_p, order_out, order_in, inverse_in, grad):
+    """(transformed, gradient of R's blocks, of P's), by two functions and then by the one that does both."""
     transformed = gpu.block_transform(weight, g_r, g_p, order_out, inverse_in)
-    return transformed, *gpu.block_transform_pullback(weight, g_r, g_p, grad, order_out, order_in)
+    pulled = gpu.block_transform_pullback(weight, g_r, g_p, grad, order_out, order_in)
+    built = grad.clone()
+    together = gpu.pull_back_and_build(weight, g_r, g_p, built, order_out, order_in, inverse_in)
+    return transformed, *pulled, built, *together
 
 
 def expected(weight, g_r, g_p, order_out, order_in, inverse_in, grad):
     weight, g_r, g_p, grad = (None if x is None else x.double() for x in (weight, g_r, g_p, grad))
     transformed = block_transform_reference(weight, g_r, g_p, order_out, inverse_in)
-    return transformed, *block_transform_pullback_reference(weight, g_r, g_p, grad, order_out, order_in)
+    pulled = block_transform_pullback_reference(weight, g_r, g_p, grad, order_out, order_in)
+    return 2 * (transformed, *pulled)
 
 
 def bound(dtype) -> float:
@@ -123,7 +130,7 @@ def bound(dtype) -> float:
 
 
 def check(found, reference, dtype):
-    for name, x, y in zip(("transformed", "grad_r", "grad_p"), found, reference, strict=True):
+    for name, x, y in zip(2 * ("transformed", "grad_r", "grad_p"), found, reference, strict=True):
         assert (x is None) == (y is None), name
         if x is None:
             continue
@@ -151,18 +158,20 @@ def test_transform_and_pullback_equal_the_reference(case, dtype, permuted, devic
 
 
 def test_nothing_to_rotate_moves_bits(device):
-    weight, _, _, order_out, _, inverse_in, _ = draw((2, 70, 150, None, None), torch.bfloat16, device)
+    weight, _, _, order_out, order_in, inverse_in, grad = draw((70, 150, None, None), torch.bfloat16, device)
     found = gpu.block_transform(weight, None, None, order_out, inverse_in)
     assert torch.equal(found, block_transform_reference(weight, None, None, order_out, inverse_in))
+    assert gpu.pull_back_and_build(weight, None, None, grad, order_out, order_in, inverse_in) == (None, None)
+    assert torch.equal(grad, found)
 
 
 @pytest.mark.parametrize(
-    "case", ((2, 90, 70, (2, 33), (4, 20)), (1, 90, 70, (1, 40), (1, 50)), (1, 90, 70, (2, 33), None)), ids=str
+    "case", ((90, 70, (2, 33), (4, 20)), (90, 70, (1, 40), (1, 50)), (90, 70, (2, 33), None)), ids=str
 )
 def test_strips_and_split_sums_change_nothing_but_the_order_of_addition(case, device, monkeypatch):
     """Several strips: blocks, blocks with rows that none covers, rows alone; sums in parts, the last one shorter."""
     inputs = draw(case, torch.float32, device)
-    monkeypatch.setattr(gpu, "STRIP", case[0] * 25 * 70)
+    monkeypatch.setattr(gpu, "STRIP", 25 * 70)
     strips = list(gpu._strips(inputs[0], inputs[2]))
     assert len(strips) > 1 and [start for start, _, _ in strips[1:]] == [stop for _, stop, _ in strips[:-1]]
     monkeypatch.setattr(gpu_products, "SHORTEST_PART", 10)
@@ -172,7 +181,7 @@ def test_strips_and_split_sums_change_nothing_but_the_order_of_addition(case, de
 
 @pytest.mark.parametrize("b", (64, 128, 256))
 def test_every_candidate_gives_the_same_result(b, device, monkeypatch):
-    inputs = draw((1, b + 9, b, (1, b), (1, b)), torch.bfloat16, device)
+    inputs = draw((b + 9, b, (1, b), (1, b)), torch.bfloat16, device)
     reference, results = expected(*inputs), []
     every = gpu_products.candidates
     for number in (1, 2):  # the last one, and the default where there are two
@@ -189,7 +198,7 @@ def test_a_program_goes_over_many_tiles_of_a_block_that_it_keeps(device, monkeyp
     """As on a GPU with few multiprocessors: the tile in registers is the next one, from where its index says."""
     monkeypatch.setattr(gpu_products, "PROGRAMS", 1)
     gpu_products._shares.cache_clear()
-    inputs = draw((1, 200, 330, (1, 129), (2, 70)), torch.bfloat16, device)
+    inputs = draw((200, 330, (1, 129), (2, 70)), torch.bfloat16, device)
     assert gpu_products._shares(2, 6, 128, 64) == 1  # six tiles a program
     check(run(*inputs), expected(*inputs), torch.bfloat16)
     gpu_products._shares.cache_clear()
@@ -201,11 +210,11 @@ def test_twice_is_bitwise_the_same(device):
 
 
 def test_inputs_need_not_be_contiguous_and_are_not_changed(device):
-    weight, g_r, g_p, *orders, grad = draw((2, 33, 17, (2, 5), (1, 20)), torch.float32, device)
+    weight, g_r, g_p, *orders, grad = draw((33, 17, (2, 5), (1, 20)), torch.float32, device)
     strided = [x.mT.contiguous().mT for x in (weight, g_r, g_p)]
     before = [x.clone() for x in (*strided, grad, *orders)]
-    found = run(*strided, *orders, grad[:, :, :1].expand_as(grad))
-    check(found, expected(weight, g_r, g_p, *orders, grad[:, :, :1].expand_as(grad)), torch.float32)
+    found = run(*strided, *orders, grad[:, :1].expand_as(grad))
+    check(found, expected(weight, g_r, g_p, *orders, grad[:, :1].expand_as(grad)), torch.float32)
     assert all(torch.equal(x, y) for x, y in zip((*strided, grad, *orders), before, strict=True))
 
 
