@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from poet.kernels import cayley_neumann, skew
 from poet.kernels.dispatch import full_precision, wide
 from poet.orthogonal import block_size_of, cayley
 
-#: Numbers in the matrices that are mapped at a time: on a CPU what its caches hold, on a GPU enough to fill it.
-CHUNK = {"cpu": 2**20, "cuda": 2**26}
+#: Numbers in the matrices that are mapped at a time: on a CPU what the cache of each core holds, on a GPU enough to fill it.
+CHUNK = {"cpu": 2**17, "cuda": 2**26}
 
 
 def version(tensor: Tensor) -> int:
@@ -24,10 +24,27 @@ def version(tensor: Tensor) -> int:
     return -1 if tensor.is_inference() else tensor._version
 
 
+def _has_numbers(tensor: Tensor) -> bool:
+    """Whether PyTorch's functions may be called at once: tensors without numbers (FakeTensor) need operators."""
+    return type(tensor) in (Tensor, nn.Parameter)
+
+
+def _unpacked(packed: Tensor) -> Tensor:
+    """(blocks, b, b), in :func:`wide` precision."""
+    unpack = skew.skew_unpack_reference if _has_numbers(packed) else skew.skew_unpack
+    return unpack(packed.to(wide(packed.dtype)), block_size_of(packed.shape[1]))
+
+
+def _packed(by_q: Tensor) -> Tensor:
+    """The adjoint of :func:`_unpacked`."""
+    return (skew.skew_pack_reference if _has_numbers(by_q) else skew.skew_pack)(by_q, True)
+
+
 def _in_chunks(function: Callable[..., Tensor], *batches: Tensor, b: int) -> Tensor:
     """``function`` of the batches, some b x b matrices at a time."""
-    count = len(batches[0])
-    size = max(1, CHUNK.get(batches[0].device.type, CHUNK["cuda"]) // (b * b))
+    count, device = len(batches[0]), batches[0].device.type
+    cores = torch.get_num_threads() if device == "cpu" else 1
+    size = cores * max(1, CHUNK.get(device, CHUNK["cuda"]) // (b * b))
     if count <= size:
         return function(*batches)
     result = None
@@ -55,8 +72,12 @@ def orthogonal_factors(packed: Tensor | None, terms: int | None) -> Tensor | Non
     b = block_size_of(packed.shape[1])
 
     def blocks(packed: Tensor) -> Tensor:
-        q = skew.skew_unpack(packed, b)
-        return cayley(q) if terms is None else cayley_neumann.cayley_neumann(q, terms)
+        if terms is None:
+            return cayley(_unpacked(packed)).to(packed.dtype)
+        if packed.is_cuda:
+            return cayley_neumann.cayley_neumann(skew.skew_unpack(packed, b), terms)
+        q = _unpacked(packed)
+        return cayley_neumann.series(q, terms, cayley_neumann.even_sums(q, terms)).to(packed.dtype)
 
     with full_precision(packed.device.type):
         return _in_chunks(blocks, packed, b=b)
@@ -68,13 +89,23 @@ def _pull_back(packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:
     b = grad.shape[-1]
 
     def pulled(packed: Tensor, grad: Tensor) -> Tensor:
-        q = skew.skew_unpack(packed, b)
-        if terms is not None:
-            return skew.skew_pack(cayley_neumann.cayley_neumann_pullback(q, grad, terms), True)
-        return skew.skew_pack(_exact_gradient(q, grad), True)
+        if packed.is_cuda and terms is not None:
+            return skew.skew_pack(cayley_neumann.cayley_neumann_pullback(skew.skew_unpack(packed, b), grad, terms), True)
+        q = _unpacked(packed)
+        sums = None if terms is None else cayley_neumann.even_sums(q, terms)
+        return _packed(_gradient(q, grad.to(q.dtype), terms, sums)).to(packed.dtype)
 
     with full_precision(packed.device.type):
         return _in_chunks(pulled, packed, grad, b=b)
+
+
+def _gradient(q: Tensor, grad: Tensor, terms: int | None, sums: list[Tensor] | None) -> Tensor:
+    """What the map pulls ``grad`` back to, to be packed; ``sums``: its even sums, None for the exact Cayley map."""
+    if terms is not None:
+        return cayley_neumann.series_gradient(q, grad, terms, sums)
+    q = q.detach().requires_grad_()
+    with torch.enable_grad():
+        return torch.autograd.grad(cayley(q), q, grad)[0]
 
 
 class HeldFactors:
@@ -95,12 +126,10 @@ class HeldFactors:
     def __init__(self, packed: Tensor, terms: int | None) -> None:
         self._terms, b = terms, block_size_of(packed.shape[1])
         self.shape, self.blocks = (len(packed), b, b), None
-        self._plain = type(packed) is Tensor  # tensors without values (FakeTensor) take operators, and have no answers
         # To ask a GPU is to wait for it. The first number of each block mostly is answer enough.
-        if self._plain and packed.device.type == "cpu" and not packed[:, :1].any() and not packed.any():
+        if _has_numbers(packed) and packed.device.type == "cpu" and not packed[:, :1].any() and not packed.any():
             return
-        unpack = skew.skew_unpack_reference if self._plain else skew.skew_unpack
-        self._q = unpack(packed.to(wide(packed.dtype)), b)
+        self._q, self._sums = _unpacked(packed), None
         if terms is None:
             self.blocks = cayley(self._q)
         else:
@@ -112,18 +141,9 @@ class HeldFactors:
         """Gradient with respect to ``packed``, given that with respect to ``blocks``."""
         if self.blocks is None:  # R = I + 2Q + ..., but for k = 0
             by_q = grad if self._terms == 0 else 2 * grad
-        elif self._terms is None:
-            by_q = _exact_gradient(self._q, grad)
         else:
-            by_q = cayley_neumann.series_gradient(self._q, grad, self._terms, self._sums)
-        return (skew.skew_pack_reference if self._plain else skew.skew_pack)(by_q, True)
-
-
-def _exact_gradient(q: Tensor, grad: Tensor) -> Tensor:
-    """What the exact Cayley map pulls ``grad`` back to."""
-    q = q.detach().requires_grad_()
-    with torch.enable_grad():
-        return torch.autograd.grad(cayley(q), q, grad)[0]
+            by_q = _gradient(self._q, grad, self._terms, self._sums)
+        return _packed(by_q)
 
 
 class _BatchedFactors(torch.autograd.Function):
