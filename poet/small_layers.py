@@ -103,6 +103,8 @@ class SmallLayers:
             slots = [self._slot(group, name) for name in ("skew_r", "skew_p")]
             numbers = [layers.index(layer) for layer in group]
             self._groups.append(_Group(numbers, sides, slots, bases, orders, transform))
+        #: The ids of the packed matrices.
+        self.parameters = {id(skew) for batch in self._batches.values() for skew in batch}
         self._versions = self._written()
 
     def _slot(self, layers: list[POETLinear], name: str) -> _Slot | None:

@@ -133,8 +133,7 @@ class StepCache:
             trained: the ids of the parameters that an optimizer has made a step with.
         """
         self._kept = self._kept_for = None
-        skews = (skew for layer in self.small_layers for skew in (layer.skew_r, layer.skew_p))
-        self._stepped |= self._small is not None and any(id(skew) in trained for skew in skews)
+        self._stepped = self._stepped or (self._small is not None and not self._small.parameters.isdisjoint(trained))
 
     def _accumulating(self) -> bool:
         return any(s is not None and s.grad is not None for layer in self.layers for s in (layer.skew_r, layer.skew_p))
