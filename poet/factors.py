@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from poet.kernels import cayley_neumann, skew
 from poet.kernels.dispatch import full_precision, wide
 from poet.orthogonal import block_size_of, cayley
 
-#: Numbers in the matrices that are mapped at a time: on a CPU what the cache of each core holds, on a GPU enough to fill it.
-CHUNK = {"cpu": 2**17, "cuda": 2**26}
+#: Numbers in the matrices that are mapped at a time: on a CPU what its caches hold, for each core; on a GPU enough to fill it.
+CHUNK = {"cpu": 2**19, "cuda": 2**26}
 
 
 def version(tensor: Tensor) -> int:
@@ -25,8 +25,16 @@ def version(tensor: Tensor) -> int:
 
 
 def _has_numbers(tensor: Tensor) -> bool:
-    """Whether PyTorch's functions may be called at once: tensors without numbers (FakeTensor) need operators."""
-    return type(tensor) in (Tensor, nn.Parameter)
+    """Whether PyTorch's functions may be called at once: tensors without numbers (FakeTensor) need operators.
+
+    What an operation makes of it is asked: where tensors are simulated, real ones may be taken too.
+    """
+    return type(tensor.detach()) is Tensor
+
+
+def _directly(packed: Tensor) -> bool:
+    """Whether a map goes without operators, which choose a GPU's kernel and on a CPU only cost time."""
+    return packed.device.type == "cpu" and _has_numbers(packed)
 
 
 def _unpacked(packed: Tensor) -> Tensor:
@@ -44,7 +52,7 @@ def _in_chunks(function: Callable[..., Tensor], *batches: Tensor, b: int) -> Ten
     """``function`` of the batches, some b x b matrices at a time."""
     count, device = len(batches[0]), batches[0].device.type
     cores = torch.get_num_threads() if device == "cpu" else 1
-    size = cores * max(1, CHUNK.get(device, CHUNK["cuda"]) // (b * b))
+    size = max(1, cores * CHUNK.get(device, CHUNK["cuda"]) // (b * b))
     if count <= size:
         return function(*batches)
     result = None
@@ -69,15 +77,15 @@ def orthogonal_factors(packed: Tensor | None, terms: int | None) -> Tensor | Non
     """
     if packed is None:
         return None
-    b = block_size_of(packed.shape[1])
+    b, directly = block_size_of(packed.shape[1]), _directly(packed)
 
     def blocks(packed: Tensor) -> Tensor:
-        if terms is None:
-            return cayley(_unpacked(packed)).to(packed.dtype)
-        if packed.is_cuda:
-            return cayley_neumann.cayley_neumann(skew.skew_unpack(packed, b), terms)
+        if not directly:
+            q = skew.skew_unpack(packed, b)
+            return cayley(q) if terms is None else cayley_neumann.cayley_neumann(q, terms)
         q = _unpacked(packed)
-        return cayley_neumann.series(q, terms, cayley_neumann.even_sums(q, terms)).to(packed.dtype)
+        mapped = cayley(q) if terms is None else cayley_neumann.series(q, terms, cayley_neumann.even_sums(q, terms))
+        return mapped.to(packed.dtype)
 
     with full_precision(packed.device.type):
         return _in_chunks(blocks, packed, b=b)
@@ -86,11 +94,14 @@ def orthogonal_factors(packed: Tensor | None, terms: int | None) -> Tensor | Non
 @torch.no_grad()
 def _pull_back(packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:
     """Gradient with respect to ``packed`` (blocks, b(b-1)/2), given that with respect to the blocks (blocks, b, b)."""
-    b = grad.shape[-1]
+    b, directly = grad.shape[-1], _directly(packed)
 
     def pulled(packed: Tensor, grad: Tensor) -> Tensor:
-        if packed.is_cuda and terms is not None:
-            return skew.skew_pack(cayley_neumann.cayley_neumann_pullback(skew.skew_unpack(packed, b), grad, terms), True)
+        if not directly:
+            q = skew.skew_unpack(packed, b)
+            exact = terms is None
+            by_q = _gradient(q, grad, None, None) if exact else cayley_neumann.cayley_neumann_pullback(q, grad, terms)
+            return skew.skew_pack(by_q, True)
         q = _unpacked(packed)
         sums = None if terms is None else cayley_neumann.even_sums(q, terms)
         return _packed(_gradient(q, grad.to(q.dtype), terms, sums)).to(packed.dtype)

@@ -44,6 +44,29 @@ def test_output_and_gradients_are_those_of_the_dense_product(form, layer, shape)
     torch.testing.assert_close(found, torch.autograd.grad((expected * weights).sum(), leaves), rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.parametrize("trained", (("x",), ("r",), ("p",), ("r", "p"), ("x", "r"), ("x", "p")), ids=str)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_frozen_changes_no_other_gradient(form, trained, layer):
+    """The first layer's input, factors that a user froze: each takes a way of its own through backward."""
+    g_r, g_p = (None if g is None else g.detach() for g in layer.factors())
+    given = {"x": torch.randn(5, 12, dtype=torch.float64), "r": g_r, "p": g_p}
+    weights = torch.randn(5, 8, dtype=torch.float64)
+
+    def gradients(names):
+        leaves = {name: tensor.clone().requires_grad_(name in names) for name, tensor in given.items() if tensor is not None}
+        y = FORMS[form].apply(leaves["x"], layer.base_weight, leaves.get("r"), leaves.get("p"), *layer.orders())
+        if y.requires_grad:
+            (y * weights).sum().backward()
+        return {name: leaf.grad for name, leaf in leaves.items()}
+
+    found, every = gradients(trained), gradients(given)
+    for name, expected in every.items():
+        if name in trained:
+            torch.testing.assert_close(found[name], expected, rtol=1e-12, atol=1e-12)
+        else:
+            assert found[name] is None
+
+
 @pytest.mark.parametrize("training", (True, False))
 @pytest.mark.parametrize("form", FORMS)
 def test_the_count_is_what_is_computed(form, layer, training):

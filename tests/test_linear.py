@@ -3,11 +3,12 @@
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
 
 from poet import POETConfig, POETLinear
-from poet.forms import prefers_activations
-from poet.kernels import block_transform
+from poet.forms import _WeightForm, prefers_activations
+from poet.kernels import block_transform, skew
 from poet.orthogonal import orthogonality_error
 from tests.benchmarks.memory import peak_bytes
 
@@ -255,6 +256,40 @@ def test_a_step_allocates_one_weight_at_a_time(variant, randomize, monkeypatch):
     assert deep - shallow < 2 * (activations + 1.1 * factors) + 0.1 * weight
     # Two outputs, the gradients of one and of its input, and one weight (or its gradient).
     assert weight < shallow - 2 * (activations + factors) < 2 * activations + 1.5 * weight
+
+
+@pytest.mark.parametrize(
+    ("variant", "strips"),
+    (({"block_size": 64}, 0.6), ({"variant": "fs", "budget": 1 / 8}, 0.6), ({"variant": "fs", "budget": 1 / 2}, 2.2)),
+    ids=("bs", "fs 1/8", "fs 1/2"),
+)
+def test_backward_builds_the_weight_in_the_memory_of_its_gradient(variant, strips, randomize, monkeypatch):
+    """With so few tokens that weights are what is held: one of them, strips, and gradients of the factors.
+
+    FS 1/2 has strips of half a weight, as its block is of half of the rows, and factors of a quarter each.
+    """
+    monkeypatch.setitem(block_transform.STRIP, "cpu", 2**14)
+    size, tokens = 1024, 32
+    layer = randomize(POETLinear(size, size, POETConfig(**variant), generator=torch.Generator().manual_seed(0)), scale=1e-3)
+    x = torch.randn(tokens, size, requires_grad=True)
+    g_r, g_p = (g.detach().requires_grad_() for g in layer.factors())
+
+    def step():
+        _WeightForm.apply(x, layer.base_weight, g_r, g_p, *layer.orders()).sum().backward()
+
+    step()  # gradients are there
+    weight = 4 * size * size
+    assert weight < peak_bytes(step) < (1 + strips) * weight
+
+
+def test_a_simulated_call_leaves_nothing_behind(randomize):
+    layer, x = randomize(build(12, 9, FS).float()), torch.ones(5, 12)
+    expected = layer.effective_weight().clone()
+    skew._triangle.cache_clear()
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert isinstance(layer(x), FakeTensor)
+    assert torch.equal(layer.effective_weight(), expected)
+    assert all(type(kept) is torch.Tensor for kept in skew._triangle(layer.primitive_p.block_size, x.device))
 
 
 @pytest.mark.parametrize("tokens", (2, 2000))

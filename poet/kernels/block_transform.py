@@ -5,8 +5,8 @@ size of that side. Weights are in the permuted basis: the coordinates that a sid
 block, so that each block is a contiguous range. A side with fewer than ``n / b`` (or ``m / b``) blocks leaves the remaining
 coordinates as they are (fully stochastic SPO has one block, block-stochastic SPO covers every coordinate).
 
-The reference goes over a weight in strips of rows: what is in the cache stays there, and besides the result nothing
-larger than a strip is allocated.
+The reference goes over a weight in strips of rows: what is in the cache stays there, and besides the result a few strips
+are allocated. No strip is smaller than a block of P on it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def rotate_columns(x: Tensor, g: Tensor | None) -> Tensor:
     """
     if g is None:
         return x
-    covered = g.shape[0] * g.shape[1]
+    covered = _covered(g)
     rotated = torch.empty_like(x, memory_format=torch.contiguous_format)
     blocks, target = (_blocks_first(t[:, :covered], len(g)) for t in (x, rotated))
     if torch.compiler.is_compiling():  # a traced graph can't say that the product goes straight to its place
@@ -99,18 +99,22 @@ def _transformed(
     precision = wide(weight.dtype)
     g_r, g_p = (None if g is None else g.to(precision) for g in (g_r, g_p))
     for start, stop, blocks in _strips(weight, g_p):
-        half = rotate_columns(weight[start:stop].to(precision), g_r)
-        yield from _finished(half, start, None if g_p is None else g_p[blocks], columns)
+        rows = _gather_columns(rotate_columns(weight[start:stop].to(precision), g_r), columns)
+        yield from _finished(rows, start, None if g_p is None else g_p[blocks])
 
 
-def _finished(half: Tensor, start: int, g_p: Tensor | None, columns: Tensor | None) -> Iterator[tuple[int, Tensor]]:
-    """What :func:`_transformed` gives of one strip, from its rows with R alone applied and P's blocks on them."""
-    rows = _gather_columns(half, columns)
-    covered = 0 if g_p is None else g_p.shape[0] * g_p.shape[1]
+def _finished(rows: Tensor, start: int, g_p: Tensor | None) -> Iterator[tuple[int, Tensor]]:
+    """What :func:`_transformed` gives of one strip, from its rows without P and P's blocks on them."""
+    covered = _covered(g_p)
     if covered:
         yield start, _rotate_rows(rows[:covered], g_p.mT)
     if covered < len(rows):
         yield start + covered, rows[covered:]
+
+
+def _covered(g: Tensor | None) -> int:
+    """Coordinates that blocks act on."""
+    return 0 if g is None else g.shape[0] * g.shape[1]
 
 
 def block_transform_reference(
@@ -144,33 +148,49 @@ def _pull_back(
     build: bool,
     inverse_in: Tensor | None,
 ) -> Gradients:
+    assert not build or grad.dtype == weight.dtype
     precision = wide(weight.dtype)
     g_r, g_p = (None if g is None else g.to(precision) for g in (g_r, g_p))
     grad_r, grad_p = None, None if g_p is None else torch.empty_like(g_p)
     for start, stop, blocks in _strips(weight, g_p):
         rows = grad[start:stop] if order_out is None else grad.index_select(0, order_out[start:stop])
         rows = _gather_columns(rows, order_in).to(precision)
-        base = weight[start:stop].to(precision)
-        own = None if g_p is None else g_p[blocks]
-        covered = 0 if own is None else own.shape[0] * own.shape[1]
-        if build or covered:
-            half = rotate_columns(base if build else base[:covered], g_r)
-        if covered:
-            by_block, grad_by_block = (t[:covered].unflatten(0, (len(own), -1)) for t in (half, rows))
-            grad_p[blocks] = torch.bmm(by_block, grad_by_block.mT)
-        if g_r is not None:
-            # Only the columns that R touches carry a gradient to it, so P is undone on those alone.
-            k, touched = len(g_r), g_r.shape[0] * g_r.shape[1]
-            by_row, origin = rows[:, :touched], base[:, :touched]
-            parts = [(_rotate_rows(by_row[:covered], own), origin[:covered])] if covered else []
-            parts += [(by_row[covered:], origin[covered:])] if start + covered < stop else []
-            for undone, fixed in parts:
-                part = torch.bmm(_blocks_first(undone, k).mT, _blocks_first(fixed, k))
-                grad_r = part if grad_r is None else grad_r.add_(part)
+        base, own = weight[start:stop].to(precision), None if g_p is None else g_p[blocks]
+        half = rotate_columns(base if build else base[: _covered(own)], g_r)
+        by_r, by_p = _gradients(base, half, rows, g_r, own)
+        del rows, base  # before W_RP is built
+        if by_p is not None:
+            grad_p[blocks] = by_p
+        if by_r is not None:
+            grad_r = by_r if grad_r is None else grad_r.add_(by_r)
         if build:
-            for first, finished in _finished(half, start, own, inverse_in):
+            half = _gather_columns(half, inverse_in)
+            for first, finished in _finished(half, start, own):
                 _write_rows(grad, first, finished, order_out)
     return grad_r, grad_p
+
+
+def _gradients(base: Tensor, half: Tensor, grad: Tensor, g_r: Tensor | None, g_p: Tensor | None) -> Gradients:
+    """What one strip adds to the gradient of R's blocks, and the gradient of P's blocks on it.
+
+    Args:
+        base: (s, m), rows of the base weight.
+        half: (s or more than P covers, m), the same with R alone applied.
+        grad: (s, m), of the transformed rows, in the permuted basis.
+    """
+    by_r, by_p, covered = None, None, _covered(g_p)
+    if covered:
+        by_block, grad_by_block = (t[:covered].unflatten(0, (len(g_p), -1)) for t in (half, grad))
+        by_p = torch.bmm(by_block, grad_by_block.mT)
+    if g_r is not None:
+        # Only the columns that R touches carry a gradient to it, so P is undone on those alone.
+        grad, base = grad[:, : _covered(g_r)], base[:, : _covered(g_r)]
+        parts = [(_rotate_rows(grad[:covered], g_p), base[:covered])] if covered else []
+        parts += [(grad[covered:], base[covered:])] if covered < len(grad) else []
+        for undone, fixed in parts:
+            part = torch.bmm(_blocks_first(undone, len(g_r)).mT, _blocks_first(fixed, len(g_r)))
+            by_r = part if by_r is None else by_r.add_(part)
+    return by_r, by_p
 
 
 def block_transform_pullback_reference(

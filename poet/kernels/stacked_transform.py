@@ -8,7 +8,7 @@ laid out once, and two products with blocks and two selections of whole rows are
 Between the products a weight is in the paper's orientation, inputs x outputs, and the second product turns it. So both
 permutations are of rows, which are contiguous; the other transform gathers columns number by number, and needs no layout.
 
-Suffixes as there: ``l`` weights of one shape, ``n`` outputs, ``m`` inputs, ``k`` blocks of a side, ``b`` their size.
+Suffixes as there: ``n`` outputs, ``m`` inputs, ``k`` blocks of a side, ``b`` their size; and ``l`` weights of one shape.
 """
 
 from __future__ import annotations

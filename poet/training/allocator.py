@@ -12,7 +12,7 @@ def keep_freed_memory() -> bool:
     """Have glibc keep what is freed for what is allocated next, instead of giving it back and faulting it in again.
 
     Without a bound: the logits of 8,192 tokens are a gigabyte, and a step frees three such. The process then holds the
-    most that it ever used.
+    most that it ever used, with holes. The main thread does: to others glibc gives large tensors as it did before.
 
     Returns:
         Whether the C library is one that does so: False on macOS and with musl, where nothing changes.

@@ -87,6 +87,7 @@ def _pull_back(
     *,
     build: bool,
 ) -> tuple[Tensor | None, Tensor | None]:
+    assert not build or grad.dtype == weight.dtype
     grad_r, grad_p = (None if g is None else torch.empty_like(g, dtype=torch.float32) for g in (g_r, g_p))
     sums_r = None
     for start, stop, blocks in _strips(weight, g_p):
@@ -101,13 +102,17 @@ def _pull_back(
         covered = 0 if own is None else own.shape[0] * own.shape[1]
         if not (build or covered):
             continue
-        half = _strip(weight, stop - start if build else covered)
-        # The columns to their natural places: the gradient's stay where they are.
-        rotate(base[: half.shape[1]], g_r, half, p_index=order_in)
+        base = base if build else base[:covered]
+        half = base.mT
+        if g_r is not None or order_in is not None:
+            half = _strip(weight, len(base))
+            # The columns to their natural places: the gradient's stay where they are.
+            rotate(base, g_r, half, p_index=order_in)
         if covered:
             sums = sums_like(grad_p[blocks], weight.shape[1])
             correlate(grad_rows, half[:, :covered], sums.mT, p_index=picked, accumulate=False)
             grad_p[blocks] = _total(sums)
+            del sums
         if build:
             rotate(half, None if own is None else own.mT, grad_rows, p_index=picked)
         del half
