@@ -175,7 +175,7 @@ def _gradients(base: Tensor, half: Tensor, grad: Tensor, g_r: Tensor | None, g_p
 
     Args:
         base: (s, m), rows of the base weight.
-        half: (s or more than P covers, m), the same with R alone applied.
+        half: the same with R alone applied, (s, m), or of the rows that P covers alone.
         grad: (s, m), of the transformed rows, in the permuted basis.
     """
     by_r, by_p, covered = None, None, _covered(g_p)
