@@ -32,7 +32,7 @@ from analyses.evidence import ALL, share_agreeing
 from analyses.figures import plt, save_figure
 from analyses.tables import write_csv
 from poet.orthogonal import cayley, packed_size, skew_unpack
-from poet.primitives import Primitive, block_stochastic, fully_stochastic
+from poet.primitives import BlockPrimitive, block_stochastic, fully_stochastic
 
 SIZE, BLOCK = 12, 4
 SEED = 0
@@ -81,7 +81,7 @@ class Example:
         return int(torch.linalg.matrix_rank(self.jacobian().flatten(0, 1)))
 
 
-def stochastic(method: str, primitive: Primitive, published: int, formula: str, generator: torch.Generator) -> Example:
+def stochastic(method: str, primitive: BlockPrimitive, published: int, formula: str, generator: torch.Generator) -> Example:
     """A primitive of :mod:`poet.primitives` on coordinates that it samples itself, with exact Cayley blocks."""
     order = primitive.sample(generator)
 
@@ -107,7 +107,7 @@ def examples() -> list[Example]:
     g = torch.Generator().manual_seed(SEED)
     fs, bs = fully_stochastic(SIZE, BLOCK / SIZE), block_stochastic(SIZE, BLOCK)
     return [
-        *(stochastic("Givens", Primitive(SIZE, 2, 1), 1, "1 (Section 3.2.1)", g) for _ in range(2)),
+        *(stochastic("Givens", BlockPrimitive(SIZE, 2, 1), 1, "1 (Section 3.2.1)", g) for _ in range(2)),
         *(householder(support) for support in (SIZE, SIZE - BLOCK)),
         *(stochastic(STOCHASTIC[0], fs, BLOCK * (BLOCK - 1) // 2, "b(b-1)/2 (Table 1)", g) for _ in range(2)),
         *(stochastic(STOCHASTIC[1], bs, SIZE * (BLOCK - 1) // 2, "m(b-1)/2 (Table 1)", g) for _ in range(2)),

@@ -105,8 +105,8 @@ def expected(formulas: Formulas, m: int, n: int, parameters: Any) -> dict[str, i
     """What training has to hold for an m x n matrix, in elements, by quantity."""
     count, state = formulas.count(m, n, parameters), formulas.state(m, n, parameters)
     weights = m * n + (count if formulas.factors else 0)
-    # Both sides of a POET layer have their permutation and its inverse.
-    indices = 2 * (m + n) if formulas.factors else 0
+    # Each side of a POET layer has its permutation.
+    indices = m + n if formulas.factors else 0
     return {
         "trainable": count,
         "total": weights + state,
@@ -121,7 +121,7 @@ def formula_texts(formulas: Formulas) -> dict[str, str]:
     """The formulas of :func:`expected`, by quantity."""
     count, state = formulas.text
     weights = f"mn + {count}" if formulas.factors else "mn"
-    indices = "2(m+n)" if formulas.factors else "0"
+    indices = "m + n" if formulas.factors else "0"
     return {
         "trainable": count,
         "total": f"{weights} + {state}",

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from poet.config import POETConfig
 from poet.orthogonal import packed_size, skew_unpack
-from poet.primitives import Primitive
+from poet.primitives import BlockPrimitive
 
 
 class PlainSide(nn.Module):
@@ -20,12 +20,12 @@ class PlainSide(nn.Module):
 
     Args:
         primitive: which coordinates its blocks act on.
-        order: (dimension,) permutation of the coordinates, as ``Primitive.sample`` returns it.
+        order: (dimension,) permutation of the coordinates, as ``BlockPrimitive.sample`` returns it.
         terms: k of the Neumann series; None solves.
         packed: store the strictly upper triangle of Q; else a full matrix A with Q = (A - A^T)/2.
     """
 
-    def __init__(self, primitive: Primitive, order: Tensor, *, terms: int | None, packed: bool) -> None:
+    def __init__(self, primitive: BlockPrimitive, order: Tensor, *, terms: int | None, packed: bool) -> None:
         super().__init__()
         k, b = primitive.blocks, primitive.block_size
         self.dimension, self.block_size, self.terms, self.packed = primitive.dimension, b, terms, packed

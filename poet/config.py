@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poet.initialization import INITIALIZATIONS
-from poet.primitives import Primitive, block_stochastic, fully_stochastic, split_budget
+from poet.primitives import VARIANTS, Primitive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +13,8 @@ class POETConfig:
     """Hyperparameters of POET; the defaults are the paper's.
 
     Attributes:
-        variant: "bs" (block-stochastic SPO, Equation (5)) or "fs" (fully stochastic SPO, Equation (4)).
+        variant: a name from ``poet.primitives.VARIANTS``: "bs" (block-stochastic SPO, Equation (5)) or "fs" (fully
+            stochastic SPO, Equation (4)).
         block_size: b of the block-stochastic variant; must divide both dimensions of every wrapped layer.
         budget: b/m and b/n of the fully stochastic variant, in [0, 1].
         block_size_r, block_size_p: override ``block_size`` for R (inputs) or P (outputs); 0 makes that side the
@@ -54,8 +55,8 @@ class POETConfig:
     clip_ramp_start: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.variant not in ("bs", "fs"):
-            raise ValueError(f"POETConfig.variant is 'bs' or 'fs', got {self.variant!r}")
+        if self.variant not in VARIANTS:
+            raise ValueError(f"POETConfig.variant is one of {', '.join(map(repr, VARIANTS))}, got {self.variant!r}")
         if self.merge not in ("neumann", "exact"):
             raise ValueError(f"POETConfig.merge is 'neumann' or 'exact', got {self.merge!r}")
         if self.init not in (*INITIALIZATIONS, "keep"):
@@ -66,15 +67,16 @@ class POETConfig:
             raise ValueError(f"POETConfig.merge_every is a number of steps, 1 or more; got {self.merge_every}")
         if self.clip_ramp_steps < 0 or not 0 < self.clip_ramp_start <= 1:
             raise ValueError("POETConfig.clip_ramp_steps is 0 or more and clip_ramp_start in (0, 1]")
-        pairs = zip(("budget_r", "budget_p"), ("block_size_r", "block_size_p"), strict=True)
-        for name, own in pairs if self.variant == "bs" else ((own, name) for name, own in pairs):
-            if getattr(self, name) is not None:
-                raise ValueError(f"POETConfig.{name} has no meaning with variant={self.variant!r}: set {own} instead")
+        own = VARIANTS[self.variant].options
+        for name in dict.fromkeys(name for variant in VARIANTS.values() for name in variant.options):
+            if name not in own and name not in ("block_size", "budget") and getattr(self, name) is not None:
+                reads = f"it reads {', '.join(own)}" if own else "it has no options"
+                raise ValueError(f"POETConfig.{name} has no meaning with variant={self.variant!r}: {reads}")
         for name in ("budget", "budget_r", "budget_p", "share_r"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
                 raise ValueError(f"POETConfig.{name} is a share, between 0 and 1; got {value}")
-        if self.share_r is not None and (self.variant == "bs" or (self.budget_r, self.budget_p) != (None, None)):
+        if self.share_r is not None and (self.budget_r, self.budget_p) != (None, None):
             raise ValueError("POETConfig.share_r splits `budget` of variant='fs': leave budget_r and budget_p unset")
 
     def primitives(self, in_features: int, out_features: int) -> tuple[Primitive, Primitive]:
@@ -83,14 +85,5 @@ class POETConfig:
         Raises:
             ValueError: a block size does not divide its dimension, or is larger than it.
         """
-        if self.share_r is not None:
-            return split_budget(in_features, out_features, self.budget, self.share_r)
-        if self.variant == "fs":
-            r, p = _override(self.budget, self.budget_r), _override(self.budget, self.budget_p)
-            return fully_stochastic(in_features, r), fully_stochastic(out_features, p)
-        r, p = _override(self.block_size, self.block_size_r), _override(self.block_size, self.block_size_p)
-        return block_stochastic(in_features, r), block_stochastic(out_features, p)
-
-
-def _override(common, own):
-    return common if own is None else own
+        variant = VARIANTS[self.variant]
+        return variant.sides(in_features, out_features, **{name: getattr(self, name) for name in variant.options})

@@ -1,36 +1,24 @@
-"""POETLinear: a linear layer whose weight is R W0 P with W0 fixed (Equation (3)).
-
-Orientation. The paper's W is (m inputs, n outputs) and y = W^T x; ``nn.Linear`` stores W^T. R acts on inputs, P on
-outputs, so the effective ``nn.Linear`` weight is P^T W0^T R^T. The base weight is stored in the permuted basis
-(``poet.primitives``): blocks are contiguous there, and one gather of the finished weight brings it back.
-"""
+"""POETLinear: a linear layer whose weight is R W0 P with W0 fixed (Equation (3))."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from poet.config import POETConfig
-from poet.factors import batched_factors
-from poet.forms import Orders, equivalent_linear
 from poet.initialization import INITIALIZATIONS
-from poet.kernels.block_transform import block_transform
-from poet.kernels.dispatch import AUTOCAST
-from poet.merging import merge_layers
-
-if TYPE_CHECKING:
-    from poet.step_cache import StepCache
+from poet.precision import AUTOCAST, autocast_off, wide
+from poet.sharding import assign, whole
+from poet.transform import EffectiveWeight, EquivalentLinear, Structure, transform
 
 
 class POETLinear(nn.Module):
     """A drop-in ``nn.Linear`` with weight R W0 P; R and P start at the identity and are all that is trained.
 
-    Parameters: ``skew_r`` and ``skew_p``, (blocks, b(b-1)/2) each, the strictly upper triangles of the skew-symmetric
-    matrices (None for an identity side), and ``bias`` (out,) where there is one. Buffers: ``base_weight`` (out, in) in
-    the permuted basis, and the permutations ``order_in`` (in,), ``order_out`` (out,) with their inverses.
+    Parameters: ``skew_r`` and ``skew_p``, those of the primitives of R and P (for blocks (k, b(b-1)/2), the strictly upper
+    triangles of the skew-symmetric matrices; None for an identity side), ``bias`` (out,) where there is one, and the
+    frozen weight ``base_weight`` (out, in) in the permuted basis. Buffers: the permutations ``permutation_in`` (in,) and
+    ``permutation_out`` (out,). How the weight is computed: :mod:`poet.transform`.
 
     Args:
         in_features, out_features: m and n.
@@ -38,6 +26,7 @@ class POETLinear(nn.Module):
         bias: add a trainable bias, zero at the start.
         generator: CPU generator for the initialization and the first primitives.
         weight: (out, in), the weight to start from; needed (and used) with ``config.init == "keep"`` only.
+        device, dtype: of the parameters.
 
     Raises:
         ValueError: a block size does not divide its dimension, or ``init="keep"`` without a weight.
@@ -60,65 +49,57 @@ class POETLinear(nn.Module):
         self.primitive_r, self.primitive_p = config.primitives(in_features, out_features)
         place = {"device": device, "dtype": dtype or torch.get_default_dtype()}
         for name, primitive in (("skew_r", self.primitive_r), ("skew_p", self.primitive_p)):
-            skew = None
-            if primitive.blocks:
-                skew = nn.Parameter(torch.zeros(primitive.blocks, primitive.parameters // primitive.blocks, **place))
+            skew = nn.Parameter(torch.zeros(primitive.shape, **place)) if primitive.parameters else None
             self.register_parameter(name, skew)
         self.register_parameter("bias", nn.Parameter(torch.zeros(out_features, **place)) if bias else None)
-        self.register_buffer("base_weight", torch.empty(out_features, in_features, **place))
-        for side, size in (("in", in_features), ("out", out_features)):
-            self.register_buffer(f"order_{side}", torch.arange(size, device=device))
-            self.register_buffer(f"inverse_{side}", torch.arange(size, device=device))
-        self._step_cache: StepCache | None = None
+        # A frozen parameter and no buffer: data parallelism sends buffers at every step, and shards parameters alone.
+        self.base_weight = nn.Parameter(torch.empty(out_features, in_features, **place), requires_grad=False)
+        self.register_buffer("permutation_in", torch.arange(in_features, device=device))
+        self.register_buffer("permutation_out", torch.arange(out_features, device=device))
         if config.init == "keep" and weight is None:
             raise ValueError("POETConfig.init='keep' needs the weight to keep: wrap a model with apply_poet")
         if self.base_weight.is_meta:  # shapes are all that is asked for
             return
         if config.init != "keep":
             weight = INITIALIZATIONS[config.init](out_features, in_features, generator)
-        self._store(weight.to(self.base_weight), generator)
+        self._start_from(weight.to(self.base_weight), generator)
 
     @torch.no_grad()
-    def _store(self, weight: Tensor, generator: torch.Generator | None) -> None:
+    def _start_from(self, weight: Tensor, generator: torch.Generator | None) -> None:
         """Take a dense (out, in) weight as the new base under freshly sampled primitives, R = P = I."""
-        for primitive, order, inverse in (
-            (self.primitive_r, self.order_in, self.inverse_in),
-            (self.primitive_p, self.order_out, self.inverse_out),
-        ):
-            order.copy_(primitive.sample(generator))
-            inverse.copy_(order.argsort())
-        order_out, _, order_in, _ = self.orders()
-        if order_out is not None:
-            weight = weight.index_select(0, order_out)
-        self.base_weight.copy_(weight if order_in is None else weight.index_select(1, order_in))
+        self.permutation_in.copy_(self.primitive_r.sample(generator))
+        self.permutation_out.copy_(self.primitive_p.sample(generator))
+        if self.skew_p is not None:
+            weight = weight.index_select(0, self.permutation_out)
+        if self.skew_r is not None:
+            weight = weight.index_select(1, self.permutation_in)
+        assign(self.base_weight, weight)
         for skew in (self.skew_r, self.skew_p):
             if skew is not None:
                 skew.zero_()
 
-    def orders(self) -> Orders:
-        """(order_out, inverse_out, order_in, inverse_in); None for an identity side, which is never permuted."""
-        rows = (None, None) if self.skew_p is None else (self.order_out, self.inverse_out)
-        return *rows, *((None, None) if self.skew_r is None else (self.order_in, self.inverse_in))
+    def _tensors(self) -> tuple[Tensor | None, ...]:
+        """What the weight is computed from, in the order that :mod:`poet.transform` takes."""
+        return self.base_weight, self.skew_r, self.skew_p, self.permutation_in, self.permutation_out
 
-    def factors(self) -> tuple[Tensor | None, Tensor | None]:
-        """The small orthogonal matrices (G_R, G_P), (blocks, b, b) each, None for an identity side.
-
-        Taken from the model-wide batch during a forward pass of the model.
-        """
-        if self._step_cache is not None and (shared := self._step_cache.factors(self)) is not None:
-            return shared
-        terms = self.config.neumann_terms
-        return tuple(None if s is None else batched_factors([s], terms)[0] for s in (self.skew_r, self.skew_p))
+    def _structure(self) -> Structure:
+        return Structure(self.primitive_r, self.primitive_p, self.config.neumann_terms)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., in) -> (..., out), in the dtype of ``x`` (of autocast, where it is on)."""
+        """(..., in) -> (..., out), in the dtype of ``x`` (of autocast, where it is on).
+
+        Raises:
+            TypeError: ``x`` is not floating.
+            ValueError: its last dimension is not ``in_features``.
+        """
+        if not x.is_floating_point():
+            raise TypeError(f"a POET layer takes floating-point input, got {x.dtype}")
+        if x.shape[-1] != self.in_features:
+            raise ValueError(f"a POET layer of {self.in_features} inputs got an input of shape {tuple(x.shape)}")
         device = x.device.type
-        if device in AUTOCAST and torch.is_autocast_enabled(device):
-            x = x if x.dtype == torch.float64 else x.to(torch.get_autocast_dtype(device))  # as nn.Linear has it
-        weight = None if self._step_cache is None else self._step_cache.weight(self)
-        if weight is not None:
-            return functional.linear(x, weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
-        y = equivalent_linear(x, self.base_weight, *self.factors(), self.orders())
+        if device in AUTOCAST and torch.is_autocast_enabled(device) and x.dtype != torch.float64:
+            x = x.to(torch.get_autocast_dtype(device))  # as nn.Linear has it
+        y = EquivalentLinear.apply(x, *self._tensors(), self._structure())
         return y if self.bias is None else y + self.bias.to(y.dtype)
 
     @property
@@ -127,51 +108,59 @@ class POETLinear(nn.Module):
         return self.effective_weight()
 
     def effective_weight(self) -> Tensor:
-        """(out, in) dense W_RP as ``nn.Linear`` stores it; differentiable in R and P."""
-        order_out, _, order_in, inverse_in = self.orders()
-        return block_transform(self.base_weight, *self.factors(), order_out, order_in, inverse_in)
+        """(out, in) dense W_RP as ``nn.Linear`` stores it; differentiable once in R and P."""
+        return EffectiveWeight.apply(*map(whole, self._tensors()), self._structure())
+
+    @torch.no_grad()
+    def factors(self) -> tuple[Tensor | None, Tensor | None]:
+        """The factors of R and P (for blocks (k, b, b), the small orthogonal matrices), None for an identity side."""
+        with autocast_off(self.base_weight.device.type):
+            return self._structure().factors(whole(self.skew_r), whole(self.skew_p))
 
     def rotations(self) -> tuple[Tensor, Tensor]:
         """(R, P), dense (in, in) and (out, out), in the paper's orientation: W_RP = R W0 P."""
-        pairs = zip(self.factors(), (self.primitive_r, self.primitive_p), (self.order_in, self.order_out), strict=True)
+        sides = self._structure().sides(*self.factors(), self.permutation_in, self.permutation_out)
+        place = {"dtype": self.base_weight.dtype, "device": self.base_weight.device}
+        identities = (torch.eye(side.primitive.dimension, **place) for side in sides)
+        # Row i of G is position i's. Both its rows and its columns go to their coordinates.
         return tuple(
-            torch.eye(primitive.dimension, dtype=self.base_weight.dtype, device=order.device)
-            if blocks is None
-            else primitive.embed(blocks, order)
-            for blocks, primitive, order in pairs
+            side.to_coordinates(side.to_coordinates(side.apply(identity)).mT).mT
+            for side, identity in zip(sides, identities, strict=True)
         )
 
+    @torch.no_grad()
     def merge_and_reinitialize(self, generator: torch.Generator | None = None) -> None:
-        """:func:`poet.merging.merge_layers` of this layer alone."""
-        merge_layers([self], generator)
+        """Merge R and P into the base weight, sample new primitives, and set R = P = I (Section 3.2.3, Step 5).
+
+        The weight is rounded once. With ``merge="neumann"`` it does not change. With ``merge="exact"`` the exact Cayley
+        map of the same parameters is merged: the singular values do not change, and the weight moves by the Neumann error.
+
+        Args:
+            generator: CPU generator.
+        """
+        structure = self._structure()
+        if self.config.merge == "exact":
+            structure = structure._replace(terms=None)
+        base, skew_r, skew_p, *permutations = map(whole, self._tensors())
+        # In fp32 at least: blocks that are rounded to bf16 stretch the weight, and a thousand merges multiply that.
+        precise = wide(base.dtype)
+        with autocast_off(base.device.type):
+            factors = structure.factors(*(None if s is None else s.to(wide(s.dtype)) for s in (skew_r, skew_p)))
+            merged = transform(base.to(precise), *structure.sides(*factors, *permutations)).to(base.dtype)
+        self._start_from(merged, generator)
 
     @torch.no_grad()
     def to_linear(self) -> nn.Linear:
         """A plain ``nn.Linear`` with the effective weight and a copy of the bias."""
-        linear = nn.Linear(
-            self.in_features,
-            self.out_features,
-            bias=self.bias is not None,
-            device=self.base_weight.device,
-            dtype=self.base_weight.dtype,
-        )
+        place = {"device": self.base_weight.device, "dtype": self.base_weight.dtype}
+        linear = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None, **place)
         linear.weight.copy_(self.effective_weight())
         if self.bias is not None:
-            linear.bias.copy_(self.bias)
+            linear.bias.copy_(whole(self.bias))
         return linear
-
-    def _apply(self, fn, recurse: bool = True):
-        """``nn.Module``'s way to ``to``, ``cuda``, ``half``: what the cache holds stays where it was, so it goes."""
-        if self._step_cache is not None:
-            self._step_cache.forget()
-        return super()._apply(fn, recurse)
-
-    def __getstate__(self) -> dict:
-        """A copy of a layer is not a copy of its model; a model's copy finds its layers again."""
-        return {**super().__getstate__(), "_step_cache": None}
 
     def extra_repr(self) -> str:
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, variant={self.config.variant!r}, "
-            f"b_in={self.primitive_r.block_size}, b_out={self.primitive_p.block_size}, bias={self.bias is not None}"
+            f"r={self.primitive_r}, p={self.primitive_p}, bias={self.bias is not None}"
         )

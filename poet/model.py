@@ -9,8 +9,6 @@ from torch import nn
 
 from poet.config import POETConfig
 from poet.linear import POETLinear
-from poet.merging import merge_layers
-from poet.step_cache import StepCache
 
 
 def poet_layers(model: nn.Module) -> Iterator[tuple[str, POETLinear]]:
@@ -76,7 +74,6 @@ def apply_poet(
             if (parameter := getattr(layer, name)) is not None:
                 parameter.requires_grad_((linear.bias if name == "bias" else linear.weight).requires_grad)
         model = _replace(model, linear, layer)
-    StepCache([layer for _, layer in poet_layers(model)]).install(model)
     return model
 
 
@@ -90,7 +87,8 @@ def merge_and_reinitialize(model: nn.Module, generator: torch.Generator | None =
         generator: CPU generator; layers draw from it in the model's fixed order, so equal seeds give equal primitives
             on every rank without communication.
     """
-    merge_layers([layer for _, layer in poet_layers(model)], generator)
+    for _, layer in poet_layers(model):
+        layer.merge_and_reinitialize(generator)
 
 
 def export_dense(model: nn.Module) -> nn.Module:
@@ -98,7 +96,6 @@ def export_dense(model: nn.Module) -> nn.Module:
 
     A Hugging Face model then saves with ``save_pretrained`` and loads in plain transformers.
     """
-    StepCache.remove_from(model)
     for _, layer in list(poet_layers(model)):
         model = _replace(model, layer, layer.to_linear())
     return model

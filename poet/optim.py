@@ -8,17 +8,12 @@ import torch
 from torch import nn
 
 from poet.config import POETConfig
-from poet.linear import POETLinear
-from poet.merging import merge_layers
-from poet.model import poet_layers
+from poet.model import merge_and_reinitialize, poet_layers
 
 
 def poet_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """The packed skew-symmetric parameters of every POET layer."""
-    return _factors(layer for _, layer in poet_layers(model))
-
-
-def _factors(layers: Iterable[POETLinear]) -> list[nn.Parameter]:
+    """The parameters of R and P of every POET layer."""
+    layers = (layer for _, layer in poet_layers(model))
     return [skew for layer in layers for skew in (layer.skew_r, layer.skew_p) if skew is not None]
 
 
@@ -60,7 +55,7 @@ def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parame
 
 
 class MergeSchedule:
-    """Merges every ``config.merge_every`` optimizer steps. Stateless but for the step that it is told.
+    """Merges every ``config.merge_every`` optimizer steps. Its only state is the step, which the caller gives.
 
     Args:
         model: a POET model.
@@ -88,8 +83,7 @@ class MergeSchedule:
             return False
         index = (step + 1) // self.config.merge_every
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + index) % 2**63)
-        layers = [layer for _, layer in poet_layers(self.model)]
-        merge_layers(layers, generator)
+        merge_and_reinitialize(self.model, generator)
         if self.config.reset_state:
-            reset_state(self.optimizer, _factors(layers))
+            reset_state(self.optimizer, poet_parameters(self.model))
         return True

@@ -22,7 +22,7 @@ DESCRIPTION = {"corpus": "synthetic"}
 
 def pytest_collection_modifyitems(items):
     """The files that take longest go first: two workers then end together."""
-    items.sort(key=lambda item: not any(part in item.path.parts for part in ("workflow", "gpu")))
+    items.sort(key=lambda item: not any(part in item.path.parts for part in ("workflow", "kernels")))
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +83,7 @@ def _primitive(blocks, order, size):
 def _natural_weight(layer):
     """The paper's W (in, out) of a POETLinear, out of the permuted basis."""
     natural = torch.empty_like(layer.base_weight)
-    natural[layer.order_out[:, None], layer.order_in[None, :]] = layer.base_weight
+    natural[layer.permutation_out[:, None], layer.permutation_in[None, :]] = layer.base_weight
     return natural.T
 
 
@@ -91,8 +91,8 @@ def _dense(layer, skew_r, skew_p):
     """(R, W, P) of a layer in fp64, from the definitions alone."""
     terms = layer.config.neumann_terms
     g_r, g_p = (None if s is None else _cayley(_skew(s), terms) for s in (skew_r, skew_p))
-    r = _primitive(g_r, layer.order_in, layer.in_features)
-    p = _primitive(g_p, layer.order_out, layer.out_features)
+    r = _primitive(g_r, layer.permutation_in, layer.in_features)
+    p = _primitive(g_p, layer.permutation_out, layer.out_features)
     return r, _natural_weight(layer), p
 
 

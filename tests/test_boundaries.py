@@ -11,6 +11,7 @@ import pytest
 
 from poet import POETConfig
 from poet.methods import METHODS
+from poet.primitives import VARIANTS
 from poet.training.spec import Architecture, RunSpec
 
 FOREIGN = ("snakemake", "transformers", "datasets", "peft")
@@ -80,7 +81,8 @@ def reads(paths):
 
 def test_every_field_of_the_poet_config_is_read(repository):
     files = [*(repository / "poet").glob("*.py")]
-    assert {f.name for f in fields(POETConfig)} <= reads(files)
+    options = {name for variant in VARIANTS.values() for name in variant.options}  # keyword arguments of their functions
+    assert {f.name for f in fields(POETConfig)} <= reads(files) | options
 
 
 @pytest.mark.parametrize("name", METHODS)

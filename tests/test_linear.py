@@ -4,13 +4,10 @@ import pytest
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.autograd.graph import saved_tensors_hooks
 
 from poet import POETConfig, POETLinear
-from poet.forms import _WeightForm, prefers_activations
-from poet.kernels import block_transform, skew
+from poet import orthogonal
 from poet.orthogonal import orthogonality_error
-from tests.benchmarks.memory import peak_bytes
 
 BS = {"variant": "bs", "block_size": 3}
 FS = {"variant": "fs", "budget": 0.5}
@@ -34,13 +31,17 @@ def build(m, n, options, *, seed=0, **more):
     return POETLinear(m, n, config, bias=True, generator=generator, dtype=torch.float64)
 
 
+def trained(layer):
+    return {name: parameter for name, parameter in layer.named_parameters() if parameter.requires_grad}
+
+
 @pytest.mark.parametrize("terms", (0, 1, 2, 3, 5, None))
 @pytest.mark.parametrize("case", LAYERS, ids=str)
 def test_output_and_all_gradients_equal_the_paper_s_forward(case, terms, reference, randomize):
     layer = randomize(build(*case, neumann_terms=terms), 0.3)
     x = torch.randn(2, 5, case[0], dtype=torch.float64, requires_grad=True)
     grad_y = torch.randn(2, 5, case[1], dtype=torch.float64)
-    leaves = {"x": x, **dict(layer.named_parameters())}
+    leaves = {"x": x, **trained(layer)}
     r, w, p = reference.dense(layer, layer.skew_r, layer.skew_p)
     # Paper: y = (R W P)^T x for a column x; rows here.
     expected = x @ (r @ w @ p) + layer.bias
@@ -62,12 +63,12 @@ def test_output_and_all_gradients_equal_the_paper_s_forward(case, terms, referen
 def test_gradcheck(case, randomize):
     layer = randomize(build(*case))
     x = torch.randn(4, case[0], dtype=torch.float64, requires_grad=True)
-    names = [name for name, _ in layer.named_parameters()]
+    names = list(trained(layer))
 
     def function(x, *parameters):
         return torch.func.functional_call(layer, dict(zip(names, parameters, strict=True)), (x,))
 
-    assert torch.autograd.gradcheck(function, (x, *(p for _, p in layer.named_parameters())))
+    assert torch.autograd.gradcheck(function, (x, *trained(layer).values()))
 
 
 def test_effective_weight_is_differentiable(randomize, reference):
@@ -128,15 +129,13 @@ def test_dense_layer_has_the_function_and_its_own_bias(randomize):
 def test_merge_keeps_the_function_and_starts_again(variant, merge, randomize):
     # 40 terms at this scale: the Neumann remainder is far below rounding, so both merges are exact.
     layer = randomize(build(12, 9, variant, neumann_terms=40, merge=merge), 0.05)
-    before, orders = layer.effective_weight().detach(), (layer.order_in.clone(), layer.order_out.clone())
+    before, orders = layer.effective_weight().detach(), (layer.permutation_in.clone(), layer.permutation_out.clone())
     for rotation in layer.rotations():
         assert orthogonality_error(rotation) < 1e-12
     layer.merge_and_reinitialize(torch.Generator().manual_seed(7))
     torch.testing.assert_close(layer.effective_weight(), before, rtol=0, atol=1e-12)
     assert not layer.skew_r.any() and not layer.skew_p.any()
-    assert not torch.equal(layer.order_in, orders[0]) and not torch.equal(layer.order_out, orders[1])
-    for order, inverse in ((layer.order_in, layer.inverse_in), (layer.order_out, layer.inverse_out)):
-        assert torch.equal(order[inverse], torch.arange(len(order)))
+    assert not torch.equal(layer.permutation_in, orders[0]) and not torch.equal(layer.permutation_out, orders[1])
 
 
 @pytest.mark.parametrize("terms", (0, 1, 3))
@@ -173,13 +172,13 @@ def test_bf16_autocast_trains(variant, terms, randomize):
     layer = randomize(build(12, 9, variant, neumann_terms=terms), 0.1).float()
     x = torch.randn(4, 12)
     exact = layer(x)
-    wanted = torch.autograd.grad(exact.sum(), list(layer.parameters()))
+    wanted = torch.autograd.grad(exact.sum(), list(trained(layer).values()))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         y = layer(x)
     assert y.dtype == torch.bfloat16
     # bf16 keeps 8 bits: 12 products of entries of size about 1.
     torch.testing.assert_close(y.float(), exact, rtol=0.05, atol=0.1)
-    found = torch.autograd.grad(y.float().sum(), list(layer.parameters()))
+    found = torch.autograd.grad(y.float().sum(), list(trained(layer).values()))
     for a, b in zip(found, wanted, strict=True):
         assert a.dtype == torch.float32
         torch.testing.assert_close(a, b, rtol=0.1, atol=0.15)
@@ -211,19 +210,6 @@ def test_low_precision_layer_is_close_to_fp64(dtype, randomize):
     assert narrow.skew_r.grad.dtype == dtype
 
 
-@pytest.mark.parametrize("variant", (BS, FS), ids=("bs", "fs"))
-def test_nothing_of_the_weight_s_size_is_saved_but_the_weight(variant, randomize):
-    layer, saved = randomize(build(12, 9, variant)), []
-    with saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
-        layer(torch.randn(40, 12, dtype=torch.float64))
-    large = [t for t in saved if t.numel() == 12 * 9]
-    assert {t.data_ptr() for t in large} == {layer.base_weight.data_ptr()}
-    assert len(large) == 1
-    # What else is saved: the input (40 x 12), permutations and the small factors.
-    blocks = max(s.numel() for s in (torch.cat([f.flatten() for f in layer.factors()]),))
-    assert all(t.numel() <= max(40 * 12, blocks) for t in saved)
-
-
 def test_meta_device_needs_no_weight():
     layer = POETLinear(12, 9, POETConfig(**BS), bias=True, device="meta")
     assert all(t.is_meta for t in layer.state_dict().values())
@@ -232,61 +218,17 @@ def test_meta_device_needs_no_weight():
 
 
 def test_repr_says_the_sizes():
-    assert "b_in=3, b_out=3, bias=True" in repr(build(12, 9, BS))
-
-
-@pytest.mark.parametrize("variant", ({"block_size": 64}, {"variant": "fs", "budget": 1 / 8}), ids=("bs", "fs"))
-def test_a_layer_more_keeps_no_weight(variant, randomize, monkeypatch):
-    """Forward and backward of large layers: from one to the other a layer keeps its output and its factors alone."""
-    monkeypatch.setitem(block_transform.STRIP, "cpu", 2**14)
-    size, tokens = 1024, 1100
-    activations, weight = 4 * tokens * size, 4 * size * size
-
-    def peak(depth):
-        config = POETConfig(**variant)
-        layers = [POETLinear(size, size, config, generator=torch.Generator().manual_seed(i)) for i in range(depth)]
-        model = randomize(nn.Sequential(*layers), scale=1e-3)
-        assert not prefers_activations(tokens, (size, size), *(f.shape for f in layers[0].factors()), training=True)
-        x = torch.randn(tokens, size, requires_grad=True)
-        model(x).sum().backward()  # index maps and gradients are there
-        return peak_bytes(lambda: model(x).sum().backward()), sum(8 * skew.numel() for skew in model[0].parameters())
-
-    (shallow, factors), (deep, _) = peak(2), peak(4)
-    assert deep - shallow < 2 * (activations + 1.1 * factors) + 0.1 * weight
-
-
-@pytest.mark.parametrize(
-    ("variant", "strips"),
-    (({"block_size": 64}, 0.6), ({"variant": "fs", "budget": 1 / 8}, 0.6), ({"variant": "fs", "budget": 1 / 2}, 2.2)),
-    ids=("bs", "fs 1/8", "fs 1/2"),
-)
-def test_backward_builds_the_weight_in_the_memory_of_its_gradient(variant, strips, randomize, monkeypatch):
-    """With so few tokens that weights are what is held: one of them, strips, and gradients of the factors.
-
-    FS 1/2 has strips of half a weight, as its block is of half of the rows, and factors of a quarter each.
-    """
-    monkeypatch.setitem(block_transform.STRIP, "cpu", 2**14)
-    size, tokens = 1024, 32
-    layer = randomize(POETLinear(size, size, POETConfig(**variant), generator=torch.Generator().manual_seed(0)), scale=1e-3)
-    x = torch.randn(tokens, size, requires_grad=True)
-    g_r, g_p = (g.detach().requires_grad_() for g in layer.factors())
-
-    def step():
-        _WeightForm.apply(x, layer.base_weight, g_r, g_p, *layer.orders()).sum().backward()
-
-    step()  # gradients are there
-    weight = 4 * size * size
-    assert weight < peak_bytes(step) < (1 + strips) * weight
+    assert "block_size=3, blocks=4), p=BlockPrimitive(dimension=9, block_size=3, blocks=3), bias=True" in repr(build(12, 9, BS))
 
 
 def test_a_simulated_call_leaves_nothing_behind(randomize):
     layer, x = randomize(build(12, 9, FS).float()), torch.ones(5, 12)
     expected = layer.effective_weight().clone()
-    skew._triangle.cache_clear()
+    orthogonal._triangle.cache_clear()
     with FakeTensorMode(allow_non_fake_inputs=True):
         assert isinstance(layer(x), FakeTensor)
     assert torch.equal(layer.effective_weight(), expected)
-    assert all(type(kept) is torch.Tensor for kept in skew._triangle(layer.primitive_p.block_size, x.device))
+    assert all(type(kept) is torch.Tensor for kept in orthogonal._triangle(layer.primitive_p.block_size, x.device))
 
 
 @pytest.mark.parametrize("tokens", (2, 2000))

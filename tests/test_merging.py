@@ -1,16 +1,14 @@
-"""Merging: in place, and what a thousand merges do to the spectrum."""
+"""Merging: models and layers, and what a thousand merges do to the spectrum."""
 
 import pytest
 import torch
 from torch import nn
 
 from poet import POETConfig, POETLinear, apply_poet, merge_and_reinitialize
-from poet.merging import DRIFT, merge_layers
-from tests.benchmarks.memory import peak_bytes
 
 
 def test_a_model_merges_as_its_layers_do(randomize):
-    """Small layers of one shape share a batch, and the others do not; both draw the same primitives."""
+    """Layers draw from one generator, in the model's order."""
     sizes = ((8, 8), (8, 8), (8, 512), (512, 512), (512, 8))
     models = []
     for _ in range(2):
@@ -23,21 +21,6 @@ def test_a_model_merges_as_its_layers_do(randomize):
         layer.merge_and_reinitialize(generator)
     for (name, found), expected in zip(models[0].state_dict().items(), models[1].state_dict().values(), strict=True):
         torch.testing.assert_close(found, expected, msg=name)
-
-
-@pytest.mark.parametrize("config", (POETConfig(block_size=64), POETConfig(variant="fs", budget=0.5)), ids=("bs", "fs"))
-def test_a_large_weight_is_merged_in_place_without_a_copy(config, randomize):
-    layer = randomize(POETLinear(2048, 4096, config, generator=torch.Generator().manual_seed(0)), scale=1e-3)
-    layer.factors()  # index maps, once per block size
-    address, weight_bytes = layer.base_weight.data_ptr(), layer.base_weight.nbytes
-    peak = peak_bytes(lambda: layer.merge_and_reinitialize(torch.Generator().manual_seed(1)))
-    assert layer.base_weight.data_ptr() == address
-    largest = 4 * max(layer.primitive_r.block_size, layer.primitive_p.block_size) ** 2
-    # Strips of at most 4 MB or one block of rows (half of them for FS), in and out, and what mapping a block takes.
-    strips = 3 * max(4 * 2**20, 4 * 2048 * layer.primitive_p.block_size)
-    assert peak < strips + 7 * largest + 8 * 2**20
-    if config.variant == "bs":
-        assert peak < 0.6 * weight_bytes
 
 
 def test_nothing_to_merge():
@@ -57,11 +40,19 @@ def drift(dtype, merge, merges=1000):
         with torch.no_grad():
             for skew in (layer.skew_r, layer.skew_p):
                 skew.copy_(DRIFT_SCALE * torch.randn(skew.shape, generator=generator))
-        merge_layers([layer], generator)
+        layer.merge_and_reinitialize(generator)
     weight = layer.effective_weight().detach().double()
     return ((weight @ weight.T - torch.eye(32)).norm() / 32**0.5).item()
 
 
+#: e_orth of an orthogonal weight after 1,000 merges of rotations whose Q has a spectral norm of 0.05, by the weight's dtype
+#: and ``POETConfig.merge``.
+DRIFT = {
+    (torch.float32, "neumann"): 1e-2,  # the series' own error, 2 |Q|^4 a merge at most
+    (torch.float32, "exact"): 3e-5,  # rounding
+    (torch.bfloat16, "neumann"): 0.2,  # rounding of W, once a merge
+    (torch.bfloat16, "exact"): 0.2,
+}
 #: Entries of Q with a spectral norm of about 0.05 for b = 16: what a few hundred steps at the paper's rates come to.
 DRIFT_SCALE = 0.0066
 

@@ -118,22 +118,22 @@ def test_state_at_a_merge_is_reset_only_if_asked(reset):
     assert optimizer.state[model[3].weight]["step"].item() == 3
 
 
-def orders_after_merges(seed, steps, start=0):
+def permutations_after_merges(seed, steps, start=0):
     model, config = build(merge_every=2)
     optimizer = optimizer_of(model)
     train(model, optimizer, MergeSchedule(model, config, optimizer, seed=seed), steps, start=start)
-    return torch.cat([v for k, v in model.state_dict().items() if "order" in k])
+    return torch.cat([v for k, v in model.state_dict().items() if "permutation" in k])
 
 
 def test_primitives_are_a_function_of_seed_and_merge_number():
-    once = orders_after_merges(0, 2)
-    assert torch.equal(once, orders_after_merges(0, 2))
-    assert not torch.equal(once, orders_after_merges(1, 2))
-    twice = orders_after_merges(0, 4)
+    once = permutations_after_merges(0, 2)
+    assert torch.equal(once, permutations_after_merges(0, 2))
+    assert not torch.equal(once, permutations_after_merges(1, 2))
+    twice = permutations_after_merges(0, 4)
     assert not torch.equal(once, twice)
     # The second merge alone draws what it draws after the first: a resumed run needs no generator state.
-    assert torch.equal(twice, orders_after_merges(0, 2, start=2))
+    assert torch.equal(twice, permutations_after_merges(0, 2, start=2))
 
 
 def test_a_large_seed_is_accepted():
-    assert orders_after_merges(2**63 - 1, 2).numel()
+    assert permutations_after_merges(2**63 - 1, 2).numel()

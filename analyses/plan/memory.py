@@ -4,8 +4,9 @@ The step runs on fake tensors (``torch._subclasses.fake_tensor``) in the run's p
 when it is made until it is freed. All decoder layers are alike, so each quantity is a straight line in their number: models of
 one and two layers give it for any.
 
-Not seen: what an operator allocates for itself and frees before it returns (a kernel's scratch, POET's blocks while they are
-mapped: on a GPU a few times 2^26 numbers at most), and what is not a tensor: CUDA's context, library workspaces, fragmentation.
+POET's transform is the reference's, whose temporaries are a few weights of one layer; the Triton kernels make do with fewer.
+Not seen: what an operator allocates for itself and frees before it returns, and what is not a tensor: CUDA's context, library
+workspaces, fragmentation.
 A card's memory is therefore taken as its nominal size, 80e9 bytes where 80 GiB are on it.
 """
 
@@ -110,7 +111,6 @@ def _simulated(spec: RunSpec, rows: int) -> dict[str, int]:
     method = cls(parse_parameters(cls, spec.parameters), weight_decay=spec.weight_decay)
     model = method.prepare(build_llama(spec.architecture, device="meta"), seed=0)
     autocast = torch.autocast("cpu", dtype=torch.bfloat16) if spec.precision == "bf16" else contextlib.nullcontext()
-    # The step cache asks where parameters lie, and fake ones lie nowhere.
     with warnings.catch_warnings(action="ignore"), FakeTensorMode(), _Allocations() as memory:
         _allocate(model)
         trained = [p for p in model.parameters() if p.requires_grad]

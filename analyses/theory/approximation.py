@@ -30,7 +30,7 @@ from analyses.theory.lemma1 import (
 from analyses.theory.random_matrices import random_orthogonal
 from analyses.theory.statements import Measured, frequency_of, line, mean_of
 from poet.orthogonal import packed_size
-from poet.primitives import Primitive, block_stochastic
+from poet.primitives import BlockPrimitive, block_stochastic
 
 LEMMA, PROOF, HEURISTIC = "Section 4, Lemma 1", "Appendix D, proof of Lemma 1", "Appendix D, heuristic after the proof"
 WINDOWS = "a column is finished within alpha ln(m) (m/b)^2 sets"
@@ -47,17 +47,17 @@ BY_LEMMA, BY_COUNT = "mean number, against the lemma's", "mean number, against t
 ALPHA = 3.0
 
 
-def sets_of(dimension: int, block_size: int) -> Primitive:
+def sets_of(dimension: int, block_size: int) -> BlockPrimitive:
     """A fully stochastic primitive by its block size."""
-    return Primitive(dimension, block_size, 1)
+    return BlockPrimitive(dimension, block_size, 1)
 
 
-def setting(primitive: Primitive, *more: str) -> str:
+def setting(primitive: BlockPrimitive, *more: str) -> str:
     kind = "" if primitive.blocks == 1 else "block-stochastic"
     return " ".join(filter(None, (f"m={primitive.dimension} b={primitive.block_size}", kind, *more)))
 
 
-def counting_bound(primitive: Primitive) -> float:
+def counting_bound(primitive: BlockPrimitive) -> float:
     """Free parameters of an m x m orthogonal matrix over those of one primitive."""
     return packed_size(primitive.dimension) / primitive.parameters
 

@@ -31,21 +31,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from poet.primitives import Primitive
+from poet.primitives import BlockPrimitive
 
 
-def pair_probability(primitive: Primitive) -> float:
+def pair_probability(primitive: BlockPrimitive) -> float:
     """p: chance that one primitive's blocks bring two given coordinates together."""
     return primitive.covered / primitive.dimension * (primitive.block_size - 1) / (primitive.dimension - 1)
 
 
-def window(primitive: Primitive, alpha: float) -> int:
+def window(primitive: BlockPrimitive, alpha: float) -> int:
     """Sets that the proof gives each column, and the heuristic all of them: alpha ln(m) (m/b)^2, rounded up."""
     m, b = primitive.dimension, primitive.block_size
     return math.ceil(alpha * math.log(m) * (m / b) ** 2)
 
 
-def lemma_budget(primitive: Primitive, alpha: float) -> int:
+def lemma_budget(primitive: BlockPrimitive, alpha: float) -> int:
     """The lemma's c: alpha m ln(m) (m/b)^2, rounded up."""
     m, b = primitive.dimension, primitive.block_size
     return math.ceil(alpha * m * math.log(m) * (m / b) ** 2)
@@ -77,12 +77,12 @@ class Factorization:
     Attributes:
         primitive: shape of the G_j.
         steps: (blocks, permutation) of every G_j that is not the identity, in the order of application; see
-            :meth:`poet.primitives.Primitive.embed`.
+            :meth:`poet.primitives.BlockPrimitive.embed`.
         sampled: c, sets sampled in all.
         last_entry: entry (m, m) of G ... G R^T before the step that makes it positive.
     """
 
-    primitive: Primitive
+    primitive: BlockPrimitive
     steps: list[tuple[Tensor, Tensor]]
     sampled: int
     last_entry: float
@@ -95,7 +95,7 @@ class Factorization:
         return result
 
 
-def factorize(matrix: Tensor, primitive: Primitive, generator: torch.Generator, *, mend_sign: bool = True) -> Factorization:
+def factorize(matrix: Tensor, primitive: BlockPrimitive, generator: torch.Generator, *, mend_sign: bool = True) -> Factorization:
     """Factorize an orthogonal matrix as the proof does, with sets sampled one after another.
 
     Args:
@@ -154,9 +154,9 @@ def factorize(matrix: Tensor, primitive: Primitive, generator: torch.Generator, 
 # --- the sets alone ---------------------------------------------------------------------------------------------------
 
 
-def labels(primitive: Primitive, count: int, rng: np.random.Generator) -> np.ndarray:
+def labels(primitive: BlockPrimitive, count: int, rng: np.random.Generator) -> np.ndarray:
     """Which block each coordinate falls into, (count, m) ints, -1 for none: ``count`` draws of
-    :meth:`Primitive.sample` at once."""
+    :meth:`BlockPrimitive.sample` at once."""
     place = rng.permuted(np.tile(np.arange(primitive.dimension, dtype=np.int16), (count, 1)), axis=1)
     return np.where(place < primitive.covered, place // primitive.block_size, -1)
 
@@ -167,7 +167,7 @@ def together(sets: np.ndarray, k: int) -> np.ndarray:
     return (sets[..., k + 1 :] == own) & (own >= 0)
 
 
-def primitives_needed(primitive: Primitive, rng: np.random.Generator) -> int:
+def primitives_needed(primitive: BlockPrimitive, rng: np.random.Generator) -> int:
     """How many sets :func:`factorize` samples for the first m-1 columns, without a matrix: only the sets matter."""
     chunk = math.ceil(4 / pair_probability(primitive))
     sets, used = labels(primitive, chunk, rng), 0
@@ -179,7 +179,7 @@ def primitives_needed(primitive: Primitive, rng: np.random.Generator) -> int:
     return used
 
 
-def windows_fail(primitive: Primitive, alpha: float, trials: int, rng: np.random.Generator) -> np.ndarray:
+def windows_fail(primitive: BlockPrimitive, alpha: float, trials: int, rng: np.random.Generator) -> np.ndarray:
     """Whether the proof's fixed windows leave some column unfinished, (trials,) bool."""
     failed = np.zeros(trials, dtype=bool)
     for k in range(primitive.dimension - 1):
@@ -188,13 +188,13 @@ def windows_fail(primitive: Primitive, alpha: float, trials: int, rng: np.random
     return failed
 
 
-def pairs_missed(primitive: Primitive, count: int, trials: int, rng: np.random.Generator) -> np.ndarray:
+def pairs_missed(primitive: BlockPrimitive, count: int, trials: int, rng: np.random.Generator) -> np.ndarray:
     """How many pairs of coordinates never meet in ``count`` fully stochastic sets, (trials,) int."""
     inside = (labels(primitive, trials * count, rng) == 0).reshape(trials, count, -1).astype(np.float32)
     return np.triu(inside.transpose(0, 2, 1) @ inside == 0, 1).sum((1, 2))
 
 
-def tangent_rank(primitive: Primitive, steps: list[tuple[Tensor, Tensor]]) -> int:
+def tangent_rank(primitive: BlockPrimitive, steps: list[tuple[Tensor, Tensor]]) -> int:
     """Rank of D Phi, Phi(G_1, ..., G_c) = G_1 ... G_c, at given primitives, as a map into Skew(m).
 
     Moved back to the identity, the directions of G_j are A_j X A_j^T with A_j = G_1 ... G_j and X skew on one block.
@@ -217,14 +217,14 @@ def tangent_rank(primitive: Primitive, steps: list[tuple[Tensor, Tensor]]) -> in
 # --- what the sets' chances are exactly -------------------------------------------------------------------------------
 
 
-def never_with(primitive: Primitive, others: int) -> Fraction:
+def never_with(primitive: BlockPrimitive, others: int) -> Fraction:
     """Chance that one primitive brings k together with none of ``others`` given coordinates."""
     m, b = primitive.dimension, primitive.block_size
     alone = Fraction(math.comb(m - 1 - others, b - 1), math.comb(m - 1, b - 1))
     return 1 - Fraction(primitive.covered, m) * (1 - alone)
 
 
-def column_failure(primitive: Primitive, others: int, count: int) -> float:
+def column_failure(primitive: BlockPrimitive, others: int, count: int) -> float:
     """Chance that k misses at least one of ``others`` coordinates in ``count`` primitives: inclusion and exclusion."""
     with localcontext(prec=200):  # the terms alternate, and are as large as binomial coefficients
         chances = (never_with(primitive, j) for j in range(1, others + 1))
@@ -232,7 +232,7 @@ def column_failure(primitive: Primitive, others: int, count: int) -> float:
         return float(sum((-1) ** j * math.comb(others, j + 1) * power for j, power in enumerate(powers)))
 
 
-def windows_failure(primitive: Primitive, alpha: float) -> float:
+def windows_failure(primitive: BlockPrimitive, alpha: float) -> float:
     """Exact chance of :func:`windows_fail`."""
     m, count = primitive.dimension, window(primitive, alpha)
     kept = (1 - column_failure(primitive, others, count) for others in range(1, m))
@@ -240,7 +240,7 @@ def windows_failure(primitive: Primitive, alpha: float) -> float:
 
 
 @functools.cache
-def expected_needed(primitive: Primitive) -> float:
+def expected_needed(primitive: BlockPrimitive) -> float:
     """Exact mean of :func:`primitives_needed`."""
     m = primitive.dimension
     terms = (

@@ -1,372 +1,244 @@
-"""The permuted two-sided block transform of a weight, and its pull-back to the blocks.
+"""The two-sided transform (Equation (3)) for primitives of blocks, and its derivative: see :mod:`poet.transform`.
 
-Shape suffixes: ``n`` outputs (rows of ``nn.Linear.weight``), ``m`` inputs (columns), ``k`` blocks on one side, ``b`` block
-size of that side. Weights are in the permuted basis: the coordinates that a side's blocks act on come first, block after
-block, so that each block is a contiguous range. A side with fewer than ``n / b`` (or ``m / b``) blocks leaves the remaining
-coordinates as they are (fully stochastic SPO has one block, block-stochastic SPO covers every coordinate).
+Two products with a transposed weight between them. A permutation of rows is free, since whole rows move; one of columns
+moves single numbers. So the product with R writes its result transposed: the columns to permute are rows there, and the
+product with P reads them in their natural order. The derivative is arranged in the same way. Per layer and training step
+these are two launches forward and five backward.
 
-The reference goes over a weight in strips of rows: what is in the cache stays there, and besides the result a few strips
-are allocated. No strip is smaller than a block of P on it.
+Shape suffixes: ``n`` outputs, ``m`` inputs, ``b`` block size, ``p`` and ``q`` rows and columns of a result, ``s`` what a
+sum goes over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
+import triton
+import triton.language as tl
 from torch import Tensor
 
-from poet.kernels.dispatch import in_dtype_of, on_gpu, wide, without_autocast
+from poet.kernels.tiles import STAGES, input_precision, launch_device
 
-#: Numbers in a strip, unless one block of rows has more: about what the caches of a CPU hold, and on a GPU enough to fill it.
-STRIP = {"cpu": 2**20, "cuda": 2**24}
-
-Gradients = tuple[Tensor | None, Tensor | None]
-
-
-def _strips(weight: Tensor, g_p: Tensor | None) -> Iterator[tuple[int, int, slice]]:
-    """(first row, row after the last, P's blocks on the first of these rows): what is worked on at a time."""
-    n, m = weight.shape
-    rows = max(1, STRIP.get(weight.device.type, STRIP["cuda"]) // m)
-    k, b = (0, 1) if g_p is None else g_p.shape[:2]
-    if n <= rows:
-        yield 0, n, slice(0, k)
-        return
-    group = max(1, rows // b)
-    for first in range(0, k, group):
-        last = min(k, first + group)
-        yield first * b, last * b, slice(first, last)
-    for first in range(k * b, n, rows):
-        yield first, min(n, first + rows), slice(0, 0)
+#: Programs to aim at: one for each multiprocessor of an H100. Not read off the device: the parts of a sum depend on it.
+PROGRAMS = 132
+#: Shortest part of a split sum.
+SHORTEST_PART = 512
+#: Longest edge of a tile of a result.
+TILE = 128
 
 
-def _blocks_first(x: Tensor, k: int) -> Tensor:
-    """View (s, k*b) as (k, s, b)."""
-    return x.unflatten(1, (k, -1)).transpose(0, 1)
+@triton.jit
+def _pick(index_ptr, position, inside):
+    """index[position] as int64, or the position itself where there is no index: offsets may pass 2^31."""
+    if index_ptr is None:
+        return position.to(tl.int64)
+    else:
+        return tl.load(index_ptr + position, mask=inside, other=0)
 
 
-def rotate_columns(x: Tensor, g: Tensor | None) -> Tensor:
-    """``x @ diag(G_1, ..., G_k, I)^T``, the R side of Equation (3) for a weight stored as (out, in). Has no derivative.
+@triton.jit
+def _rotate_kernel(
+    g_ptr, x_ptr, y_ptr, gather_ptr, scatter_ptr, blocks, size_p, size_q,
+    g_g, g_p, g_k, x_k, x_q, y_p, y_q,
+    B: tl.constexpr, PRECISION: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Y[scatter[p], q] = sum_k G[p // B, p % B, k] X[gather[p - p % B + k], q] for p < blocks * B, k < B.
+
+    Beyond the blocks Y[scatter[p], q] = X[gather[p], q]. An index that is None leaves rows where they are. Neighbouring
+    programs have the same q.
+    """
+    TILES: tl.constexpr = (B + BLOCK_P - 1) // BLOCK_P
+    rotated_tiles = blocks * TILES
+    tiles = rotated_tiles + tl.cdiv(size_p - blocks * B, BLOCK_P)
+    tile = tl.program_id(0) % tiles
+    q = (tl.program_id(0) // tiles) * BLOCK_Q + tl.arange(0, BLOCK_Q)
+    in_q = q < size_q
+    q = q.to(tl.int64)
+    if tile < rotated_tiles:
+        block = tile // TILES
+        row = (tile % TILES) * BLOCK_P + tl.arange(0, BLOCK_P)
+        in_p = row < B
+        g_tile = g_ptr + block.to(tl.int64) * g_g + row[:, None] * g_p + tl.arange(0, BLOCK_K)[None, :] * g_k
+        total = tl.zeros((BLOCK_P, BLOCK_Q), tl.float32)
+        for start in range(0, B, BLOCK_K):
+            k = start + tl.arange(0, BLOCK_K)
+            in_k = k < B
+            from_k = _pick(gather_ptr, block * B + k, in_k)
+            left = tl.load(g_tile, mask=in_p[:, None] & in_k[None, :], other=0.0)
+            right = tl.load(
+                x_ptr + from_k[:, None] * x_k + q[None, :] * x_q, mask=in_k[:, None] & in_q[None, :], other=0.0
+            )
+            total = tl.dot(left, right, total, input_precision=PRECISION)
+            g_tile += BLOCK_K * g_k
+        to_p = _pick(scatter_ptr, block * B + row, in_p)
+        out = total.to(y_ptr.dtype.element_ty)
+        tl.store(y_ptr + to_p[:, None] * y_p + q[None, :] * y_q, out, mask=in_p[:, None] & in_q[None, :])
+    else:
+        p = blocks * B + (tile - rotated_tiles) * BLOCK_P + tl.arange(0, BLOCK_P)
+        in_p = p < size_p
+        inside = in_p[:, None] & in_q[None, :]
+        from_p, to_p = _pick(gather_ptr, p, in_p), _pick(scatter_ptr, p, in_p)
+        kept = tl.load(x_ptr + from_p[:, None] * x_k + q[None, :] * x_q, mask=inside)
+        tl.store(y_ptr + to_p[:, None] * y_p + q[None, :] * y_q, kept, mask=inside)
+
+
+@triton.jit
+def _correlate_kernel(
+    x1_ptr, x2_ptr, z_ptr, gather_ptr, size_s, steps,
+    x1_p, x1_s, x2_s, x2_q, z_part, z_g, z_p, z_q,
+    B: tl.constexpr, PRECISION: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Z[i, g, p, q] = sum_s X1[gather[g * B + p], s] X2[s, g * B + q] over the i-th part of s.
+
+    A part has ``steps * BLOCK_K`` numbers: parts end where steps do, so that only the end of s needs a mask.
+    """
+    TILES_P: tl.constexpr = (B + BLOCK_P - 1) // BLOCK_P
+    TILES_Q: tl.constexpr = (B + BLOCK_Q - 1) // BLOCK_Q
+    tile = tl.program_id(0) % (TILES_P * TILES_Q)
+    block = tl.program_id(0) // (TILES_P * TILES_Q)
+    part = tl.program_id(1)
+    p = (tile // TILES_Q) * BLOCK_P + tl.arange(0, BLOCK_P)
+    q = (tile % TILES_Q) * BLOCK_Q + tl.arange(0, BLOCK_Q)
+    in_p, in_q = p < B, q < B
+    first = part * steps * BLOCK_K
+    s = (first + tl.arange(0, BLOCK_K)).to(tl.int64)
+    x1_tile = x1_ptr + _pick(gather_ptr, block * B + p, in_p)[:, None] * x1_p + s[None, :] * x1_s
+    x2_tile = x2_ptr + s[:, None] * x2_s + (block * B + q)[None, :].to(tl.int64) * x2_q
+    total = tl.zeros((BLOCK_P, BLOCK_Q), tl.float32)
+    for start in range(first, tl.minimum(size_s, first + steps * BLOCK_K), BLOCK_K):
+        in_s = start + tl.arange(0, BLOCK_K) < size_s
+        left = tl.load(x1_tile, mask=in_p[:, None] & in_s[None, :], other=0.0)
+        right = tl.load(x2_tile, mask=in_s[:, None] & in_q[None, :], other=0.0)
+        total = tl.dot(left, right, total, input_precision=PRECISION)
+        x1_tile += BLOCK_K * x1_s
+        x2_tile += BLOCK_K * x2_s
+    z_ptr += part.to(tl.int64) * z_part + block.to(tl.int64) * z_g
+    tl.store(z_ptr + p[:, None] * z_p + q[None, :] * z_q, total, mask=in_p[:, None] & in_q[None, :])
+
+
+def tile_shape(b: int, element_size: int, *, square: bool) -> dict[str, int]:
+    """Tile of a result for blocks of size b, and depth of one step of its sum: 128 bytes of a row.
+
+    A tile is no longer than a block on the sides along which a block lies: p, and q too where the result is ``square``.
+    """
+    longest = TILE if element_size == 2 else TILE // 2
+    edge = min(longest, max(16, triton.next_power_of_2(b)))
+    return {"BLOCK_P": edge, "BLOCK_Q": edge if square else longest, "BLOCK_K": 128 // element_size}
+
+
+def warps(tile: dict[str, int]) -> int:
+    """Warps of a program: four for each 64 x 128 numbers of its result, so that they fit into registers."""
+    return 8 if tile["BLOCK_P"] * tile["BLOCK_Q"] > 64 * 128 else 4
+
+
+def _rotate(g: Tensor, x: Tensor, y: Tensor, *, gather: Tensor | None = None, scatter: Tensor | None = None) -> Tensor:
+    """y[scatter] = Diag(G_1, ..., G_k, I) x[gather], written to y and returned.
 
     Args:
-        x: (s, m), permuted basis: rows of a weight, or of activations.
-        g: (k, b, b) with k*b <= m, or None for the identity.
-
-    Returns:
-        (s, m); ``x`` itself where there is nothing to rotate.
+        g: (k, b, b), any strides, as those of x and y.
+        x, y: (m, s), k * b <= m.
+        gather, scatter: (m,) int64, or None for rows in their order.
     """
-    if g is None:
-        return x
-    covered = _covered(g)
-    rotated = torch.empty_like(x, memory_format=torch.contiguous_format)
-    blocks, target = (_blocks_first(t[:, :covered], len(g)) for t in (x, rotated))
-    if torch.compiler.is_compiling():  # a traced graph can't say that the product goes straight to its place
-        target.copy_(torch.bmm(blocks, g.mT))
-    else:
-        torch.bmm(blocks, g.mT, out=target)
-    if covered < x.shape[1]:
-        rotated[:, covered:] = x[:, covered:]
-    return rotated
+    (blocks, b, _), (size_p, size_q) = g.shape, x.shape
+    tile = tile_shape(b, x.element_size(), square=False)
+    tiles_p = blocks * triton.cdiv(b, tile["BLOCK_P"]) + triton.cdiv(size_p - blocks * b, tile["BLOCK_P"])
+    with launch_device(x):
+        _rotate_kernel[(tiles_p * triton.cdiv(size_q, tile["BLOCK_Q"]),)](
+            g, x, y, gather, scatter, blocks, size_p, size_q, *g.stride(), *x.stride(), *y.stride(),
+            B=b, PRECISION=input_precision(x.dtype), **tile, num_warps=warps(tile), num_stages=STAGES,
+        )  # fmt: skip
+    return y
 
 
-def _rotate_rows(x: Tensor, g: Tensor) -> Tensor:
-    """``diag(G) @ x`` for x (k*b, m) and g (k, b, b)."""
-    return torch.bmm(g, x.unflatten(0, (len(g), -1))).flatten(0, 1)
+def sum_parts(blocks: int, b: int, size_s: int) -> int:
+    """Into how many parts a sum over s is cut. It follows from shapes alone, so that any device gives the same result."""
+    tiles = blocks * triton.cdiv(b, TILE) ** 2
+    return max(1, min(PROGRAMS // tiles, size_s // SHORTEST_PART))
 
 
-def _gather_columns(x: Tensor, columns: Tensor | None) -> Tensor:
-    """x[:, columns] for x (s, m)."""
-    return x if columns is None else x.gather(1, columns.expand_as(x))
+def _correlate(x1: Tensor, x2: Tensor, blocks: int, b: int, gather: Tensor) -> Tensor:
+    """(k, b, b) fp32: block g is x1[gather][g's rows] @ x2[:, g's columns], for x1 (m, s) and x2 (s, m), any strides."""
+    size_s, parts = x1.shape[1], sum_parts(blocks, b, x1.shape[1])
+    tile = tile_shape(b, x1.element_size(), square=True)
+    z = x1.new_empty(parts, blocks, b, b, dtype=torch.float32)
+    tiles = triton.cdiv(b, tile["BLOCK_P"]) * triton.cdiv(b, tile["BLOCK_Q"])
+    with launch_device(x1):
+        _correlate_kernel[(blocks * tiles, parts)](
+            x1, x2, z, gather, size_s, triton.cdiv(triton.cdiv(size_s, tile["BLOCK_K"]), parts),
+            *x1.stride(), *x2.stride(), *z.stride(),
+            B=b, PRECISION=input_precision(x1.dtype), **tile, num_warps=warps(tile), num_stages=STAGES,
+        )  # fmt: skip
+    return z[0] if parts == 1 else z.sum(0)
 
 
-def _write_rows(target: Tensor, start: int, rows: Tensor, order: Tensor | None) -> None:
-    """Row ``start + i`` of the permuted basis, as ``rows[i]``, to its place in ``target`` (n, m)."""
-    stop, rows = start + len(rows), rows.to(target.dtype)
-    if order is None:
-        target[start:stop] = rows
-    else:
-        target.index_copy_(0, order[start:stop], rows)
+def _half(base: Tensor, g_r: Tensor | None, permutation_in: Tensor) -> Tensor:
+    """(m, n): the base weight with R applied, inputs in their natural order."""
+    return base.mT if g_r is None else _rotate(g_r, base.mT, base.new_empty(base.mT.shape), scatter=permutation_in)
 
 
-def _transformed(
-    weight: Tensor, g_r: Tensor | None, g_p: Tensor | None, columns: Tensor | None
-) -> Iterator[tuple[int, Tensor]]:
-    """(first row, the rows) of the transformed weight with its columns in another order.
-
-    Rows are those of the permuted basis, in :func:`~poet.kernels.dispatch.wide` precision. A row of the weight is not read
-    again once it has been given out.
-    """
-    precision = wide(weight.dtype)
-    g_r, g_p = (None if g is None else g.to(precision) for g in (g_r, g_p))
-    for start, stop, blocks in _strips(weight, g_p):
-        rows = _gather_columns(rotate_columns(weight[start:stop].to(precision), g_r), columns)
-        yield from _finished(rows, start, None if g_p is None else g_p[blocks])
+def _finished(half: Tensor, g_p: Tensor | None, permutation_out: Tensor) -> Tensor:
+    """W_RP (n, m), from what :func:`_half` gives."""
+    if g_p is None:
+        return half.mT.clone(memory_format=torch.contiguous_format)
+    return _rotate(g_p.mT, half.mT, half.new_empty(half.mT.shape), scatter=permutation_out)
 
 
-def _finished(rows: Tensor, start: int, g_p: Tensor | None) -> Iterator[tuple[int, Tensor]]:
-    """What :func:`_transformed` gives of one strip, from its rows without P and P's blocks on them."""
-    covered = _covered(g_p)
-    if covered:
-        yield start, _rotate_rows(rows[:covered], g_p.mT)
-    if covered < len(rows):
-        yield start + covered, rows[covered:]
-
-
-def _covered(g: Tensor | None) -> int:
-    """Coordinates that blocks act on."""
-    return 0 if g is None else g.shape[0] * g.shape[1]
-
-
-def block_transform_reference(
-    weight: Tensor, g_r: Tensor | None, g_p: Tensor | None, order_out: Tensor | None, inverse_in: Tensor | None
+@torch.library.custom_op("poet::block_transform", mutates_args=())
+def block_transform(
+    base: Tensor, g_r: Tensor | None, g_p: Tensor | None, permutation_in: Tensor, permutation_out: Tensor
 ) -> Tensor:
-    """W_RP = diag(G_P, I)^T @ weight @ diag(G_R, I)^T (Equation (3)), brought back from the permuted basis.
+    """:func:`poet.transform.transform_reference` in fp32, bf16 or fp16.
 
     Args:
-        weight: (n, m), any floating dtype.
-        g_r, g_p: (k, b, b), rounded to the weight's dtype, or None for an identity side; k and b differ between sides.
-        order_out: (n,) int64, the row that each row of the permuted basis goes to; None: it stays.
-        inverse_in: (m,) int64, the column of the permuted basis that each column comes from; None: it stays.
+        base: (n, m), the base weight in the permuted basis.
+        g_r, g_p: (k, b, b) of the dtype of ``base``, or None for an identity side.
+        permutation_in, permutation_out: (m,) and (n,) int64.
 
     Returns:
-        (n, m), a new tensor. Half precision is computed in fp32 and rounded once.
+        (n, m). Products are accumulated in fp32; the weight with R alone applied is rounded on the way.
     """
-    result = torch.empty_like(weight, memory_format=torch.contiguous_format)
-    for start, rows in _transformed(weight, g_r, g_p, inverse_in):
-        _write_rows(result, start, rows, order_out)
-    return result
+    return _finished(_half(base, g_r, permutation_in), g_p, permutation_out)
 
 
-def _pull_back(
-    weight: Tensor,
-    g_r: Tensor | None,
-    g_p: Tensor | None,
-    grad: Tensor,
-    order_out: Tensor | None,
-    order_in: Tensor | None,
-    *,
-    build: bool,
-    inverse_in: Tensor | None,
-) -> Gradients:
-    assert not build or grad.dtype == weight.dtype
-    precision = wide(weight.dtype)
-    g_r, g_p = (None if g is None else g.to(precision) for g in (g_r, g_p))
-    grad_r, grad_p = None, None if g_p is None else torch.empty_like(g_p)
-    for start, stop, blocks in _strips(weight, g_p):
-        rows = grad[start:stop] if order_out is None else grad.index_select(0, order_out[start:stop])
-        rows = _gather_columns(rows, order_in).to(precision)
-        base, own = weight[start:stop].to(precision), None if g_p is None else g_p[blocks]
-        half = rotate_columns(base if build else base[: _covered(own)], g_r)
-        by_r, by_p = _gradients(base, half, rows, g_r, own)
-        del rows, base  # before W_RP is built
-        if by_p is not None:
-            grad_p[blocks] = by_p
-        if by_r is not None:
-            grad_r = by_r if grad_r is None else grad_r.add_(by_r)
+@torch.library.custom_op("poet::block_transform_vjp", mutates_args=())
+def block_transform_vjp(
+    base: Tensor, g_r: Tensor | None, g_p: Tensor | None, permutation_in: Tensor, permutation_out: Tensor,
+    grad: Tensor, wanted_r: bool, wanted_p: bool, build: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """:func:`poet.transform.transform_vjp_reference` in fp32, bf16 or fp16.
+
+    Args:
+        base, g_r, g_p, permutation_in, permutation_out: what :func:`block_transform` was called with.
+        grad: (n, m), gradient of the loss by its result.
+        wanted_r, wanted_p, build: which of the three results are needed.
+
+    Returns:
+        (gradient by g_r, gradient by g_p, W_RP), the gradients fp32; what is not needed is an empty tensor.
+    """
+    by_r = by_p = weight = None
+    grad = grad.to(base.dtype)
+    if wanted_r:
+        undone = grad.mT
+        if g_p is not None:
+            undone = base.new_empty(base.mT.shape)
+            _rotate(g_p, grad, undone.mT, gather=permutation_out)
+        by_r = _correlate(undone, base, *g_r.shape[:2], permutation_in)
+        del undone  # before another weight is made
+    if wanted_p or build:
+        half = _half(base, g_r, permutation_in)
+        if wanted_p:
+            by_p = _correlate(grad, half, *g_p.shape[:2], permutation_out).mT.contiguous()
         if build:
-            half = _gather_columns(half, inverse_in)
-            for first, finished in _finished(half, start, own):
-                _write_rows(grad, first, finished, order_out)
-    return grad_r, grad_p
-
-
-def _gradients(base: Tensor, half: Tensor, grad: Tensor, g_r: Tensor | None, g_p: Tensor | None) -> Gradients:
-    """What one strip adds to the gradient of R's blocks, and the gradient of P's blocks on it.
-
-    Args:
-        base: (s, m), rows of the base weight.
-        half: the same with R alone applied, (s, m), or of the rows that P covers alone.
-        grad: (s, m), of the transformed rows, in the permuted basis.
-    """
-    by_r, by_p, covered = None, None, _covered(g_p)
-    if covered:
-        by_block, grad_by_block = (t[:covered].unflatten(0, (len(g_p), -1)) for t in (half, grad))
-        by_p = torch.bmm(by_block, grad_by_block.mT)
-    if g_r is not None:
-        # Only the columns that R touches carry a gradient to it, so P is undone on those alone.
-        grad, base = grad[:, : _covered(g_r)], base[:, : _covered(g_r)]
-        parts = [(_rotate_rows(grad[:covered], g_p), base[:covered])] if covered else []
-        parts += [(grad[covered:], base[covered:])] if covered < len(grad) else []
-        for undone, fixed in parts:
-            part = torch.bmm(_blocks_first(undone, len(g_r)).mT, _blocks_first(fixed, len(g_r)))
-            by_r = part if by_r is None else by_r.add_(part)
-    return by_r, by_p
-
-
-def block_transform_pullback_reference(
-    weight: Tensor,
-    g_r: Tensor | None,
-    g_p: Tensor | None,
-    grad: Tensor,
-    order_out: Tensor | None,
-    order_in: Tensor | None,
-) -> Gradients:
-    """Gradients of :func:`block_transform_reference` with respect to the two sets of blocks.
-
-    Args:
-        weight, g_r, g_p, order_out: what the transform was called with.
-        grad: (n, m), gradient of the loss with respect to the transformed weight.
-        order_in: (m,) int64, the inverse of ``inverse_in``.
-
-    Returns:
-        (grad of g_r, grad of g_p), each (k, b, b), or None for an identity side; fp32 for half precision.
-    """
-    return _pull_back(weight, g_r, g_p, grad, order_out, order_in, build=False, inverse_in=None)
-
-
-def pull_back_and_build_reference(
-    weight: Tensor,
-    g_r: Tensor | None,
-    g_p: Tensor | None,
-    grad: Tensor,
-    order_out: Tensor | None,
-    order_in: Tensor | None,
-    inverse_in: Tensor | None,
-) -> Gradients:
-    """:func:`block_transform_pullback_reference`, and ``grad`` overwritten with what the transform gives.
-
-    A backward pass needs both. What R makes of the weight is computed once for the two, and they take turns in the memory
-    of one weight.
-
-    Args:
-        grad: (n, m), of the weight's dtype, changed in place.
-        inverse_in: what the transform was called with; the others are those of the pull-back.
-    """
-    return _pull_back(weight, g_r, g_p, grad, order_out, order_in, build=True, inverse_in=inverse_in)
-
-
-def transform_operations(weight, g_r, g_p) -> int:
-    """Floating-point operations of the transform's matrix products; shapes (n, m) and (k, b, b) or None."""
-    n, m = weight
-    by_r = 0 if g_r is None else 2 * n * g_r[0] * g_r[1] ** 2
-    by_p = 0 if g_p is None else 2 * m * g_p[0] * g_p[1] ** 2
-    return by_r + by_p
-
-
-def pullback_operations(weight, g_r, g_p, *, build: bool = False) -> int:
-    """Floating-point operations of the pull-back's matrix products; shapes (n, m) and (k, b, b) or None.
-
-    Args:
-        build: the transformed weight is built as well, by :func:`pull_back_and_build_reference`.
-    """
-    total = transform_operations(weight, g_r, g_p)  # each gradient is a product of the same size
-    if build:
-        total += transform_operations(weight, g_r, g_p)
-    if g_r is not None and g_p is not None:  # P undone for R's gradient, and the transformed half that P's needs
-        covered_in, covered_out = (g[0] * g[1] for g in (g_r, g_p))
-        total += 2 * covered_out * covered_in * (g_p[1] + (0 if build else g_r[1]))
-    return total
-
-
-@without_autocast
-def merge_in_place(
-    weight: Tensor, g_r: Tensor | None, g_p: Tensor | None, rows: Tensor | None, columns: Tensor | None
-) -> None:
-    """Replace a weight by its transform in another basis, with no second copy of it (Section 3.2.3, Step 5).
-
-    Args:
-        weight: (n, m), changed in place: diag(G_P, I)^T @ weight @ diag(G_R, I)^T, rounded once.
-        g_r, g_p: (k, b, b), or None.
-        rows: (n,) int64, which row of the transformed weight each new row is; None: its own.
-        columns: (m,) int64, the same for columns.
-    """
-    n, m = weight.shape
-    for start, strip in _transformed(weight, g_r, g_p, columns):
-        _write_rows(weight, start, strip, None)
-    if rows is None:
-        return
-    width = max(1, STRIP.get(weight.device.type, STRIP["cuda"]) // n)
-    for start in range(0, m, width):
-        part = weight[:, start : start + width]
-        part.copy_(part.index_select(0, rows))
-
-
-_TRANSFORM = "(Tensor weight, Tensor? g_r, Tensor? g_p, Tensor? order_out, Tensor? order_in, Tensor? inverse_in) -> Tensor"
-_PULLBACK = (
-    "(Tensor weight, Tensor? g_r, Tensor? g_p, Tensor grad, Tensor? order_out, Tensor? order_in) -> (Tensor, Tensor)"
-)
-_PULL_BACK_AND_BUILD = (
-    "(Tensor weight, Tensor? g_r, Tensor? g_p, Tensor(a!) grad, Tensor? order_out, Tensor? order_in, Tensor? inverse_in)"
-    " -> (Tensor, Tensor)"
-)
-
-
-@torch.library.custom_op("poet::block_transform", mutates_args=(), schema=_TRANSFORM)
-@without_autocast
-def block_transform(weight, g_r, g_p, order_out, order_in, inverse_in):
-    """:func:`block_transform_reference` as an operator; its derivative needs ``order_in`` too.
-
-    Triton kernels on a GPU; differentiable once, in g_r and g_p (the base weight is fixed).
-    """
-    return block_transform_reference(weight, g_r, g_p, order_out, inverse_in)
-
-
-@torch.library.custom_op("poet::block_transform_pullback", mutates_args=(), schema=_PULLBACK)
-@without_autocast
-def block_transform_pullback(weight, g_r, g_p, grad, order_out, order_in):
-    """:func:`block_transform_pullback_reference` as an operator; an identity side's gradient is an empty tensor."""
-    pulled = block_transform_pullback_reference(weight, g_r, g_p, grad, order_out, order_in)
-    return _or_empty(weight, pulled)
-
-
-@torch.library.custom_op("poet::pull_back_and_build", mutates_args=("grad",), schema=_PULL_BACK_AND_BUILD)
-@without_autocast
-def pull_back_and_build(weight, g_r, g_p, grad, order_out, order_in, inverse_in):
-    """:func:`pull_back_and_build_reference` as an operator; an identity side's gradient is an empty tensor."""
-    pulled = pull_back_and_build_reference(weight, g_r, g_p, grad, order_out, order_in, inverse_in)
-    return _or_empty(weight, pulled)
-
-
-def _or_empty(weight: Tensor, gradients: Gradients) -> tuple[Tensor, Tensor]:
-    """Operators return tensors alone."""
-    return tuple(weight.new_empty(0) if gradient is None else gradient for gradient in gradients)
-
-
-@block_transform.register_kernel("cuda")
-@without_autocast
-def _(weight, g_r, g_p, order_out, order_in, inverse_in):
-    factors = in_dtype_of(weight, g_r, g_p)
-    return on_gpu(block_transform_reference, weight.dtype)(weight, *factors, order_out, inverse_in)
-
-
-@block_transform_pullback.register_kernel("cuda")
-@without_autocast
-def _(weight, g_r, g_p, grad, order_out, order_in):
-    pull_back = on_gpu(block_transform_pullback_reference, weight.dtype)
-    return _or_empty(weight, pull_back(weight, *in_dtype_of(weight, g_r, g_p, grad), order_out, order_in))
-
-
-@pull_back_and_build.register_kernel("cuda")
-@without_autocast
-def _(weight, g_r, g_p, grad, order_out, order_in, inverse_in):
-    pull_back = on_gpu(pull_back_and_build_reference, weight.dtype)
-    return _or_empty(weight, pull_back(weight, *in_dtype_of(weight, g_r, g_p), grad, order_out, order_in, inverse_in))
+            weight = _finished(half, g_p, permutation_out)
+    return tuple(base.new_empty(0) if result is None else result for result in (by_r, by_p, weight))
 
 
 @block_transform.register_fake
-def _(weight, g_r, g_p, order_out, order_in, inverse_in):
-    return torch.empty_like(weight, memory_format=torch.contiguous_format)
+def _(base, g_r, g_p, permutation_in, permutation_out):
+    return base.new_empty(base.shape)
 
 
-@block_transform_pullback.register_fake
-@pull_back_and_build.register_fake
-def _(weight, g_r, g_p, *rest):
-    gradients = (None if g is None else torch.empty_like(g, dtype=wide(g.dtype)) for g in (g_r, g_p))
-    return _or_empty(weight, tuple(gradients))
-
-
-def _setup(ctx, inputs, output) -> None:
-    weight, g_r, g_p, order_out, order_in, _ = inputs
-    ctx.save_for_backward(weight, g_r, g_p, order_out, order_in)
-
-
-def _backward(ctx, grad: Tensor):
-    weight, g_r, g_p, order_out, order_in = ctx.saved_tensors
-    if ctx.needs_input_grad[0]:
-        raise RuntimeError("the base weight of a POET layer is fixed: it has no gradient")
-    pulled = block_transform_pullback(weight, g_r, g_p, grad, order_out, order_in)
-    grad_r, grad_p = (None if g is None else p.to(g.dtype) for g, p in zip((g_r, g_p), pulled, strict=True))
-    return None, grad_r, grad_p, None, None, None
-
-
-torch.library.register_autograd("poet::block_transform", _backward, setup_context=_setup)
+@block_transform_vjp.register_fake
+def _(base, g_r, g_p, permutation_in, permutation_out, grad, wanted_r, wanted_p, build):
+    pairs = ((g_r, wanted_r), (g_p, wanted_p))
+    gradients = (base.new_empty(g.shape, dtype=torch.float32) if wanted else base.new_empty(0) for g, wanted in pairs)
+    return *gradients, base.new_empty(base.shape) if build else base.new_empty(0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-import poet.kernels.counting  # registers what FlopCounterMode counts of POET
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
 from poet.model import merge_and_reinitialize, poet_layers
@@ -16,9 +15,8 @@ from poet.training.spec import RunSpec
 def operations_per_step(spec: RunSpec) -> int:
     """Floating-point operations of the matrix products of one optimizer step; a multiply and an add are two.
 
-    Counted while a model without memory (meta device) goes through forward and backward: its first micro-batch and its
-    second, which stands for all others (POET's factors are computed once per step), with POET's transforms in the form
-    that is really taken, and POET's merges spread over the steps of the run.
+    Counted while a model without memory (meta device) goes through forward and backward: one micro-batch, which stands for
+    all others, with POET's factors and transforms, and POET's merges spread over the steps of the run.
     Attention is counted over all pairs of tokens. Not counted: what is elementwise, matrix decompositions (the exact
     Cayley map's solve), what the optimizer multiplies (GaLore's projections, Muon's iteration), and evaluation.
 
@@ -35,12 +33,9 @@ def operations_per_step(spec: RunSpec) -> int:
     tokens = torch.zeros(rows, length, dtype=torch.long, device="meta")
     # A finished mask: to make one, transformers would look at values, and there are none.
     mask = torch.ones(1, 1, length, length, dtype=torch.bool, device="meta")
-    counts = []
-    for _ in range(min(spec.accumulation, 2)):
-        with FlopCounterMode(display=False) as micro_batch:
-            model(input_ids=tokens, attention_mask=mask).logits.sum().backward()
-        counts.append(micro_batch.get_total_flops())
-    operations = counts[0] + (spec.accumulation - 1) * counts[-1]
+    with FlopCounterMode(display=False) as micro_batch:
+        model(input_ids=tokens, attention_mask=mask).logits.sum().backward()
+    operations = spec.accumulation * micro_batch.get_total_flops()
     if (layer := next((layer for _, layer in poet_layers(model)), None)) is not None:
         with FlopCounterMode(display=False) as merge:
             merge_and_reinitialize(model)

@@ -21,12 +21,11 @@ import torch
 from torch import Tensor, nn
 
 from poet.diagnostics import hyperspherical_energy
-from poet.factors import orthogonal_factors
 from poet.files import atomic_path
 from poet.linear import POETLinear
 from poet.methods.contract import is_counted
 from poet.model import poet_layers
-from poet.orthogonal import orthogonality_error
+from poet.orthogonal import orthogonality_error, rotation_blocks
 from poet.training.records import read_record, reading
 from poet.training.seeds import derive
 from poet.training.spec import RunSpec
@@ -91,7 +90,7 @@ def orthogonality(model: nn.Module, seed: int) -> Measurement:
                 groups[key].append((f"{name}.{side}", primitive.dimension, skew))
     found = {}
     for (size, terms), members in groups.items():
-        factors = orthogonal_factors(torch.cat([skew for _, _, skew in members]), terms)
+        factors = rotation_blocks(torch.cat([skew.detach() for _, _, skew in members]), terms)
         # ||RR' - I||_F of the whole matrix is that of its blocks together: the identity part adds nothing.
         squares = (orthogonality_error(factors).square() * size).split([len(skew) for _, _, skew in members])
         found |= {key: (part.sum() / m).sqrt() for (key, m, _), part in zip(members, squares, strict=True)}

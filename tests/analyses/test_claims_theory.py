@@ -14,7 +14,7 @@ from analyses.scale import load_scale
 from analyses.theory import claims
 from analyses.theory.random_matrices import MEAN, VARIANCE
 from poet.initialization import xavier
-from poet.primitives import Primitive
+from poet.primitives import BlockPrimitive
 from poet.training.errors import RunError
 
 RECORDED = Path(__file__).resolve().parents[2] / "analyses" / "recorded" / "mini"
@@ -130,7 +130,7 @@ def test_primitives_have_the_printed_parameters_and_move_what_they_should(contex
     change(context, "figure4", lambda frame: frame.assign(published=frame.published.replace(18, 19)))
     found = CLAIMS["figure4-free-parameters"].measure(context)
     assert (found.effect, found.n) == (4 / 6, 6) and "Block-stochastic SPO 1" in found.note
-    monkeypatch.setattr(figure4, "block_stochastic", lambda size, b: Primitive(size, b, 2))  # of three blocks
+    monkeypatch.setattr(figure4, "block_stochastic", lambda size, b: BlockPrimitive(size, b, 2))  # of three blocks
     found = CLAIMS["figure4-all-dimensions"].measure(context)
     assert (found.effect, found.note) == (8 / 12, "fully stochastic: 0.33")
 
@@ -150,7 +150,7 @@ def test_a_sampler_that_never_changes_does_not_even_out(context, monkeypatch):
     config = figure16.VARIANTS["POET-FS (b=1/4)"]
     # A binomial count of 200 draws: standard deviation over mean.
     assert coverage.relative_spread(config, 0, 100) == pytest.approx((200 * 0.25 * 0.75) ** 0.5 / 50, rel=0.2)
-    monkeypatch.setattr(Primitive, "sample", lambda self, generator: torch.arange(self.dimension))
+    monkeypatch.setattr(BlockPrimitive, "sample", lambda self, generator: torch.arange(self.dimension))
     # Both sides move the same quarter of their coordinates: a count is the sum of two draws of 0 or all, over the elements.
     for steps in (100, 1600):
         assert coverage.relative_spread(config, 0, steps) == pytest.approx((2 * 0.25 * 0.75) ** 0.5 / 0.5)

@@ -22,7 +22,7 @@ def sampled(monkeypatch):
         def after_step(self, step):
             layer = self.model
             steps.append(
-                (layer.order_in[: layer.primitive_r.covered].tolist(), layer.order_out[: layer.primitive_p.covered].tolist())
+                (layer.permutation_in[: layer.primitive_r.covered].tolist(), layer.permutation_out[: layer.primitive_p.covered].tolist())
             )
             return super().after_step(step)
 

@@ -11,7 +11,7 @@ from analyses.theory.approximation import counting_bound, sets_of
 from analyses.theory.random_matrices import random_orthogonal
 from analyses.theory.statements import frequency_of
 from poet.orthogonal import cayley, packed_size, skew_unpack
-from poet.primitives import Primitive, block_stochastic
+from poet.primitives import BlockPrimitive, block_stochastic
 
 
 def orthogonal(m: int, determinant: int, seed: int) -> torch.Tensor:
@@ -108,7 +108,7 @@ def test_simulation_agrees_with_the_exact_chances(primitive):
 
 
 def test_labels_are_those_of_the_sampler():
-    primitive, rng = Primitive(7, 2, 2), np.random.default_rng(13)
+    primitive, rng = BlockPrimitive(7, 2, 2), np.random.default_rng(13)
     sets = lemma1.labels(primitive, 3000, rng)
     assert all(((sets == label).sum(1) == count).all() for label, count in ((0, 2), (1, 2), (-1, 3)))
     generator = torch.Generator().manual_seed(13)

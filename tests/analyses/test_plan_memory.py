@@ -10,10 +10,8 @@ from analyses.plan.memory import footprint, micro_batch_rows
 from analyses.scale import load_scale
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
-from poet.model import poet_layers
 from poet.training.evaluator import summed_loss
 from poet.training.llama import build_llama
-from tests.benchmarks.memory import held_bytes
 
 HIDDEN, FFN, LAYERS, VOCABULARY = 2560, 7168, 32, 32000
 
@@ -84,12 +82,6 @@ def real_step(spec):
     return model, optimizers, step
 
 
-def laid_out(model):
-    """Bytes of what POET keeps of its small layers from step to step. The paper's models have no small layers; this one has."""
-    caches = {layer._step_cache for _, layer in poet_layers(model)}
-    return held_bytes(t for cache in caches for t in cache.tensors())
-
-
 @pytest.mark.parametrize("method", ["adamw", "poet", "galore"])
 def test_a_plan_agrees_with_the_profiler_on_a_real_step_of_a_shortened_3b(paper, method):
     """To a fiftieth: a tensor that Python has still in hand when an operator returns counts a little longer than it lives, and an
@@ -104,7 +96,7 @@ def test_a_plan_agrees_with_the_profiler_on_a_real_step_of_a_shortened_3b(paper,
     assert plan.state == sum(t.untyped_storage().nbytes() for t in state)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
         step()
-    now = peak = laid_out(model)  # by the first step
+    now = peak = 0
     events = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
     for event in sorted(events, key=lambda event: event.start_ns()):
         now += event.nbytes()

@@ -28,7 +28,7 @@ def test_every_design_is_the_suites_layer(randomize, variant, packed, terms):
     generator = torch.Generator().manual_seed(3)
     weight = torch.randn(12, 8, dtype=torch.float64, generator=generator)  # (out, in)
     layer = POETLinear(8, 12, config, weight=weight, generator=generator, dtype=torch.float64)
-    orders = (layer.order_in.clone(), layer.order_out.clone())
+    orders = (layer.permutation_in.clone(), layer.permutation_out.clone())
     plain = PlainPOETLinear(weight.T.contiguous(), config, orders, terms=terms, packed=packed).double()
     randomize(layer, 0.2)
     for side, skew in ((plain.r, layer.skew_r), (plain.p, layer.skew_p)):

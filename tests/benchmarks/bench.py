@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
-import poet.kernels.counting  # registers what FlopCounterMode counts of POET
 from analyses.timing import Spread, Timer, ratios, wall_clock
 from poet.files import write_text
 from tests.benchmarks.case import DTYPES, Case, Work
@@ -77,7 +75,7 @@ class Bench:
     rows: list[dict[str, Any]] = field(default_factory=list)
     _ceilings: dict[tuple[str, int], Ceiling] = field(default_factory=dict)
     _looked_at: float = 0.0
-    _set_up: dict[str, tuple[Work, float]] = field(default_factory=dict)
+    _set_up: dict[str, Work] = field(default_factory=dict)
     _before: dict[str, int] = field(default_factory=dict)
     _errors: dict[str, float] = field(default_factory=dict)
     _environment: dict[str, Any] | None = None
@@ -109,19 +107,13 @@ class Bench:
             "fraction_of_copy": row["bytes"] / row["median_s"] / ceiling.copy,
         }
 
-    def set_up(self, case: Case, keep: Case | None = None) -> tuple[Work, float]:
-        """A case's work and the operations that one call counts, set up once; all but ``keep`` is dropped before."""
+    def set_up(self, case: Case, keep: Case | None = None) -> Work:
+        """A case's work, set up once; all but ``keep`` is dropped before."""
         for name in [name for name in self._set_up if name not in (case.id, keep.id if keep else None)]:
             del self._set_up[name]
         if case.id not in self._set_up:
             before = torch.cuda.memory_allocated() if self.device == "cuda" else 0
-            work = case.build(self.device)
-            counted = math.nan
-            if case.predicted is None and case.against is not None:
-                with FlopCounterMode(display=False) as counter:
-                    work.call()
-                counted = counter.get_total_flops()
-            self._set_up[case.id], self._before[case.id] = (work, counted), before
+            self._set_up[case.id], self._before[case.id] = case.build(self.device), before
         return self._set_up[case.id]
 
     def rounds(self, case: Case, seconds: float) -> int:
@@ -221,11 +213,11 @@ class Bench:
 
     def _measure(self, case: Case, rounds_of: Callable[..., list[float]]) -> dict[str, Any]:
         against = case.against
-        other, other_counted = self.set_up(against, keep=against) if against else (None, math.nan)
-        work, counted = self.set_up(case, keep=against)
+        other = self.set_up(against, keep=against) if against else None
+        work = self.set_up(case, keep=against)
         known: dict[str, Any] = {"relative_error": self.checked_error(case, work)}
         if against:
-            known["predicted_ratio"] = counted / other_counted if case.predicted is None else case.predicted()
+            known["predicted_ratio"] = case.flops / against.flops
         if self.device == "cuda":  # whatever it keeps, caches included
             known["held_bytes"] = torch.cuda.memory_allocated() - self._before[case.id]
         else:

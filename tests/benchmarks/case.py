@@ -65,7 +65,6 @@ class Case:
         build: set up on a device ("cpu" or "cuda").
         reference: the case that the ratio is taken to; None where there is none.
         plain: it is the one that others are compared with. Its ratio to itself says what noise does.
-        predicted: what the operation counts say the ratio is; None: counted while the two are called.
         needs: a package that it cannot do without, beside torch, Triton, transformers and numpy.
         least_rounds: rounds, however long one takes.
         cpu_flops: left out on a CPU if it has more operations.
@@ -81,7 +80,6 @@ class Case:
     build: Callable[[str], Work]
     reference: Case | None = None
     plain: bool = False
-    predicted: Callable[[], float] | None = None
     needs: str | None = None
     least_rounds: int = 5
     cpu_flops: float = 6e10

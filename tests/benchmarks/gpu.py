@@ -61,7 +61,7 @@ def run(cases: Iterable[Case], bench: Bench, *, limit: float = TIME, say: Callab
     begin, cases = time.monotonic(), list(cases)
     for case in cases:
         if case.operation not in ("layer", "step"):
-            bench.checked_error(case, bench.set_up(case)[0])
+            bench.checked_error(case, bench.set_up(case))
     say(f"every kernel agrees with fp64 ({time.monotonic() - begin:.0f} s)")
     for number, case in enumerate(cases, 1):
         if case.needs and importlib.util.find_spec(case.needs) is None:
@@ -98,7 +98,7 @@ def wanted(rows: Iterable[dict]) -> list[str]:
         and (
             row["operation"] == "step"
             or (row["operation"] == "layer" and row["tokens"] == 16384)
-            or (row["operation"].startswith("cayley") and "x256x256" in row["shape"] and row["variant"] == "k=3")
+            or (row["operation"].startswith("rotation") and "x256x256" in row["shape"] and row["variant"] == "k=3")
         )
     ]
     left_out = sum(row["rounds"] == 0 for row in rows)

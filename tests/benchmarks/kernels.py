@@ -8,10 +8,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from poet.kernels import block_transform as transforms
-from poet.kernels import cayley_neumann as maps
-from poet.kernels import skew
-from poet.kernels.skew import packed_size
+from poet import orthogonal
+from poet import transform as transforms
+from poet.orthogonal import packed_size
+from poet.primitives import BlockPrimitive
 from tests.benchmarks import operations
 from tests.benchmarks.case import DTYPES, Case, Work
 from tests.benchmarks.layers import configurations
@@ -47,12 +47,10 @@ def kernel_cases(
     for dtype in dtypes:
         for b in block_sizes:
             blocks = max(1, elements // b**2)
-            found += _pair(_skew("skew_unpack", blocks, b, dtype), with_reference)
-            found += _pair(_skew("skew_pack", blocks, b, dtype), with_reference)
             for k in terms:
                 if k == 3 or b == 256:
-                    found += _pair(_map("cayley_neumann", blocks, b, k, dtype), with_reference)
-                    found += _pair(_map("cayley_neumann_pullback", blocks, b, k, dtype), with_reference)
+                    found += _pair(_map("rotation_blocks", blocks, b, k, dtype), with_reference)
+                    found += _pair(_map("rotation_blocks_vjp", blocks, b, k, dtype), with_reference)
         for m, n in shapes:
             for variant, config in configurations(m, n, transform_blocks, transform_budgets).items():
                 sides = [(p.blocks, p.block_size) for p in config.primitives(m, n)]
@@ -68,59 +66,50 @@ def _pair(make: Callable[..., Case], with_reference: bool) -> list[Case]:
     return [reference, make(reference=reference, plain=False)]
 
 
-def _case(
-    operation: str,
-    module,
-    arguments: Callable[[str], Sequence],
-    *,
-    of_reference: Callable = tuple,
-    written: Sequence[int] = (),
-    **names,
-) -> Callable[..., Case]:
-    """A function that makes the case of an operator, or (``plain``) of its reference.
+def _case(operation: str, module, arguments: Callable[[str], Sequence], **names) -> Callable[..., Case]:
+    """A function that makes the case of an operation, or (``plain``) of its reference.
 
-    ``arguments(device)`` are the operator's; ``of_reference`` makes its reference's of them. Those with the numbers
-    ``written`` are changed in place, and results as well.
+    ``arguments(device)`` are those of both.
     """
 
     def make(*, reference: Case | None, plain: bool) -> Case:
         def build(device: str) -> Work:
             torch.manual_seed(0)
             given = arguments(device)
-            operator, reference_function = getattr(module, operation), getattr(module, f"{operation}_reference")
-            function = partial(reference_function, *of_reference(given)) if plain else partial(operator, *given)
+            reference_function = getattr(module, f"{operation}_reference")
+            function = partial(reference_function if plain else getattr(module, operation), *given)
 
             def error() -> float:
-                wide = [a.double() if isinstance(a, Tensor) and a.is_floating_point() else a for a in given]
-                found, exact = _tensors(function()), _tensors(reference_function(*of_reference(wide)))
-                return relative_error(found + [given[i] for i in written], exact + [wide[i] for i in written])
+                exact = reference_function(*(_in_fp64(argument) for argument in given))
+                return relative_error(_tensors(function()), _tensors(exact))
 
+            operands = _tensors(given)
             return Work(
                 call=function,
-                tensors=lambda: [a for a in given if isinstance(a, Tensor)],
-                bytes=_traffic(_tensors(given), _tensors(function()) + [given[i] for i in written]),
+                tensors=lambda: operands,
+                bytes=sum(t.numel() * t.element_size() for t in (*operands, *_tensors(function()))),
                 error=error,
             )
 
-        # There is no other way to do it, so the operations are the reference's.
-        ratio = (lambda: 1.0) if reference is not None or plain else None
         prefix = "reference " if plain else ""
         variant = f"{prefix}{names['variant']}".strip()
         rest = {key: value for key, value in names.items() if key != "variant"}
-        return Case(
-            operation=operation, build=build, variant=variant, reference=reference, plain=plain, predicted=ratio, **rest
-        )
+        return Case(operation=operation, build=build, variant=variant, reference=reference, plain=plain, **rest)
 
     return make
 
 
 def _tensors(values) -> list[Tensor]:
-    return [v for v in (values if isinstance(values, (tuple, list)) else (values,)) if isinstance(v, Tensor)]
+    """Every tensor in nested tuples, in order."""
+    if isinstance(values, (tuple, list)):
+        return [tensor for value in values for tensor in _tensors(value)]
+    return [values] if isinstance(values, Tensor) else []
 
 
-def _traffic(given: Sequence[Tensor], results: Sequence[Tensor]) -> float:
-    """Bytes of all operands and results: each read or written once."""
-    return sum(t.numel() * t.element_size() for t in (*given, *results))
+def _in_fp64(argument):
+    if isinstance(argument, transforms.Side):
+        return argument.to(torch.float64)
+    return argument.double() if isinstance(argument, Tensor) and argument.is_floating_point() else argument
 
 
 def relative_error(found, exact) -> float:
@@ -132,26 +121,17 @@ def relative_error(found, exact) -> float:
     return max(errors, key=lambda value: (value != value, value))
 
 
-def _skew(operation: str, blocks: int, b: int, dtype: str):
-    def arguments(device: str) -> tuple:
-        if operation == "skew_unpack":
-            return torch.randn(blocks, packed_size(b), device=device, dtype=DTYPES[dtype]), b
-        return torch.randn(blocks, b, b, device=device, dtype=DTYPES[dtype]), True
-
-    return _case(operation, skew, arguments, shape=f"{blocks}x{b}x{b}", dtype=dtype, variant="", count=lambda: 0)
-
-
 def _map(operation: str, blocks: int, b: int, terms: int, dtype: str):
     def arguments(device: str) -> tuple:
         packed = torch.randn(blocks, packed_size(b), device=device) * (0.3 / b**0.5)
-        q = skew.skew_unpack_reference(packed, b).to(DTYPES[dtype])  # spectral norm about 0.6, as in training at most
-        if operation == "cayley_neumann":
-            return q, terms
-        return q, torch.randn(blocks, b, b, device=device, dtype=DTYPES[dtype]), terms
+        packed = packed.to(DTYPES[dtype])  # spectral norm of Q about 0.6, as in training at most
+        if operation == "rotation_blocks":
+            return packed, terms
+        return packed, torch.randn(blocks, b, b, device=device, dtype=DTYPES[dtype]), terms
 
     flops = partial(getattr(operations, operation), blocks, b, terms)
     names = {"shape": f"{blocks}x{b}x{b}", "dtype": dtype, "variant": f"k={terms}", "count": flops}
-    return _case(operation, maps, arguments, **names)
+    return _case(operation, orthogonal, arguments, **names)
 
 
 def _transform(m: int, n: int, sides, variant: str, dtype: str, *, backward: bool):
@@ -159,17 +139,16 @@ def _transform(m: int, n: int, sides, variant: str, dtype: str, *, backward: boo
         def draw(*shape: int) -> Tensor:
             return torch.randn(*shape, device=device, dtype=DTYPES[dtype])
 
-        g_r, g_p = (draw(k, b, b) / b**0.5 if k else None for k, b in sides)
-        weight = draw(n, m) / m**0.5
-        order_out, order_in = (torch.randperm(size, device=device) for size in (n, m))
-        if backward:
-            return weight, g_r, g_p, draw(n, m), order_out, order_in, order_in.argsort()
-        return weight, g_r, g_p, order_out, order_in, order_in.argsort()
+        r, p = (
+            transforms.Side(
+                BlockPrimitive(size, b, k), draw(k, b, b) / b**0.5 if k else None, torch.randperm(size, device=device)
+            )
+            for size, (k, b) in zip((m, n), sides, strict=True)
+        )
+        given = draw(n, m) / m**0.5, r, p
+        return (*given, draw(n, m), tuple(k > 0 for k, _ in sides), True) if backward else given
 
-    operation = "pull_back_and_build" if backward else "block_transform"
+    operation = "transform_vjp" if backward else "transform"
     flops = partial(getattr(operations, operation), m, n, *sides)
     names = {"shape": f"{m}x{n}", "dtype": dtype, "variant": variant, "count": flops}
-    # The operator takes order_in for its derivative; the reference does without.
-    of_reference = tuple if backward else lambda given: (*given[:4], given[5])
-    written = (3,) if backward else ()
-    return _case(operation, transforms, arguments, of_reference=of_reference, written=written, **names)
+    return _case(operation, transforms, arguments, **names)

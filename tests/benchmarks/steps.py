@@ -12,7 +12,6 @@ from torch import nn
 
 from poet.methods import all_rows
 from poet.methods.contract import is_counted, parse_parameters, scale_parameters
-from poet.model import poet_layers
 from poet.training.llama import build_llama
 from poet.training.operations import operations_per_step
 from poet.training.spec import Architecture, RunSpec
@@ -71,7 +70,7 @@ def _group(
     # promised to a few per cent, and in a virtual machine each pair of steps is off by as much.
     long = tokens > 4096
     plain = Case(
-        **common, variant=PLAIN, count=plain_count, build=_build(plain_spec), plain=True, predicted=lambda: 1.0,
+        **common, variant=PLAIN, count=plain_count, build=_build(plain_spec), plain=True,
         least_rounds=2 if long else 3, cpu_flops=CPU_FLOPS,
     )  # fmt: skip
     found = [plain]
@@ -82,7 +81,7 @@ def _group(
         found.append(
             Case(
                 **common, variant=row, count=count, build=_build(spec), reference=plain,
-                predicted=lambda count=count: count() / plain_count(), needs="peft" if spec.method == "lora" else None,
+                needs="peft" if spec.method == "lora" else None,
                 least_rounds=(9 if long else 5) if promised else 3, cpu_flops=CPU_FLOPS if promised else CPU_FLOPS / 2,
             )  # fmt: skip
         )
@@ -178,8 +177,7 @@ def _build(spec: RunSpec):
             return [v for entry in entries for v in entry.values() if isinstance(v, torch.Tensor)]
 
         def tensors() -> list[torch.Tensor]:
-            caches = {layer._step_cache for _, layer in poet_layers(model)}
-            return [*model.parameters(), *model.buffers(), *state(), rows, *(t for cache in caches for t in cache.tensors())]
+            return [*model.parameters(), *model.buffers(), *state(), rows]
 
         backward(rows[:1])  # one short step: the optimizer's state is part of what is held
         update()

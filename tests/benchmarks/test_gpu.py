@@ -56,10 +56,10 @@ def test_every_case_has_its_line(bench, tmp_path):
 def test_a_wrong_kernel_ends_the_run_before_anything_is_timed(bench, monkeypatch):
     from tests.benchmarks import kernels
 
-    right = kernels.maps.cayley_neumann
-    monkeypatch.setattr(kernels.maps, "cayley_neumann", lambda q, terms: right(q, terms) + 0.01)
+    right = kernels.orthogonal.rotation_blocks
+    monkeypatch.setattr(kernels.orthogonal, "rotation_blocks", lambda packed, terms: right(packed, terms) + 0.01)
     bench.timer = None  # whoever times fails
-    with pytest.raises(WrongResult, match=r"cayley_neumann-\S+ on cpu: the relative error to fp64 is"):
+    with pytest.raises(WrongResult, match=r"rotation_blocks-\S+ on cpu: the relative error to fp64 is"):
         gpu.run(few(), bench, say=lambda line: None)
     assert bench.rows == []
 

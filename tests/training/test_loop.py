@@ -151,7 +151,7 @@ def test_another_seed_is_another_poet(make_spec, data):
     a, b = ([layer for _, layer in poet_layers(run.model)] for run in runs)
     assert all(not torch.equal(x.effective_weight(), y.effective_weight()) for x, y in zip(a, b, strict=True))
     for merged in (False, True):
-        assert all(not torch.equal(x.order_in, y.order_in) for x, y in zip(a, b, strict=True)), merged
+        assert all(not torch.equal(x.permutation_in, y.permutation_in) for x, y in zip(a, b, strict=True)), merged
         for run in runs:
             while run.step < POET["merge_every"]:
                 run.train_step()

@@ -34,7 +34,7 @@ def test_poet_holds_the_weight_once_and_three_numbers_a_parameter(make_spec, dat
     for line in (gate, down):
         mn = line["m"] * line["n"]
         assert line["weights"] == mn + count and line["trainable"] == line["gradients"] == count
-        assert line["state"] == 2 * count and line["indices"] == 2 * (line["m"] + line["n"])
+        assert line["state"] == 2 * count and line["indices"] == line["m"] + line["n"]
 
 
 def test_adapters_count_for_the_layer_that_they_wrap(make_spec, data):

@@ -9,6 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+#: Buffers that a loop over loads has in flight. AMD has 64 KB of shared memory.
+STAGES = 2 if torch.version.hip else 3
+
 
 @triton.jit
 def upper_tile(pair, tiles):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poet.orthogonal import orthogonality_error, skew_unpack, cayley
-from poet.primitives import Primitive, block_stochastic, fully_stochastic, split_budget
+from poet.primitives import BlockPrimitive, block_stochastic, fully_stochastic, split_budget
 
 
 def seeded(seed):
@@ -91,7 +91,7 @@ def test_block_stochastic_count_is_table_1(m, n, b):
 def test_fully_stochastic_count_is_table_1(m, budget):
     b = int(m * budget)
     assert 2 * fully_stochastic(m, budget).parameters == b * (b - 1)
-    assert fully_stochastic(m, budget) == Primitive(m, b, 1)
+    assert fully_stochastic(m, budget) == BlockPrimitive(m, b, 1)
 
 
 @pytest.mark.parametrize("primitive", (fully_stochastic(8, 0), block_stochastic(8, 0)))

@@ -1,7 +1,7 @@
 """Compiles the Triton kernels for machines that are not here, and reads off what each compilation needs.
 
-A test module ``test_<file>.py`` of this folder lists the compilations of ``poet/kernels/gpu/<file>.py`` in a function
-``compilations() -> list[Compilation]``. ``python -m tests.kernels.gpu.ahead_of_time`` gathers and compiles all of
+A test module ``test_<file>.py`` of this folder lists the compilations of ``poet/kernels/<file>.py`` in a function
+``compilations() -> list[Compilation]``. ``python -m tests.kernels.ahead_of_time`` gathers and compiles all of
 them, and prints one line of JSON a compilation, a :class:`Outcome`. It has to be a process of its own: the tests run
 the kernels in Triton's interpreter, and what the interpreter decorates cannot be compiled.
 """
@@ -29,19 +29,17 @@ STORE = r"st\.global|cp\.async\.bulk|global_store|buffer_store"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Compilation:
-    """One kernel, specialised as the autotuner (or the one fixed launch) would.
+    """One kernel, specialised as its launch would.
 
     Attributes:
-        kernel: the ``@triton.jit`` function, not the autotuner around it.
+        kernel: the ``@triton.jit`` function.
         signature: type of each argument that is not a constant, in Triton's notation ("*bf16", "i32", "fp32").
             Pointers, and the integers in ``divisible``, are compiled as multiples of 16, which is what Triton finds
             for PyTorch's allocations and for sizes that are.
         constants: value of each ``tl.constexpr`` argument.
-        num_warps, num_stages: of the configuration.
-        default: whether this is the configuration that runs where nothing was tuned; it may not spill on sm_90.
+        num_warps, num_stages: of the launch.
         divisible: names of integer arguments that are multiples of 16.
         targets: where it may run; a launch that needs more shared memory than a device has is not made there.
-        counted_shared: bytes of shared memory that the launching code takes it to need, where it decides by that.
         overrides: constants that take another value on some target ({"gfx942": {"PRECISION": "ieee"}}).
     """
 
@@ -50,10 +48,8 @@ class Compilation:
     constants: dict[str, object]
     num_warps: int
     num_stages: int
-    default: bool
     divisible: tuple[str, ...] = ()
     targets: tuple[str, ...] = TARGETS
-    counted_shared: int | None = None
     overrides: dict[str, dict[str, object]] = dataclasses.field(default_factory=dict)
 
 
@@ -61,41 +57,18 @@ class Compilation:
 class Outcome:
     """What one compilation needs; ``error`` is None where it succeeded.
 
-    ``registers`` and bytes of ``spills`` are per thread, ``shared`` and ``counted_shared`` bytes per block. ``wgmma``:
+    ``registers`` and bytes of ``spills`` are per thread, ``shared`` is bytes per block. ``wgmma``:
     products run on Hopper's warpgroup instructions, which the older ones do not keep up with.
     """
 
     target: str
     kernel: str
     configuration: str
-    default: bool
     registers: int = -1
     spills: int = -1
     shared: int = -1
-    counted_shared: int | None = None
     wgmma: bool = False
     error: str | None = None
-
-
-def configurations(configs, default, **fields) -> list[Compilation]:
-    """One :class:`Compilation` per ``triton.Config`` of an autotuner.
-
-    Args:
-        configs: the autotuner's configurations.
-        default: the one of them that is the kernel's default.
-        fields: of :class:`Compilation`; a configuration's own constants are added to ``constants``.
-    """
-    constants = fields.pop("constants", {})
-    return [
-        Compilation(
-            constants={**constants, **config.kwargs},
-            num_warps=config.num_warps,
-            num_stages=config.num_stages,
-            default=config is default,
-            **fields,
-        )
-        for config in configs
-    ]
 
 
 def _gpu_target(target: str):
@@ -158,8 +131,6 @@ def compile_for(compilation: Compilation, target: str) -> Outcome:
         target=target,
         kernel=compilation.kernel.__name__,
         configuration=", ".join(f"{name}={value}" for name, value in {**types, **settings}.items()),
-        default=compilation.default,
-        counted_shared=compilation.counted_shared,
     )
     options = {"num_warps": compilation.num_warps, "num_stages": compilation.num_stages}
     try:

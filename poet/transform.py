@@ -1,0 +1,204 @@
+"""The two-sided transform W_RP = R W0 P of Equation (3), its derivative, and a linear layer with that weight.
+
+Orientation: the paper's W is (m inputs, n outputs) and y = W^T x; ``nn.Linear`` stores W^T, (n, m), so the effective
+weight is P^T W0^T R^T. The base weight is stored in the permuted basis, where each primitive acts on positions in order
+(:mod:`poet.primitives`): row i and column j belong to output ``permutation_out[i]`` and input ``permutation_in[j]``.
+
+A layer call builds W_RP, uses it as ``nn.Linear`` would, and drops it. It saves its input, the base weight and the small
+factors. Backward forms the gradient of W_RP once, takes it back to the factors, and builds W_RP again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from poet.kernels import triton_serves
+from poet.precision import autocast_off, wide
+from poet.primitives import BlockPrimitive, Primitive
+
+
+class Side(NamedTuple):
+    """R or P of one call.
+
+    Attributes:
+        primitive: what kind of matrix it is.
+        factors: the primitive's factors, or None where this side is the identity.
+        permutation: (m,) int64, the coordinate of each position. An identity side is stored unpermuted.
+    """
+
+    primitive: Primitive
+    factors: Tensor | None
+    permutation: Tensor
+
+    def apply(self, x: Tensor, *, transpose: bool = False) -> Tensor:
+        """G x or G^T x for x (m, s) by positions; x itself on an identity side."""
+        return x if self.factors is None else self.primitive.apply(self.factors, x, transpose=transpose)
+
+    def to_coordinates(self, x: Tensor) -> Tensor:
+        """Rows of x (m, s), which are positions, put to their coordinates."""
+        return x if self.factors is None else torch.empty_like(x).index_copy_(0, self.permutation, x)
+
+    def to(self, dtype: torch.dtype) -> Side:
+        """The same with factors of another dtype."""
+        return self if self.factors is None else self._replace(factors=self.factors.to(dtype))
+
+
+Gradients = tuple[Tensor | None, Tensor | None]
+
+
+def transform_reference(base: Tensor, r: Side, p: Side) -> Tensor:
+    """W_RP, (n, m), from the base weight (n, m) in the permuted basis. Half precision is computed in fp32, rounded once."""
+    precise = wide(base.dtype)
+    r, p = r.to(precise), p.to(precise)
+    return _finished(r.apply(base.to(precise).mT), r, p).to(base.dtype)
+
+
+def _finished(half: Tensor, r: Side, p: Side) -> Tensor:
+    """W_RP (n, m), from the weight that R alone was applied to, (m, n) by positions."""
+    return p.to_coordinates(p.apply(r.to_coordinates(half).mT, transpose=True))
+
+
+def transform_vjp_reference(
+    base: Tensor, r: Side, p: Side, grad: Tensor, wanted: tuple[bool, bool], build: bool
+) -> tuple[Gradients, Tensor | None]:
+    """Gradients by the factors of both sides, and W_RP again: the two share the product with R.
+
+    Args:
+        base, r, p: what :func:`transform_reference` was called with.
+        grad: (n, m), gradient of the loss by W_RP.
+        wanted: whether R's factors need a gradient, and P's; an identity side does not.
+        build: whether W_RP is needed too.
+
+    Returns:
+        (gradients by R's and P's factors, fp32 for half precision, None where not wanted), and W_RP (n, m) or None.
+    """
+    precise, dtype = wide(base.dtype), base.dtype
+    r, p, base, grad = r.to(precise), p.to(precise), base.to(precise), grad.to(precise)
+    if p.factors is not None:
+        grad = grad.index_select(0, p.permutation)
+    if r.factors is not None:
+        grad = grad.index_select(1, r.permutation)
+    half = r.apply(base.mT) if wanted[1] or build else None
+    by_r = by_p = None
+    if wanted[1]:
+        by_p = p.primitive.apply_vjp(p.factors, half.mT, grad, transpose=True)
+    if wanted[0]:
+        covered = r.primitive.covered  # no other input carries a gradient to R
+        undone = p.apply(grad[:, :covered])
+        by_r = r.primitive.apply_vjp(r.factors, base.mT[:covered], undone.mT)
+    return (by_r, by_p), _finished(half, r, p).to(dtype) if build else None
+
+
+def _triton_serves(base: Tensor, r: Side, p: Side) -> bool:
+    return triton_serves(base) and isinstance(r.primitive, BlockPrimitive) and isinstance(p.primitive, BlockPrimitive)
+
+
+def transform(base: Tensor, r: Side, p: Side) -> Tensor:
+    """:func:`transform_reference`, by Triton kernels where they serve."""
+    if not _triton_serves(base, r, p):
+        return transform_reference(base, r, p)
+    from poet.kernels.block_transform import block_transform
+
+    r, p = r.to(base.dtype), p.to(base.dtype)
+    return block_transform(base, r.factors, p.factors, r.permutation, p.permutation)
+
+
+def transform_vjp(
+    base: Tensor, r: Side, p: Side, grad: Tensor, wanted: tuple[bool, bool], build: bool
+) -> tuple[Gradients, Tensor | None]:
+    """:func:`transform_vjp_reference`, by Triton kernels where they serve."""
+    if not _triton_serves(base, r, p):
+        return transform_vjp_reference(base, r, p, grad, wanted, build)
+    from poet.kernels.block_transform import block_transform_vjp
+
+    r, p = r.to(base.dtype), p.to(base.dtype)
+    factors = r.factors, p.factors
+    *gradients, weight = block_transform_vjp(base, *factors, r.permutation, p.permutation, grad, *wanted, build)
+    by_r, by_p = (by if needed else None for by, needed in zip(gradients, wanted, strict=True))
+    return (by_r, by_p), weight if build else None
+
+
+class Structure(NamedTuple):
+    """What a layer's weight is made by, beside tensors.
+
+    Attributes:
+        r, p: the primitives of R and P.
+        terms: k of the Cayley-Neumann map, or None for the exact Cayley map.
+    """
+
+    r: Primitive
+    p: Primitive
+    terms: int | None
+
+    def factors(self, skew_r: Tensor | None, skew_p: Tensor | None) -> Gradients:
+        """The factors of both sides, None for the identity."""
+        pairs = (self.r, skew_r), (self.p, skew_p)
+        return tuple(None if skew is None else primitive.factors(skew, self.terms) for primitive, skew in pairs)
+
+    def sides(self, g_r, g_p, permutation_in: Tensor, permutation_out: Tensor) -> tuple[Side, Side]:
+        return Side(self.r, g_r, permutation_in), Side(self.p, g_p, permutation_out)
+
+    def factors_vjp(self, skew_r, skew_p, gradients: Gradients) -> Gradients:
+        """Gradients by the parameters, given those by the factors; None stays None."""
+        triples = zip((self.r, self.p), (skew_r, skew_p), gradients, strict=True)
+        return tuple(
+            None if grad is None else primitive.factors_vjp(skew, grad, self.terms) for primitive, skew, grad in triples
+        )
+
+
+class EffectiveWeight(torch.autograd.Function):
+    """W_RP (n, m), differentiable once in the parameters of R and P."""
+
+    @staticmethod
+    def forward(ctx, base, skew_r, skew_p, permutation_in, permutation_out, structure):
+        with autocast_off(base.device.type):
+            factors = structure.factors(skew_r, skew_p)
+            ctx.save_for_backward(base, skew_r, skew_p, *factors, permutation_in, permutation_out)
+            ctx.structure = structure
+            weight = transform(base, *structure.sides(*factors, permutation_in, permutation_out))
+        return weight.clone() if weight is base else weight.contiguous()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        base, skew_r, skew_p, *sides = ctx.saved_tensors
+        with autocast_off(grad.device.type):
+            wanted = ctx.needs_input_grad[1:3]
+            gradients, _ = transform_vjp(base, *ctx.structure.sides(*sides), grad, wanted, build=False)
+            return None, *ctx.structure.factors_vjp(skew_r, skew_p, gradients), None, None, None
+
+
+class EquivalentLinear(torch.autograd.Function):
+    """x W_RP^T, differentiable once in x and the parameters of R and P.
+
+    It computes in the dtype of x: the base weight and the factors are rounded to it for the call, as autocast rounds the
+    weight of ``nn.Linear``.
+    """
+
+    @staticmethod
+    def forward(ctx, x, base, skew_r, skew_p, permutation_in, permutation_out, structure):
+        with autocast_off(x.device.type):
+            factors = structure.factors(skew_r, skew_p)
+            ctx.save_for_backward(x, base, skew_r, skew_p, *factors, permutation_in, permutation_out)
+            ctx.structure = structure
+            return x @ transform(base.to(x.dtype), *structure.sides(*factors, permutation_in, permutation_out)).mT
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad_y):
+        x, base, skew_r, skew_p, *sides = ctx.saved_tensors
+        grad_x, by_skew, wanted = None, (None, None), ctx.needs_input_grad[2:4]
+        with autocast_off(grad_y.device.type):
+            base, (r, p) = base.to(x.dtype), ctx.structure.sides(*sides)
+            if any(wanted):
+                grad_weight = grad_y.reshape(-1, grad_y.shape[-1]).mT @ x.reshape(-1, x.shape[-1])
+                gradients, weight = transform_vjp(base, r, p, grad_weight, wanted, build=ctx.needs_input_grad[0])
+                by_skew = ctx.structure.factors_vjp(skew_r, skew_p, gradients)
+            else:
+                weight = transform(base, r, p)
+            if ctx.needs_input_grad[0]:
+                grad_x = grad_y @ weight
+        return grad_x, None, *by_skew, None, None, None
