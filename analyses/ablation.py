@@ -12,7 +12,7 @@ from analyses.artifact import Artifact, Context
 from analyses.claim import Evidence, rank_agreement, with_interval
 from analyses.published import read_published
 from analyses.tables import measured_cell, measured_columns, write_csv
-from poet.files import write_text
+from poet.system.files import write_text
 from poet.methods import get_method
 from poet.training.spec import RunSpec
 

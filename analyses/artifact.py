@@ -17,8 +17,7 @@ import analyses
 from analyses.claim import Claim
 from analyses.scale import Scale
 from poet.training.errors import RunError
-from poet.training.probes import read_probes
-from poet.training.records import read_history, read_record, reading
+from poet.launch.records import read_history, read_probes, read_record, reading
 from poet.training.spec import RunSpec
 
 
@@ -39,7 +38,7 @@ class Context:
     results: Path
 
     def record(self, spec: RunSpec) -> dict[str, Any]:
-        """The record of a run; see :func:`poet.training.records.read_record` for the errors."""
+        """The record of a run; see :func:`poet.launch.records.read_record` for the errors."""
         return read_record(self.results, spec)
 
     def history(self, spec: RunSpec) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import pandas as pd
 from analyses.artifact import EVERY, Artifact, Context, discover
 from analyses.claim import Claim, Evidence, Verdict, judge, unshown
 from analyses.tables import write_csv
-from poet.files import write_text
+from poet.system.files import write_text
 from poet.training.spec import RunSpec
 
 VERDICTS = get_args(Verdict)

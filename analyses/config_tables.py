@@ -18,7 +18,7 @@ from analyses.evidence import ALL, share_agreeing
 from analyses.published import number, read_published
 from analyses.scale import Scale, load_scale
 from analyses.tables import write_csv
-from poet.files import write_text
+from poet.system.files import write_text
 from poet.methods import get_method, table_rows
 from poet.methods.contract import parse_parameters
 from poet.methods.poet import POET

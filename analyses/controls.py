@@ -43,7 +43,7 @@ from analyses.longer import longer_runs
 from analyses.published import read_published
 from analyses.scale import Scale
 from analyses.tables import measured_cell, write_csv
-from poet.files import write_text
+from poet.system.files import write_text
 from poet.training.spec import RunSpec
 
 #: Controls whose cost AdamW is given.

@@ -21,7 +21,7 @@ from analyses.artifact import Context
 from analyses.figures import LINES, MARKERS, plain_logarithmic
 from analyses.longer import longer_runs
 from analyses.tables import measured_columns
-from poet.training.operations import operations_per_step
+from poet.launch.operations import operations_per_step
 from poet.training.spec import RunSpec
 
 #: Costs by which runs are made equal, and their units. Operations are those of matrix products.

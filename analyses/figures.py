@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from analyses.artifact import Artifact, Context
-from poet.files import atomic_path
+from poet.system.files import atomic_path
 
 sns.set_theme(context="paper", style="whitegrid", palette="colorblind", font_scale=1.1)
 

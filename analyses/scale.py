@@ -18,7 +18,7 @@ import jsonschema
 import yaml
 
 from poet.data.description import check_description
-from poet.errors import UserError
+from poet.system.errors import UserError
 from poet.methods import METHODS, all_rows
 from poet.methods.contract import parse_parameters, scale_parameters
 from poet.training.probes import get_probe

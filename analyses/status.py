@@ -1,7 +1,7 @@
 """How far the runs of a scale are, from their files alone: ``make status SCALE=paper``.
 
 A run that is done has ``results/runs/<run>/record.json``; one that is not says in ``results/checkpoints/<run>/status.json``
-how far it is (``poet.training.status``). Neither Slurm nor Snakemake is asked, and nothing is written.
+how far it is (``poet.launch.status``). Neither Slurm nor Snakemake is asked, and nothing is written.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import pandas as pd
 
 from analyses.scale import ConfigError
 from analyses.suite import RESULTS, Suite, load_suite
-from poet.errors import UserError
+from poet.system.errors import UserError
 from poet.training.spec import RunSpec
-from poet.training.status import read_status
+from poet.launch.status import read_status
 
 #: States, in the order in which they are told. A silent run calls itself running, and has not said a word for long; an outdated
 #: one has a record of another spec under its name, and will be trained again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 
-from poet.errors import UserError
+from poet.system.errors import UserError
 
 
 class SubmissionError(UserError):

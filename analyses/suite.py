@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import re
-import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +11,8 @@ from typing import Any
 
 from analyses.artifact import EVERY, Artifact, collect_runs, discover
 from analyses.scale import ROOT, ConfigError, Scale, dataset_name, load_scale
-from poet.methods import METHODS, all_rows
+from poet.launch.sources import digest, training_digest
+from poet.methods import all_rows
 from poet.training.spec import RunSpec
 
 RESULTS = Path("results")
@@ -91,7 +89,9 @@ class Suite:
         """
         if not self.scale.settings.get("retrain", True):
             return []
-        return [data_sources(), *sorted({training_sources(self.runs[name].method) for name in names})]
+        specs = (self.runs[name] for name in names)
+        pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs}
+        return [data_sources(), *sorted(training_digest(method, device) for method, device in pairs)]
 
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs by the process that they share; nothing where each has its own."""
@@ -135,32 +135,9 @@ class Suite:
         return [RESULTS / output for a in self.artifacts.values() if a.in_all for output in a.outputs]
 
 
-def _digest(files: Iterable[Path]) -> str:
-    """sha256 over names and contents: a rule that has it among its params is run again when a source changes, and not
-    when one was only touched or checked out anew."""
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
-
-
-@functools.cache
-def training_sources(method: str) -> str:
-    """Digest of what the numbers of a method's runs depend on beside their specs: sources and pinned versions.
-
-    Of the files in ``poet/methods`` only the method's own counts, with those that define no method: adding a method
-    retrains nobody else.
-    """
-    parts = ("*.py", "kernels/*.py", "training/*.py", "data/rows.py")
-    others = {sys.modules[m.__module__].__file__ for name, m in METHODS.items() if name != method}
-    methods = (path for path in (ROOT / "poet" / "methods").glob("*.py") if str(path) not in others)
-    core = (path for part in parts for path in (ROOT / "poet").glob(part))
-    return _digest([*core, *methods, ROOT / "requirements.lock"])
-
-
 def data_sources() -> str:
     """Digest of the source files that the prepared data depends on."""
-    return _digest(path for path in (ROOT / "poet" / "data").glob("*.py") if path.name != "rows.py")
+    return digest(path for path in (ROOT / "poet" / "data").glob("*.py") if path.name not in ("rows.py", "order.py"))
 
 
 def artifact_sources(name: str) -> str:
@@ -177,7 +154,7 @@ def artifact_sources(name: str) -> str:
     assets = (p for p in (folder / name).rglob("*") if p.suffix in (".html", ".css", ".js"))
     published = (folder / "published").glob("*.csv")
     # Tables count parameters at paper scale, whichever scale they are made at.
-    return _digest([*code, *assets, *published, ROOT / "config" / "scales" / "paper.yaml"])
+    return digest([*code, *assets, *published, ROOT / "config" / "scales" / "paper.yaml"])
 
 
 def load_suite(config: dict[str, Any]) -> Suite:

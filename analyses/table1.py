@@ -24,7 +24,7 @@ from analyses.memory_formulas import FORMULAS, QUANTITIES, expected, formula_tex
 from analyses.published import read_published
 from analyses.scale import Scale
 from analyses.tables import measured_columns, write_csv
-from poet.files import write_text
+from poet.system.files import write_text
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
 from poet.training.llama import build_llama

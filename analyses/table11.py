@@ -35,7 +35,7 @@ from analyses.scale import Scale
 from analyses.tables import write_csv
 from analyses.timed_steps import BASELINE, DESIGNS, OWN, configurations, measure, proxy
 from analyses.timing import Spread, ratios
-from poet.files import write_text
+from poet.system.files import write_text
 
 #: Speed-up -> (slower, faster) design.
 SPEED_UPS = {

@@ -13,7 +13,7 @@ from analyses.config_tables import cell, cells_claim, compare, markdown, paper_s
 from analyses.evidence import ALL
 from analyses.published import read_published
 from analyses.tables import write_csv
-from poet.files import write_text
+from poet.system.files import write_text
 
 UNITS = {
     "Hidden dimension": "coordinates",

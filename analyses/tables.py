@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from analyses.artifact import Artifact
-from poet.files import write_text
+from poet.system.files import write_text
 
 #: What a verdict looks like in a Markdown cell; the report finds it there again.
 MARKS = {"reproduced": "✓", "contradicted": "✗", "as published": "+", "opposite": "-"}

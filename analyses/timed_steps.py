@@ -14,7 +14,7 @@ from analyses.plain_poet import apply_plain_poet
 from analyses.scale import Scale
 from analyses.timing import in_turn, wall_clock
 from poet.config import POETConfig
-from poet.errors import UserError
+from poet.system.errors import UserError
 from poet.methods.contract import adamw
 from poet.model import apply_poet
 from poet.training.llama import build_llama

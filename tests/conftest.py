@@ -201,7 +201,7 @@ def make_spec(architecture):
 @pytest.fixture
 def train_run(data, tmp_path):
     """``train_run(spec, name)`` trains into ``tmp_path/name`` and returns (record, folder)."""
-    from poet.training.loop import train
+    from poet.launch.loop import train
 
     def _train(spec, name="run", **options):
         folder = tmp_path / name

@@ -4,7 +4,7 @@ import errno
 import os
 
 import pytest
-from poet.files import DiskError, atomic_path, write_text
+from poet.system.files import DiskError, atomic_path, write_text
 
 
 def test_atomic_write_leaves_no_other_file(tmp_path):

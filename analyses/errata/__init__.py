@@ -18,7 +18,7 @@ from analyses.artifact import Artifact, Context
 from analyses.errata import budgets, counts, figures, formulas, orthogonality, proofs, spectra, tables
 from analyses.errata.erratum import VERDICTS, collect
 from analyses.tables import write_csv
-from poet.files import write_text
+from poet.system.files import write_text
 
 ERRATA = collect(
     formulas,

@@ -13,8 +13,8 @@ from analyses.plan.rate import DEVICES
 from analyses.scale import ConfigError
 from analyses.status import load
 from analyses.suite import RESULTS
-from poet.errors import UserError
-from poet.files import write_text
+from poet.system.errors import UserError
+from poet.system.files import write_text
 
 
 def main(arguments: list[str] | None = None) -> int:

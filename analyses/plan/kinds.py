@@ -13,7 +13,7 @@ from analyses.plan.memory import Footprint, footprint, micro_batch_rows
 from analyses.scale import Scale
 from poet.data.workers import workers
 from poet.methods import get_method
-from poet.training.operations import operations_per_step
+from poet.launch.operations import operations_per_step
 from poet.training.spec import RunSpec
 
 #: Below so many kinds, starting processes takes longer than counting; each process first imports libraries for seconds.
@@ -25,7 +25,7 @@ class Cost:
     """What a run of one kind costs.
 
     Attributes:
-        operations: floating-point operations of a step on all devices; see ``poet.training.operations``.
+        operations: floating-point operations of a step on all devices; see ``poet.launch.operations``.
         memory: on each device.
         remedy: what to change where that is too much, and what it comes to then; empty where it fits.
     """

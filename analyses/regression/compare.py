@@ -8,7 +8,7 @@ from pathlib import Path
 from analyses.regression.judge import Finding, judge
 from analyses.regression.tables import Pair, pairs, read
 from analyses.scale import ROOT
-from poet.errors import UserError
+from poet.system.errors import UserError
 
 
 class NothingRecordedError(UserError):

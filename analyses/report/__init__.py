@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from analyses.artifact import EVERY, Artifact, Context
 from analyses.report.page import page
-from poet.files import write_text
+from poet.system.files import write_text
 
 
 def build(context: Context) -> None:

@@ -7,11 +7,11 @@ The names here are loaded on first use, so that training, which only reads, impo
 import importlib
 
 _HOMES = {
-    "BatchOrder": "poet.data.rows",
+    "BatchOrder": "poet.data.order",
     "DataError": "poet.data.errors",
     "TokenRows": "poet.data.rows",
     "TrainingBatches": "poet.data.rows",
-    "epoch_order": "poet.data.rows",
+    "epoch_order": "poet.data.order",
 }
 __all__ = sorted(_HOMES)
 

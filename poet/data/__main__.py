@@ -12,7 +12,7 @@ from poet.data.estimate import estimate
 from poet.data.prepare import prepare
 from poet.data.rate import measure
 from poet.data.verify import verify
-from poet.errors import UserError
+from poet.system.errors import UserError
 
 
 def main(arguments: list[str] | None = None) -> int:

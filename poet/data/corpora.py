@@ -19,8 +19,8 @@ from pathlib import Path
 
 from poet.data.errors import DataError
 from poet.data.files import exclusive, read_json, write_json
-from poet.files import atomic_path
-from poet.progress import Progress
+from poet.system.files import atomic_path
+from poet.system.progress import Progress
 from poet.data.wikitext import CLEANER_VERSION, articles
 
 ENWIK8_MD5 = "a1fa5ffddb56f4953e226637dabbb36a"  # of the decompressed bytes

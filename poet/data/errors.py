@@ -1,6 +1,6 @@
 """What can go wrong with the data."""
 
-from poet.errors import UserError
+from poet.system.errors import UserError
 
 
 class DataError(UserError):

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from poet.files import PART, readable_disk_errors, write_text
+from poet.system.files import PART, readable_disk_errors, write_text
 
 
 @contextlib.contextmanager

@@ -20,8 +20,8 @@ from poet.data.sharded import write_shards
 from poet.data.tokenizer import BPE_TRAINING_BYTES, Tokenizer, load_bpe, load_hf, train_bpe
 from poet.data.wikitext import CLEANER_VERSION
 from poet.data.writing import write_rows
-from poet.files import write_text
-from poet.progress import Progress
+from poet.system.files import write_text
+from poet.system.progress import Progress
 
 # Raise one whenever equal descriptions of its corpus give other rows or another meta.json than before.
 FORMAT_VERSIONS = {"enwik8": 1, "c4": 2}

@@ -16,7 +16,7 @@ from poet.data.estimate import C4
 from poet.data.packing import PACKINGS
 from poet.data.tokenizer import EOS, PAD, SPECIAL_TOKENS, UNK, Tokenizer, load_hf, train_bpe
 from poet.data.writing import encoded
-from poet.progress import say
+from poet.system.progress import say
 
 #: Texts that are timed; those before them train the stand-in.
 TIMED, TRAINING = 2000, 2000

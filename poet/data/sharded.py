@@ -22,7 +22,7 @@ from poet.data.packing import row_dtype
 from poet.data.tokenizer import Tokenizer
 from poet.data.workers import workers
 from poet.data.writing import write_rows
-from poet.progress import Progress, say
+from poet.system.progress import Progress, say
 
 _DESCRIBED = ("file", "file_bytes", "sha256", "rows", "tokens", "tokens_without_padding", "text_bytes")
 _SUMMED = ("file_bytes", "rows", "tokens", "tokens_without_padding", "text_bytes")

@@ -19,13 +19,13 @@ import numpy as np
 from poet.data.c4 import Shard, c4_lines, c4_shards, c4_text
 from poet.data.errors import DataError
 from poet.data.files import read_json, write_json
+from poet.data.order import epoch_order
 from poet.data.packing import pad
-from poet.data.rows import epoch_order
 from poet.data.tokenizer import load_prepared
 from poet.data.writing import encoded
-from poet.errors import UserError
-from poet.files import DiskError
-from poet.progress import say
+from poet.system.errors import UserError
+from poet.system.files import DiskError
+from poet.system.progress import say
 
 #: Batches that wait for training.
 AHEAD = 8

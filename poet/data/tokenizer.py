@@ -11,7 +11,7 @@ import numpy as np
 import tokenizers
 
 from poet.data.errors import DataError
-from poet.files import atomic_path
+from poet.system.files import atomic_path
 
 PAD, EOS, UNK = "<pad>", "</s>", "<unk>"
 SPECIAL_TOKENS = (PAD, EOS, UNK)  # ids 0, 1, 2, as in T5

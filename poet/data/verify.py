@@ -5,7 +5,7 @@ from pathlib import Path
 from poet.data.errors import DataError
 from poet.data.files import files_of, sha256_of
 from poet.data.rows import read_meta
-from poet.progress import Progress
+from poet.system.progress import Progress
 
 
 def verify(folder: Path) -> int:

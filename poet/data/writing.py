@@ -7,7 +7,7 @@ from poet.data.files import sha256_of
 from poet.data.npy import RowWriter
 from poet.data.packing import PACKINGS, row_dtype
 from poet.data.tokenizer import EncodedText, Tokenizer
-from poet.files import atomic_path
+from poet.system.files import atomic_path
 
 
 def write_rows(

@@ -1,1 +1,1 @@
-"""Training: what a run is (``spec``), how it is trained (``loop``), and what it leaves behind (``records``)."""
+"""Training: what a run is (``spec``), and how it is trained (``run``): all that its numbers depend on."""

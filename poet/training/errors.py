@@ -1,6 +1,6 @@
 """What can go wrong with a run."""
 
-from poet.errors import UserError
+from poet.system.errors import UserError
 
 
 class RunError(UserError):

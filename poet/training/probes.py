@@ -21,12 +21,11 @@ import torch
 from torch import Tensor, nn
 
 from poet.diagnostics import hyperspherical_energy
-from poet.files import atomic_path
+from poet.system.files import atomic_path
 from poet.linear import POETLinear
 from poet.methods.contract import is_counted
 from poet.model import poet_layers
 from poet.orthogonal import orthogonality_error, rotation_blocks
-from poet.training.records import read_record, reading
 from poet.training.seeds import derive
 from poet.training.spec import RunSpec
 
@@ -196,18 +195,3 @@ class Probes:
         with atomic_path(path) as temporary:
             temporary.write_bytes(buffer.getvalue())
         return hashlib.sha256(buffer.getvalue()).hexdigest()
-
-
-def read_probes(results: Path, spec: RunSpec) -> dict[str, np.ndarray]:
-    """What the probes of a run measured: ``<probe>/steps`` (s,) and ``<probe>/<layer>`` (s, ...).
-
-    Raises:
-        RunError: missing, unreadable, or not those of the run's record; the sentence has the command that makes it again.
-    """
-    record = read_record(results, spec)
-    with reading(results, spec, "probes.npz") as path:
-        content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != record["probes_sha256"]:
-            raise ValueError("the file is not the one that the record was written with")
-        with np.load(io.BytesIO(content)) as archive:
-            return {key: archive[key] for key in archive.files}

@@ -15,7 +15,7 @@ from torch import nn
 from poet.data.rows import IGNORED_LABEL, TokenRows, TrainingBatches
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
-from poet.progress import say
+from poet.system.progress import say
 from poet.training import evaluator
 from poet.training.distribution import Processes
 from poet.training.errors import RunError
@@ -244,6 +244,14 @@ class Run:
         a_row = self.spec.architecture.sequence_length * self.spec.architecture.vocabulary
         size = min(size, max(1, EVALUATION_LOGITS // a_row))
         return evaluator.perplexity(self.model, self.validation_rows, rows, size, self.autocast, self.processes)
+
+    def final_perplexity(self) -> float:
+        """What the record says: over more rows than the history's, which are the same from its first point to its last.
+
+        NaN where the run has diverged.
+        """
+        found = math.nan if self.diverged else self.evaluate(self.spec.final_evaluation_rows)
+        return found if math.isfinite(found) else math.nan
 
     def _held(self) -> list[dict[str, Any]]:
         """Numbers held for each linear layer; the optimizers' where they are divided among the processes, added up."""

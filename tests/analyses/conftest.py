@@ -8,7 +8,7 @@ import pytest
 
 from analyses.artifact import Context
 from analyses.scale import load_scale
-from poet.training.records import write_history, write_record
+from poet.launch.records import write_history, write_record
 
 
 @pytest.fixture

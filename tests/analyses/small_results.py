@@ -13,7 +13,7 @@ from analyses.artifact import Artifact, Context, collect_runs
 from analyses.claim import Evidence, judge
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.report.sources import on_the_page
-from poet.training.records import write_record
+from poet.launch.records import write_record
 from poet.training.spec import RunSpec
 
 #: What a text may not do to the page.

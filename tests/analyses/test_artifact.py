@@ -10,7 +10,7 @@ import pytest
 from analyses.artifact import Artifact, Context, discover
 from analyses.suite import load_suite
 from poet.training.errors import RunError
-from poet.training.records import write_history, write_record
+from poet.launch.records import write_history, write_record
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from analyses.equal_cost import costs_of, perplexity_at
 from analyses.grid import grid_runs
 from analyses.longer import longer_runs
 from analyses.scale import load_scale
-from poet.training.operations import operations_per_step
+from poet.launch.operations import operations_per_step
 from poet.training.run import Run
 
 MINI = {"scale": "mini", "seeds": [0]}

@@ -14,8 +14,8 @@ from analyses.plan.plan import make_plan
 from analyses.plan.rate import DEVICES, Rates
 from analyses.suite import load_suite
 from poet.methods import METHODS
-from poet.training.operations import operations_per_step
-from poet.training.records import write_record
+from poet.launch.operations import operations_per_step
+from poet.launch.records import write_record
 
 BYTES = Footprint(weights=4, gradients=3, state=8, working=5)
 

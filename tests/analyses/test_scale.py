@@ -7,8 +7,8 @@ import analyses.suite
 import pytest
 from analyses.artifact import Artifact, collect_runs
 from analyses.scale import load_scale
-from analyses.suite import artifact_sources, load_suite, training_sources
-from poet.errors import UserError
+from analyses.suite import artifact_sources, load_suite
+from poet.system.errors import UserError
 
 
 @pytest.fixture
@@ -64,17 +64,6 @@ def test_an_override_that_changes_nothing_is_the_same_run():
     scale = load_scale({"scale": "mini", "seeds": [0]})
     plain = scale.run("60m", "poet-fs-1_2", 0)
     assert scale.run("60m", "poet-fs-1_2", 0, overrides={"merge_every": plain.parameters["merge_every"]}) == plain
-
-
-def test_a_new_method_retrains_nobody_else(monkeypatch):
-    import poet.methods
-
-    before = training_sources("adamw"), training_sources("poet")
-    assert before[0] != before[1]
-    training_sources.cache_clear()
-    monkeypatch.delitem(poet.methods.METHODS, "muon")  # muon.py now stands for a file that no method owns
-    assert training_sources("adamw") != before[0]
-    training_sources.cache_clear()
 
 
 def test_names_spell_out_what_differs_from_the_row():

@@ -6,9 +6,9 @@ import math
 import pytest
 
 from analyses.status import STATES, duration, main, page, progress
-from poet.files import write_text
-from poet.training.records import write_record
-from poet.training.status import Status
+from poet.system.files import write_text
+from poet.launch.records import write_record
+from poet.launch.status import Status
 
 NOW = 1_000_000.0
 MINUTE, HOUR = 60.0, 3600.0

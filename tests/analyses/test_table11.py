@@ -10,7 +10,7 @@ from analyses.plain_poet import PlainPOETLinear, apply_plain_poet
 from analyses.published import read_published
 from analyses.scale import load_scale
 from poet import POETConfig, POETLinear
-from poet.errors import UserError
+from poet.system.errors import UserError
 
 VARIANTS = {"fs": POETConfig(variant="fs", budget=0.5, init="keep"), "bs": POETConfig(block_size=4, init="keep")}
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from analyses.timing import Spread, Timer, ratios, wall_clock
-from poet.files import write_text
+from poet.system.files import write_text
 from tests.benchmarks.case import DTYPES, Case, Work
 from tests.benchmarks.memory import held_bytes, peak_bytes
 from tests.benchmarks.rows import COLUMNS, NAMES, as_csv, environment

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from poet.training.allocator import keep_freed_memory
+from poet.launch.allocator import keep_freed_memory
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.cases import cpu_cases, small_cases
 from tests.benchmarks.rows import NAMES

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from poet.training.provenance import provenance
+from poet.launch.provenance import provenance
 
 #: What tells lines apart.
 NAMES = ("operation", "shape", "tokens", "dtype", "variant")

@@ -13,7 +13,7 @@ from torch import nn
 from poet.methods import all_rows
 from poet.methods.contract import is_counted, parse_parameters, scale_parameters
 from poet.training.llama import build_llama
-from poet.training.operations import operations_per_step
+from poet.launch.operations import operations_per_step
 from poet.training.spec import Architecture, RunSpec
 from tests.benchmarks import operations
 from tests.benchmarks.case import Case, Periodic, Work

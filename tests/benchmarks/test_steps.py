@@ -8,7 +8,7 @@ import torch
 from analyses.config_tables import paper_scale
 from analyses.scale import load_scale
 from poet.methods.contract import scale_parameters
-from poet.training.operations import operations_per_step
+from poet.launch.operations import operations_per_step
 from tests.benchmarks import steps
 from tests.benchmarks.cases import MINI_THREADS, MINI_TOKENS, TINY, cpu_cases, gpu_cases
 from tests.benchmarks.sizes import SIZES

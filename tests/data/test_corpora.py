@@ -13,7 +13,7 @@ import pytest
 
 from poet.data import corpora
 from poet.data.errors import DataError
-from poet.files import DiskError
+from poet.system.files import DiskError
 
 CONTENT = b"not the real enwik8"
 

@@ -18,7 +18,8 @@ from poet.data import __main__ as command
 from poet.data import c4, sharded
 from poet.data.errors import DataError
 from poet.data.prepare import prepare
-from poet.data.rows import TokenRows, TrainingBatches, epoch_order
+from poet.data.order import epoch_order
+from poet.data.rows import TokenRows, TrainingBatches
 from poet.data.verify import verify
 
 

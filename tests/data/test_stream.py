@@ -13,7 +13,7 @@ from poet.data.c4 import c4_lines
 from poet.data.errors import DataError
 from poet.data.prepare import prepare
 from poet.data.rows import TrainingBatches
-from poet.files import DiskError
+from poet.system.files import DiskError
 
 ROWS = 25  # of an epoch
 

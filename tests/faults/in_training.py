@@ -20,7 +20,7 @@ FAULTS = (
         file="poet/training/run.py",
         old="nn.utils.clip_grad_norm_(self.parameters, threshold)",
         new="nn.utils.clip_grad_norm_(self.parameters, math.inf)",
-        caught_by=("tests/training/test_loop.py::test_clipping_is_applied",),
+        caught_by=("tests/launch/test_loop.py::test_clipping_is_applied",),
         rows=(*POET, "adamw"),
     ),
     Fault(
@@ -29,7 +29,7 @@ FAULTS = (
         file="poet/training/run.py",
         old="predicted = int((labels[:, 1:] != IGNORED_LABEL).sum())",
         new="predicted = labels[:, 1:].numel()",
-        caught_by=("tests/training/test_loop.py::test_the_loss_is_the_mean_over_real_tokens",),
+        caught_by=("tests/launch/test_loop.py::test_the_loss_is_the_mean_over_real_tokens",),
         rows=ONE,
     ),
     Fault(
@@ -58,7 +58,7 @@ FAULTS = (
         file="poet/training/run.py",
         old="optimizer.load_state_dict(saved)",
         new="pass",
-        caught_by=("tests/training/test_resume.py::test_a_stopped_run_ends_with_the_same_bits",),
+        caught_by=("tests/launch/test_resume.py::test_a_stopped_run_ends_with_the_same_bits",),
         rows=ONE,
     ),
     Fault(
@@ -85,7 +85,7 @@ FAULTS = (
         file="poet/training/run.py",
         old='derive("method", spec.seed)',
         new='derive("method", 0)',
-        caught_by=("tests/training/test_loop.py::test_another_seed_is_another_poet",),
+        caught_by=("tests/launch/test_loop.py::test_another_seed_is_another_poet",),
     ),
     Fault(
         name="one-run-of-merges",
@@ -93,7 +93,7 @@ FAULTS = (
         file="poet/methods/poet.py",
         old="optimizer, seed=self._seed)",
         new="optimizer)",
-        caught_by=("tests/training/test_loop.py::test_another_seed_is_another_poet",),
+        caught_by=("tests/launch/test_loop.py::test_another_seed_is_another_poet",),
     ),
     Fault(
         name="one-dropout-for-all-steps",
@@ -101,7 +101,7 @@ FAULTS = (
         file="poet/training/run.py",
         old='derive("step", spec.seed, self.step)',
         new='derive("step", spec.seed)',
-        caught_by=("tests/training/test_loop.py::test_every_step_has_a_dropout_of_its_own",),
+        caught_by=("tests/launch/test_loop.py::test_every_step_has_a_dropout_of_its_own",),
         rows=("lora-r64",),
     ),
     Fault(
@@ -127,7 +127,7 @@ FAULTS = (
         file="poet/training/run.py",
         old="minimum_ratio=spec.minimum_lr_ratio, ",
         new="",
-        caught_by=("tests/training/test_loop.py::test_warm_up_and_floor_are_the_spec_s",),
+        caught_by=("tests/launch/test_loop.py::test_warm_up_and_floor_are_the_spec_s",),
         rows=ONE,
     ),
     Fault(
@@ -136,7 +136,7 @@ FAULTS = (
         file="poet/training/run.py",
         old="rows, size, self.autocast, ",
         new="rows, size, contextlib.nullcontext, ",
-        caught_by=("tests/training/test_loop.py::test_an_evaluation_has_the_precision_of_training",),
+        caught_by=("tests/launch/test_loop.py::test_an_evaluation_has_the_precision_of_training",),
         rows=ONE,
     ),
 )

@@ -22,7 +22,7 @@ from analyses.regression.judge import Finding
 from analyses.regression.report import failed
 from analyses.regression.tables import pairs, read
 from analyses.suite import Suite, load_suite
-from poet.errors import UserError
+from poet.system.errors import UserError
 from tests.faults.workshop import Workshop, WorkError
 
 TABLE = "table2.csv"

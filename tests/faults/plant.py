@@ -19,8 +19,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from poet.errors import UserError
-from poet.files import write_text
+from poet.system.errors import UserError
+from poet.system.files import write_text
 from tests.benchmarks.rows import environment
 from tests.faults.fault import Fault, NotPlantable
 from tests.faults.faults import FAULTS

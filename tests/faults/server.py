@@ -45,7 +45,7 @@ def test(job: dict) -> dict:
 
 def train(job: dict) -> dict:
     from analyses.scale import load_scale
-    from poet.training.loop import train as train_run
+    from poet.launch.loop import train as train_run
 
     spec = load_scale({"scale": job["scale"], "seeds": [job["seed"]]}).run(job["model"], job["row"], job["seed"])
     places = {"data": Path(job["data"]), "folder": Path(job["results"]) / "runs" / spec.name}

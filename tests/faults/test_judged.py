@@ -8,7 +8,7 @@ import pytest
 
 from analyses.regression.tables import read
 from analyses.suite import load_suite
-from poet.training.records import write_record
+from poet.launch.records import write_record
 from tests.faults.judged import TABLE, NotTrainable, RecordedNumbers
 from tests.faults.workshop import ROOT, WorkError
 

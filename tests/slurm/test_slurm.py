@@ -12,7 +12,7 @@ import pytest
 import yaml
 from analyses.artifact import discover
 from analyses.suite import load_suite
-from poet.training.loop import train
+from poet.launch.loop import train
 from poet.training.spec import RunSpec
 
 from tests.slurm.cluster import slurm
@@ -124,7 +124,7 @@ def change_scale(project):
     settings["models"]["60m"] |= {"steps": 800}
     settings["models"]["130m"] |= {"steps": 200, "accumulation": 2, "resources": {"nodes": 2, "processes": 2}}
     path.write_text(yaml.safe_dump(settings, sort_keys=False))
-    project.edit("poet/training/loop.py", "checkpoint_seconds: float = 60.0", "checkpoint_seconds: float = 0.5")
+    project.edit("poet/launch/loop.py", "checkpoint_seconds: float = 60.0", "checkpoint_seconds: float = 0.5")
 
 
 def test_the_table_is_that_of_undisturbed_runs(pipelines, tmp_path):

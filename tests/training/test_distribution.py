@@ -11,15 +11,15 @@ import torch
 import torch.distributed as dist
 
 from poet.data.rows import TokenRows
-from poet.training import loop
+from poet.launch import loop
 from poet.training import run as run_module
-from poet.training.checkpoints import CheckpointFolder
+from poet.launch.checkpoints import CheckpointFolder
 from poet.training.distribution import Processes, checksum, join
 from poet.training.errors import RunError
 from poet.training.evaluator import perplexity
-from poet.training.records import read_history
+from poet.launch.records import read_history
 from poet.training.run import Run
-from tests.training.forks import together
+from tests.launch.forks import together
 
 POET = {"merge_every": 5, "poet_lr": 1e-2}
 RUNS = {

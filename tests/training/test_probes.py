@@ -9,10 +9,11 @@ import torch
 
 from poet import POETConfig, apply_poet
 from poet.model import poet_layers
-from poet.training import loop
+from poet.launch import loop
 from poet.training.errors import RunError
 from poet.training.memory import PROJECTIONS
-from poet.training.probes import PROBES, read_probes
+from poet.launch.records import read_probes
+from poet.training.probes import PROBES
 from poet.training.run import Run
 
 FS = {"variant": "fs", "budget": 0.5, "merge_every": 4, "poet_lr": 3e-2}

@@ -10,7 +10,7 @@ import transformers
 import yaml
 from poet.data.corpora import enwik8_articles, read_articles
 from poet.data.prepare import prepare
-from poet.training.loop import train
+from poet.launch.loop import train
 from poet.training.spec import RunSpec
 
 

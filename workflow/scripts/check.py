@@ -8,7 +8,7 @@ from job import job
 with job(snakemake):
     from analyses.regression.compare import compare, recorded_folder
     from analyses.regression.report import failed, report, summary, to_csv
-    from poet.files import write_text
+    from poet.system.files import write_text
 
     results, recorded = Path(snakemake.params.results), recorded_folder(snakemake.params.scale)
     found = compare(recorded, results, snakemake.params.tables)

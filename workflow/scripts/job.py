@@ -37,7 +37,7 @@ def job(snakemake):
     sys.path.insert(0, str(ROOT))
     os.environ["OMP_NUM_THREADS"] = str(snakemake.threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if snakemake.threads > 1 else "false"
-    from poet.errors import UserError
+    from poet.system.errors import UserError
 
     with logged(snakemake.log[0]):
         try:

@@ -11,8 +11,8 @@ def several(value):
 
 
 with job(snakemake):
-    from poet.training.devices import taken
-    from poet.training.launch import launch
+    from poet.launch.devices import taken
+    from poet.launch.start import launch
     from poet.training.spec import RunSpec
 
     asked = snakemake.resources

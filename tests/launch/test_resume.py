@@ -11,11 +11,11 @@ import pytest
 
 from poet.methods import METHODS
 from poet.methods.contract import scale_parameters
-from poet.training import loop
+from poet.launch import loop
 from poet.training import run as run_module
 from poet.training.errors import RunError
-from poet.training.interrupts import StopRequest
-from poet.training.records import read_history
+from poet.launch.interrupts import StopRequest
+from poet.launch.records import read_history
 
 POET = {"merge_every": 5, "poet_lr": 1e-2}
 RUNS = {
@@ -161,7 +161,7 @@ import os, signal, sys
 from pathlib import Path
 from poet.methods import METHODS
 from poet.methods.contract import scale_parameters
-from poet.training import loop
+from poet.launch import loop
 from poet.training import run as run_module
 from poet.training.spec import RunSpec
 import json

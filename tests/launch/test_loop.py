@@ -9,14 +9,15 @@ import pytest
 import torch
 from torch import nn
 
-from poet.data.rows import BatchOrder, TokenRows
+from poet.data.order import BatchOrder
+from poet.data.rows import TokenRows
 from poet.methods import METHODS
 from poet.model import poet_layers
 from poet.training import run as run_module
 from poet.training.errors import RunError
 from poet.training.evaluator import perplexity
 from poet.training.run import Run
-from poet.training.records import HISTORY_COLUMNS, read_history
+from poet.launch.records import HISTORY_COLUMNS, read_history
 from poet.training.seeds import derive
 
 POET = {"variant": "bs", "block_size": 4, "merge_every": 5}

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from poet.errors import UserError
-from poet.files import DiskError, write_text
+from poet.system.errors import UserError
+from poet.system.files import DiskError, write_text
 
 #: Between two times that a run that goes well writes.
 SECONDS_BETWEEN_WRITES = 5.0

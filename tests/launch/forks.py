@@ -24,7 +24,7 @@ def fork(work) -> int:
     pid = os.fork()
     if pid:
         return pid
-    from poet.errors import UserError
+    from poet.system.errors import UserError
 
     code = 1
     try:

@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from poet.training.checkpoints import CheckpointFolder
+from poet.launch.checkpoints import CheckpointFolder
 from poet.training.errors import RunError
 
 
@@ -115,7 +115,7 @@ def test_a_full_disk_is_one_sentence_and_the_old_checkpoint_stays(store, monkeyp
         if where in ("fsync", "replace"):
             patch.setattr(os, where, fail)
         else:
-            import poet.training.checkpoints as module
+            import poet.launch.checkpoints as module
 
             patch.setattr(module, "open", fail if where == "open" else FullFile, raising=False)
         with pytest.raises(RunError, match="No space left on device") as caught:

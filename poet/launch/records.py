@@ -1,9 +1,11 @@
-"""Run records: ``record.json`` and ``history.csv``, and how a run's files are read back."""
+"""Run records: ``record.json`` and ``history.csv``, and how a run's files, probes included, are read back."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import hashlib
+import io
 import json
 import zipfile
 import zlib
@@ -11,7 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from poet.files import write_text
+import numpy as np
+
+from poet.system.files import write_text
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 
@@ -84,3 +88,18 @@ def read_record(results: Path, spec: RunSpec) -> dict[str, Any]:
         if record["spec_digest"] != spec.digest:
             raise RunError(f"the record of run {spec.name} is of another spec: make it again with `{_again(path, spec)}`")
     return record
+
+
+def read_probes(results: Path, spec: RunSpec) -> dict[str, np.ndarray]:
+    """What the probes of a run measured: ``<probe>/steps`` (s,) and ``<probe>/<layer>`` (s, ...).
+
+    Raises:
+        RunError: missing, unreadable, or not those of the run's record; the sentence has the command that makes it again.
+    """
+    record = read_record(results, spec)
+    with reading(results, spec, "probes.npz") as path:
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != record["probes_sha256"]:
+            raise ValueError("the file is not the one that the record was written with")
+        with np.load(io.BytesIO(content)) as archive:
+            return {key: archive[key] for key in archive.files}

@@ -13,7 +13,7 @@ from typing import IO
 
 import torch
 
-from poet.progress import say
+from poet.system.progress import say
 from poet.training.errors import RunError
 
 #: Of this machine alone, the same for every shell, and never tidied up.
@@ -86,7 +86,7 @@ def _free(names: list[str], count: int) -> list[tuple[str, IO]]:
         except BlockingIOError:
             lock.close()
         else:
-            os.set_inheritable(lock.fileno(), True)  # see poet.training.launch
+            os.set_inheritable(lock.fileno(), True)  # see poet.launch.start
             held.append((name, lock))
     return held
 

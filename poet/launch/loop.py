@@ -15,18 +15,18 @@ from typing import Any
 import torch
 
 from poet.methods.contract import count_trainable
-from poet.progress import Progress, say
-from poet.training.allocator import keep_freed_memory
-from poet.training.checkpoints import CheckpointFolder
-from poet.training.deadline import MARGIN, SHARE, seconds_left
+from poet.system.progress import Progress, say
+from poet.launch.allocator import keep_freed_memory
+from poet.launch.checkpoints import CheckpointFolder
+from poet.launch.deadline import MARGIN, SHARE, seconds_left
 from poet.training.distribution import Processes, join
 from poet.training.errors import RunError
-from poet.training.interrupts import StopRequest
-from poet.training.provenance import provenance
-from poet.training.records import write_history, write_record
+from poet.launch.interrupts import StopRequest
+from poet.launch.provenance import provenance
+from poet.launch.records import write_history, write_record
 from poet.training.run import Run
 from poet.training.spec import RunSpec
-from poet.training.status import Status
+from poet.launch.status import Status
 
 #: At most this share of a run's time goes into saving: a large model takes long to save.
 SAVING = 0.05
@@ -153,9 +153,7 @@ def _train(run: Run, store: CheckpointFolder, status: Status, stop: StopRequest,
 
 def _record(run: Run) -> dict[str, Any]:
     spec = run.spec
-    # Over more rows than the history's: a curve is over one set of rows from its first point to its last.
-    final = math.nan if run.diverged else run.evaluate(spec.final_evaluation_rows)
-    final = final if math.isfinite(final) else math.nan
+    final = run.final_perplexity()
     if run.device == "cuda":
         peak = torch.cuda.max_memory_allocated()
     else:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from poet.errors import UserError
+from poet.system.errors import UserError
 
 #: How the name of a file that is being written ends.
 PART = ".part"

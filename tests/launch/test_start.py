@@ -11,19 +11,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from poet.training import __main__ as main
-from poet.training import launch as module
-from poet.training.checkpoints import CheckpointFolder
+from poet.launch import __main__ as main
+from poet.launch import start as module
+from poet.launch.checkpoints import CheckpointFolder
 from poet.training.errors import RunError
-from poet.training.launch import launch
-from poet.training.loop import train
-from poet.training.records import read_history
+from poet.launch.start import launch
+from poet.launch.loop import train
+from poet.launch.records import read_history
 
 PARAMETERS = {"merge_every": 5, "poet_lr": 1e-2, "variant": "bs", "block_size": 4}
 LAUNCH = """
 import json, sys
 from pathlib import Path
-from poet.training.launch import launch
+from poet.launch.start import launch
 from poet.training.spec import RunSpec
 given = json.loads(sys.argv[1])
 spec = RunSpec.from_dict(given.pop("spec"))

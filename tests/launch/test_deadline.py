@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from poet.training import deadline, loop
+from poet.launch import deadline, loop
 
 
 @pytest.mark.parametrize(

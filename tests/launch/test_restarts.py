@@ -8,9 +8,9 @@ import signal
 
 import pytest
 
-from poet.training import checkpoints, loop
-from poet.training.records import read_history
-from tests.training.forks import fork, wait
+from poet.launch import checkpoints, loop
+from poet.launch.records import read_history
+from tests.launch.forks import fork, wait
 
 KILLS = 30
 STEPS = 40

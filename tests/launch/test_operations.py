@@ -2,7 +2,7 @@
 
 import pytest
 
-from poet.training.operations import operations_per_step
+from poet.launch.operations import operations_per_step
 from poet.training.spec import Architecture
 
 ROWS = 4

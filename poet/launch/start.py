@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from poet.files import write_text
+from poet.system.files import write_text
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
-from poet.training.status import tell
+from poet.launch.status import tell
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Seconds from a signal to this process until those that train are killed, if they have not saved and ended.
@@ -34,7 +34,7 @@ def launch(
     nodes: int = 1,
     shard_optimizer: bool = False,
 ) -> None:
-    """Train a run as :func:`poet.training.loop.train` does, with its micro-batches divided among processes.
+    """Train a run as :func:`poet.launch.loop.train` does, with its micro-batches divided among processes.
 
     Args:
         spec, data, folder, checkpoints, device, shard_optimizer: see ``train``.
@@ -53,7 +53,7 @@ def launch(
         raise RunError(f"run {spec.name} wants {nodes} nodes, and this is no Slurm job: use the Slurm profile, or nodes: 1")
     options = {"device": device, "threads": max(1, threads * nodes // processes), "shard_optimizer": shard_optimizer}
     if processes == 1:
-        from poet.training.loop import train
+        from poet.launch.loop import train
 
         train(spec, data=data, folder=folder, checkpoints=checkpoints, **options)
         return
@@ -98,7 +98,7 @@ def _command(job: Path, processes: int, nodes: int, threads: int) -> list[str]:
             port = free.getsockname()[1]
         torchrun += [f"--nnodes={nodes}", f"--master-port={port}"]
         places = "--node-rank=$SLURM_NODEID --master-addr=$SLURM_LAUNCH_NODE_IPADDR"
-    script = f"{shlex.join(torchrun)} {places} -m poet.training {shlex.quote(str(job))}"
+    script = f"{shlex.join(torchrun)} {places} -m poet.launch {shlex.quote(str(job))}"
     # A cluster sends SIGTERM to every process of a job. The training ones save and end; torchrun must outlive them, and hears
     # SIGUSR1 alone, which it hands on.
     shell = ["sh", "-c", f"trap '' TERM; exec {script}"]

@@ -5,10 +5,10 @@ import subprocess
 
 import pytest
 
-from poet.training import devices
-from poet.training.devices import taken
+from poet.launch import devices
+from poet.launch.devices import taken
 from poet.training.errors import RunError
-from tests.training.forks import fork, wait
+from tests.launch.forks import fork, wait
 
 
 @pytest.fixture(autouse=True)

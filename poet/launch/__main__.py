@@ -1,4 +1,4 @@
-"""``python -m poet.training JOB``: one process of a run, as ``poet.training.launch`` starts it through ``torchrun``."""
+"""``python -m poet.launch JOB``: one process of a run, as ``poet.launch.start`` starts it through ``torchrun``."""
 
 import contextlib
 import json
@@ -7,9 +7,9 @@ import sys
 import traceback
 from pathlib import Path
 
-from poet.errors import UserError
-from poet.training.launch import end_of
-from poet.training.loop import train
+from poet.system.errors import UserError
+from poet.launch.start import end_of
+from poet.launch.loop import train
 from poet.training.spec import RunSpec
 
 

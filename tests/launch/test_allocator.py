@@ -9,7 +9,7 @@ import pytest
 PROGRAM = """
 import resource, sys
 import torch
-from poet.training.allocator import keep_freed_memory
+from poet.launch.allocator import keep_freed_memory
 
 torch.set_num_threads(1)
 if sys.argv[1] == "kept":

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from poet.training.errors import RunError
-from poet.training.records import HISTORY_COLUMNS, read_history, read_record, write_history
-from poet.training.records import write_record
+from poet.launch.records import HISTORY_COLUMNS, read_history, read_record, write_history
+from poet.launch.records import write_record
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-#: SIGUSR1 is what ``poet.training.launch`` sends the processes of a run.
+#: SIGUSR1 is what ``poet.launch.start`` sends the processes of a run.
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 

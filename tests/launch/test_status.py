@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from poet.files import DiskError
-from poet.training import status as module
+from poet.system.files import DiskError
+from poet.launch import status as module
 from poet.training.errors import RunError
-from poet.training.status import Status, read_status
+from poet.launch.status import Status, read_status
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Starting runs, watching them and keeping their files: what changes no number."""

@@ -1,0 +1,1 @@
+"""Files, progress and errors: what everything else may use."""
