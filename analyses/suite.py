@@ -137,7 +137,8 @@ class Suite:
 
 def data_sources() -> str:
     """Digest of the source files that the prepared data depends on."""
-    return digest(path for path in (ROOT / "poet" / "data").glob("*.py") if path.name not in ("rows.py", "order.py"))
+    made_by = (path for path in (ROOT / "poet" / "data").glob("*.py") if path.name not in ("rows.py", "order.py"))
+    return digest(made_by, ROOT)
 
 
 def artifact_sources(name: str) -> str:
@@ -154,7 +155,7 @@ def artifact_sources(name: str) -> str:
     assets = (p for p in (folder / name).rglob("*") if p.suffix in (".html", ".css", ".js"))
     published = (folder / "published").glob("*.csv")
     # Tables count parameters at paper scale, whichever scale they are made at.
-    return digest([*code, *assets, *published, ROOT / "config" / "scales" / "paper.yaml"])
+    return digest([*code, *assets, *published, ROOT / "config" / "scales" / "paper.yaml"], ROOT)
 
 
 def load_suite(config: dict[str, Any]) -> Suite:

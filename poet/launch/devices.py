@@ -31,7 +31,7 @@ def visible() -> list[str]:
 
 
 @contextlib.contextmanager
-def taken(count: int, name: str) -> Iterator[None]:
+def reserved_gpus(count: int, name: str) -> Iterator[None]:
     """Hold ``count`` GPUs, and make them the only ones that this process and those that it starts see.
 
     Waits while other runs of this user, whichever pipeline started them, hold too many. What a cluster has given to one job
@@ -54,14 +54,14 @@ def taken(count: int, name: str) -> Iterator[None]:
             "in the scale's file: each takes more micro-batches then), or use another machine"
         )
     waited = False
-    while len(held := _free(names, count)) < count:
-        _release(held)
+    while len(locks := _free(names, count)) < count:
+        _release(locks)
         if not waited:
             say(f"{name}: waits for {count} of {len(names)} GPUs, which other runs hold")
             waited = True
         time.sleep(SECONDS_BETWEEN_LOOKS)
     before = os.environ.get("CUDA_VISIBLE_DEVICES")
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu for gpu, _ in held)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu for gpu, _ in locks)
     try:
         yield
     finally:
@@ -69,16 +69,16 @@ def taken(count: int, name: str) -> Iterator[None]:
             del os.environ["CUDA_VISIBLE_DEVICES"]
         else:
             os.environ["CUDA_VISIBLE_DEVICES"] = before
-        _release(held)
+        _release(locks)
 
 
 def _free(names: list[str], count: int) -> list[tuple[str, IO]]:
     """Up to ``count`` GPUs that nobody holds, each with the lock that this process now has on it."""
     folder = LOCKS / f"poet-gpus-{os.getuid()}"
     folder.mkdir(exist_ok=True)
-    held: list[tuple[str, IO]] = []
+    locks: list[tuple[str, IO]] = []
     for name in names:
-        if len(held) == count:
+        if len(locks) == count:
             break
         lock = open(folder / f"{os.environ.get('SLURM_JOB_ID', 'machine')}-{name.replace('/', '_')}", "w")
         try:
@@ -87,10 +87,10 @@ def _free(names: list[str], count: int) -> list[tuple[str, IO]]:
             lock.close()
         else:
             os.set_inheritable(lock.fileno(), True)  # see poet.launch.start
-            held.append((name, lock))
-    return held
+            locks.append((name, lock))
+    return locks
 
 
-def _release(held: list[tuple[str, IO]]) -> None:
-    for _, lock in held:
+def _release(locks: list[tuple[str, IO]]) -> None:
+    for _, lock in locks:
         lock.close()

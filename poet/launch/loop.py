@@ -112,7 +112,7 @@ def _lost(spec: RunSpec) -> RunError:
 def _train(run: Run, store: CheckpointFolder, status: Status, stop: StopRequest, checkpoint_seconds: float) -> None:
     spec, processes = run.spec, run.processes
     # The first process looks for the newest whole file, and removes damaged ones; then each reads that file for itself.
-    if (path := processes.told(store.newest() if processes.first else None)) is not None:
+    if (path := processes.broadcast(store.newest() if processes.first else None)) is not None:
         run.restore(store.load(path))
         if processes.first:
             say(f"{spec.name}: goes on from step {run.step}")
@@ -136,12 +136,12 @@ def _train(run: Run, store: CheckpointFolder, status: Status, stop: StopRequest,
             due = processes.first and now - saved_at >= patience
             ending = SIGTERM if now > ends - max(margin, 3 * cost) else 0
             # A signal may have reached one process alone, and the clock is the first one's: all save, or none does.
-            number, due = map(int, processes.largest(stop.signal or ending, due))
+            number, due = map(int, processes.maximum(stop.signal or ending, due))
             if number or due:
                 if (state := run.state()) is not None:
                     store.save(state)
                     status.update(now=True, step=run.step, checkpoint_step=run.step)
-                processes.told(None)  # nobody ends before the file is there: the others would be ended with the first to go
+                processes.broadcast(None)  # nobody ends before the file is there: the others would be ended with the first to go
                 saved_at = time.monotonic()
                 cost = saved_at - now
             if number:
@@ -169,13 +169,13 @@ def _record(run: Run) -> dict[str, Any]:
         "tokens": run.tokens,
         "trainable_parameters": count_trainable(run.model),
         "total_parameters": run.total_parameters,
-        "held": run.held,
+        "held": run.elements,
         "weights_sha256": run.weights_digest(),
         "data_sha256": run.batches.sha256,
         "cost": {
             "train_seconds": run.seconds,
             "probe_seconds": run.probes.seconds,
-            "peak_memory_bytes": int(run.processes.largest(peak)[0]),
+            "peak_memory_bytes": int(run.processes.maximum(peak)[0]),
             "tokens_per_second": spec.tokens / spec.steps * run.step / run.seconds if run.seconds else None,
         },
         "provenance": provenance(run.device, run.processes.size),

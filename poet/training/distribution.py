@@ -83,7 +83,7 @@ class Processes:
         """The sum of each number over the processes, in fp64."""
         return self._reduce(torch.tensor(numbers, dtype=torch.float64), dist.ReduceOp.SUM)
 
-    def largest(self, *numbers: float) -> list[float]:
+    def maximum(self, *numbers: float) -> list[float]:
         """The largest of each number over the processes: what they agree on where each has seen something else."""
         return self._reduce(torch.tensor(numbers, dtype=torch.float64), dist.ReduceOp.MAX)
 
@@ -92,7 +92,7 @@ class Processes:
             dist.all_reduce(numbers, operation)  # a CPU tensor: no process waits for its GPU
         return numbers.tolist()
 
-    def told(self, value: object) -> object:
+    def broadcast(self, value: object) -> object:
         """What the first process gave as ``value``."""
         values = [value]
         if self.size > 1:

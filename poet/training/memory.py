@@ -14,8 +14,8 @@ from poet.methods.contract import is_counted
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
-def held(model: nn.Module, optimizers: list[torch.optim.Optimizer]) -> list[dict[str, Any]]:
-    """Numbers held for each linear layer of the decoder; to be called between backward and ``zero_grad``.
+def count_elements(model: nn.Module, optimizers: list[torch.optim.Optimizer]) -> list[dict[str, Any]]:
+    """Elements in memory for each linear layer of the decoder; to be called between backward and ``zero_grad``.
 
     Args:
         model: prepared by its method.

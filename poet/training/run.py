@@ -21,7 +21,7 @@ from poet.training.distribution import Processes
 from poet.training.errors import RunError
 from poet.training.evaluator import summed_loss
 from poet.training.llama import build_llama
-from poet.training.memory import held
+from poet.training.memory import count_elements
 from poet.training.probes import Probes
 from poet.training.schedule import cosine
 from poet.training.seeds import derive
@@ -77,7 +77,7 @@ class Run:
                 group["peak_lr"] = group["lr"]
         self.step, self.tokens, self.seconds, self.diverged = 0, 0, 0.0, False
         self.history: list[dict[str, Any]] = []
-        self.held: list[dict[str, Any]] = []
+        self.elements: list[dict[str, Any]] = []
         for merged in (False, True):
             self.probes.take(0, merged=merged)
         # Sum of this process's step losses since the last history row; on the device, so that a step waits for nothing.
@@ -134,7 +134,7 @@ class Run:
             **{key: getattr(self, key) for key in self._PROGRESS},
         }
 
-    _PROGRESS = ("step", "tokens", "seconds", "history", "held", "window_steps")
+    _PROGRESS = ("step", "tokens", "seconds", "history", "elements", "window_steps")
 
     def restore(self, state: dict[str, Any]) -> None:
         """The inverse of :meth:`state`, to be called by every process.
@@ -192,7 +192,7 @@ class Run:
         for optimizer in self.optimizers:
             optimizer.step()
         if self.step == 0:  # all is there: weights, gradients, optimizer state
-            self.held = self._held()
+            self.elements = self._elements()
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=self.processes.size == 1)  # the buckets of several processes keep them
         self.probes.take(self.step + 1, merged=False)
@@ -253,11 +253,11 @@ class Run:
         found = math.nan if self.diverged else self.evaluate(self.spec.final_evaluation_rows)
         return found if math.isfinite(found) else math.nan
 
-    def _held(self) -> list[dict[str, Any]]:
-        """Numbers held for each linear layer; the optimizers' where they are divided among the processes, added up."""
+    def _elements(self) -> list[dict[str, Any]]:
+        """Elements in memory for each linear layer; the optimizers' where they are divided among the processes, added up."""
         if not self.sharded:
-            return held(self.model, self.optimizers)
-        lines = held(self.model, [optimizer.optim for optimizer in self.optimizers])
+            return count_elements(self.model, self.optimizers)
+        lines = count_elements(self.model, [optimizer.optim for optimizer in self.optimizers])
         states = self.processes.sum(*(line["state"] for line in lines))
         return [{**line, "state": int(state)} for line, state in zip(lines, states, strict=True)]
 

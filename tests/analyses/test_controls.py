@@ -66,7 +66,7 @@ def test_poet_without_r_and_p_trains_the_rest_and_resumes(make_spec, data):
     assert all(torch.equal(after[name], before[name]) for name in after if "_proj" in name)
     moved = {name for name in after if not torch.equal(after[name], before[name])}
     assert {"model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"} <= moved
-    assert losses[-1] < losses[0] - 0.3 and not any(line["trainable"] for line in run.held)
+    assert losses[-1] < losses[0] - 0.3 and not any(line["trainable"] for line in run.elements)
     buffer.seek(0)
     resumed = Run(spec, data, "cpu")
     resumed.restore(torch.load(buffer, weights_only=False))

@@ -45,7 +45,7 @@ PARAMETERS = {
 def test_formulas_are_what_a_real_step_holds(make_spec, data, key):
     run = Run(make_spec(method=key.partition("-")[0], parameters=PARAMETERS[key]), data, "cpu")
     run.train_step()
-    shapes = table1.held_by_shape({"held": run.held})
+    shapes = table1.held_by_shape({"held": run.elements})
     assert set(shapes) == {(32, 32), (32, 64), (64, 32)}
     for (m, n), layers in shapes.items():
         for layer in layers:

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from poet.launch import devices
-from poet.launch.devices import taken
+from poet.launch.devices import reserved_gpus
 from poet.training.errors import RunError
 from tests.launch.forks import fork, wait
 
@@ -24,13 +24,13 @@ def seen():
 
 
 def test_runs_get_devices_of_their_own_and_give_them_back():
-    with taken(1, "a"):
+    with reserved_gpus(1, "a"):
         assert seen() == "0"
         os.environ["CUDA_VISIBLE_DEVICES"] = "0,GPU-7"  # as another process of the same machine sees it
-        with taken(1, "b"):
+        with reserved_gpus(1, "b"):
             assert seen() == "GPU-7"
         assert seen() == "0,GPU-7"
-    with taken(2, "c"):
+    with reserved_gpus(2, "c"):
         assert seen() == "0,GPU-7"
 
 
@@ -38,7 +38,7 @@ def test_a_run_waits_until_another_process_gives_its_devices_back(tmp_path, capf
     ready, log = tmp_path / "ready", tmp_path / "log"
 
     def first():
-        with taken(2, "first"):
+        with reserved_gpus(2, "first"):
             ready.write_text("")
             while "waits" not in log.read_text():
                 pass
@@ -49,7 +49,7 @@ def test_a_run_waits_until_another_process_gives_its_devices_back(tmp_path, capf
         sys.stderr = open(log, "w", buffering=1)
         while not ready.exists():
             pass
-        with taken(1, "second"):
+        with reserved_gpus(1, "second"):
             assert seen() == "0"
 
     log.write_text("")
@@ -58,7 +58,7 @@ def test_a_run_waits_until_another_process_gives_its_devices_back(tmp_path, capf
 
 
 def test_what_a_killed_run_had_started_holds_on_to_its_devices():
-    with taken(1, "a"):
+    with reserved_gpus(1, "a"):
         worker = subprocess.Popen(["sleep", "60"], close_fds=False)
     try:
         held = devices._free(["0", "GPU-7"], 2)
@@ -67,29 +67,29 @@ def test_what_a_killed_run_had_started_holds_on_to_its_devices():
     finally:
         worker.kill()
         worker.wait()
-    with taken(2, "b"):
+    with reserved_gpus(2, "b"):
         assert seen() == "0,GPU-7"
 
 
 def test_devices_of_different_slurm_jobs_have_the_same_names_and_are_not_the_same(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "1")
-    with taken(2, "a"):
+    with reserved_gpus(2, "a"):
         monkeypatch.setenv("SLURM_JOB_ID", "2")
-        with taken(2, "b"):
+        with reserved_gpus(2, "b"):
             assert seen() == "0,GPU-7"
 
 
 def test_fewer_than_asked_is_one_sentence():
-    with pytest.raises(RunError, match="run a wants 4 GPUs and this machine shows 2: give it fewer"), taken(4, "a"):
+    with pytest.raises(RunError, match="run a wants 4 GPUs and this machine shows 2: give it fewer"), reserved_gpus(4, "a"):
         raise AssertionError("four GPUs out of two")
 
 
 def test_none_asked_for_hides_none(monkeypatch):
-    with taken(0, "a"):
+    with reserved_gpus(0, "a"):
         assert seen() == "0,GPU-7"
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     monkeypatch.setattr(devices.torch.cuda, "device_count", lambda: 2)
     assert devices.visible() == ["0", "1"]
-    with taken(1, "a"):
+    with reserved_gpus(1, "a"):
         assert seen() == "0"
     assert "CUDA_VISIBLE_DEVICES" not in os.environ

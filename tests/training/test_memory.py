@@ -9,7 +9,7 @@ from poet.training.run import Run
 def lines(make_spec, data, method, parameters):
     run = Run(make_spec(method=method, parameters=parameters), data, "cpu")
     run.train_step()
-    found = {line["layer"]: line for line in run.held}
+    found = {line["layer"]: line for line in run.elements}
     assert len(found) == 2 * len(PROJECTIONS)
     return found["model.layers.0.mlp.gate_proj"], found["model.layers.0.mlp.down_proj"], run
 

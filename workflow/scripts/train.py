@@ -11,7 +11,7 @@ def several(value):
 
 
 with job(snakemake):
-    from poet.launch.devices import taken
+    from poet.launch.devices import reserved_gpus
     from poet.launch.start import launch
     from poet.training.spec import RunSpec
 
@@ -19,7 +19,7 @@ with job(snakemake):
     given = (snakemake.params.get("spec"), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
     for spec, record, checkpoints, log in zip(*map(several, given), strict=True):
         spec = RunSpec.from_dict(spec)
-        with logged(log), taken(asked.gpu if asked.get("nodes", 1) == 1 else 0, spec.name):  # on several, Slurm gives them
+        with logged(log), reserved_gpus(asked.gpu if asked.get("nodes", 1) == 1 else 0, spec.name):  # on several, Slurm gives them
             launch(
                 spec,
                 data=Path(snakemake.input[0]).parent,
