@@ -18,6 +18,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from poet.kernels import triton_serves
 from poet.precision import wide
@@ -53,7 +54,7 @@ def _triangle(b: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
 
 def _tables(b: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """:func:`_triangle` on the device of ``like``. Tables of traced and simulated tensors (FakeTensor) are not kept."""
-    kept = not torch.compiler.is_compiling() and type(like.detach()) is Tensor
+    kept = not torch.compiler.is_compiling() and type(like) in (Tensor, Parameter)
     return (_triangle if kept else _triangle.__wrapped__)(b, like.device)
 
 
@@ -76,7 +77,7 @@ def skew_unpack(packed: Tensor, block_size: int | None = None) -> Tensor:
     if b < 2:
         return packed.new_zeros(*packed.shape[:-1], b, b) + packed.sum()  # zero, with a gradient
     source, sign, _ = _tables(b, packed)
-    return packed.index_select(-1, source).mul_(sign).unflatten(-1, (b, b))
+    return packed.index_select(-1, source).mul_(sign).view(*packed.shape[:-1], b, b)
 
 
 def skew_pack(q: Tensor) -> Tensor:
@@ -116,8 +117,8 @@ def cayley_neumann(q: Tensor, terms: int) -> Tensor:
     """
     if terms < 0:
         raise ValueError(f"the Neumann series needs k >= 0 terms, got {terms}")
-    precise = q.to(wide(q.dtype))
-    return _series(precise, terms, _even_sums(precise, terms)).to(q.dtype)
+    precise = q.to(wide(q.dtype)).reshape(-1, *q.shape[-2:])
+    return _series(precise, terms, _even_sums(precise, terms)).to(q.dtype).view(q.shape)
 
 
 def _add_identity(matrices: Tensor, times: float = 1.0) -> Tensor:
@@ -130,10 +131,10 @@ def _even_sums(q: Tensor, terms: int) -> list[Tensor]:
     """[E_1, ..., E_j] of the module's docstring, j = terms // 2: what the map and its derivative share."""
     if terms < 2:
         return []
-    square = q @ q
+    square = torch.bmm(q, q)
     sums = [_add_identity(square.clone() if terms > 3 else square)]
     while len(sums) < terms // 2:
-        sums.append(_add_identity(square @ sums[-1]))
+        sums.append(_add_identity(torch.bmm(square, sums[-1])))
     return sums
 
 
@@ -143,12 +144,12 @@ def _pair(sums: list[Tensor]) -> Tensor:
 
 
 def _series(q: Tensor, terms: int, sums: list[Tensor]) -> Tensor:
-    """The map of q (..., b, b), given its even sums."""
+    """The map of q (B, b, b), given its even sums."""
     if terms == 0:
         return _add_identity(q.clone())
     if terms % 2:
-        return sums[0].add(q, alpha=2) @ sums[-1] if sums else _add_identity(2 * q + q @ q)
-    return _add_identity(torch.add(q @ _pair(sums), sums[-1], alpha=2), -1)
+        return torch.bmm(sums[0].add(q, alpha=2), sums[-1]) if sums else _add_identity(2 * q + torch.bmm(q, q))
+    return _add_identity(torch.baddbmm(sums[-1], q, _pair(sums), beta=2), -1)
 
 
 def _series_vjp(q: Tensor, grad: Tensor, terms: int) -> Tensor:

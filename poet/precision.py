@@ -18,7 +18,9 @@ def autocast_off(device: str) -> contextlib.AbstractContextManager:
     Args:
         device: the type of a device, such as "cuda".
     """
-    return torch.autocast(device, enabled=False) if device in AUTOCAST else contextlib.nullcontext()
+    if device in AUTOCAST and torch.is_autocast_enabled(device):
+        return torch.autocast(device, enabled=False)
+    return contextlib.nullcontext()
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from poet.kernels import triton_serves
 from poet.precision import autocast_off, wide
@@ -43,7 +44,9 @@ class Side(NamedTuple):
 
     def to(self, dtype: torch.dtype) -> Side:
         """The same with factors of another dtype."""
-        return self if self.factors is None else self._replace(factors=self.factors.to(dtype))
+        if self.factors is None or self.factors.dtype == dtype:
+            return self
+        return self._replace(factors=self.factors.to(dtype))
 
 
 Gradients = tuple[Tensor | None, Tensor | None]
@@ -86,9 +89,9 @@ def transform_vjp_reference(
     if wanted[1]:
         by_p = p.primitive.apply_vjp(p.factors, half.mT, grad, transpose=True)
     if wanted[0]:
-        covered = r.primitive.covered  # no other input carries a gradient to R
-        undone = p.apply(grad[:, :covered])
-        by_r = r.primitive.apply_vjp(r.factors, base.mT[:covered], undone.mT)
+        if (covered := r.primitive.covered) < base.shape[1]:  # no other input carries a gradient to R
+            grad, base = grad[:, :covered], base[:, :covered]
+        by_r = r.primitive.apply_vjp(r.factors, base.mT, p.apply(grad).mT)
     return (by_r, by_p), _finished(half, r, p).to(dtype) if build else None
 
 
@@ -184,7 +187,8 @@ class EquivalentLinear(torch.autograd.Function):
             factors = structure.factors(skew_r, skew_p)
             ctx.save_for_backward(x, base, skew_r, skew_p, *factors, permutation_in, permutation_out)
             ctx.structure = structure
-            return x @ transform(base.to(x.dtype), *structure.sides(*factors, permutation_in, permutation_out)).mT
+            sides = structure.sides(*factors, permutation_in, permutation_out)
+            return functional.linear(x, transform(base.to(x.dtype), *sides))
 
     @staticmethod
     @torch.autograd.function.once_differentiable

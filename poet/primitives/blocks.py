@@ -43,16 +43,18 @@ class BlockPrimitive(Primitive):
 
     def apply(self, factors: Tensor, x: Tensor, *, transpose: bool = False) -> Tensor:
         blocks = factors.mT if transpose else factors
-        rotated = torch.bmm(blocks, self._by_block(x)).flatten(0, 1)
-        return rotated if self.covered == len(x) else torch.cat((rotated, x[self.covered :]))
+        covered = self.covered
+        rotated = torch.bmm(blocks, self._by_block(x)).view(covered, x.shape[1])
+        return rotated if covered == len(x) else torch.cat((rotated, x[covered:]))
 
     def apply_vjp(self, factors: Tensor, x: Tensor, grad: Tensor, *, transpose: bool = False) -> Tensor:
         left, right = (x, grad) if transpose else (grad, x)
         return torch.bmm(self._by_block(left), self._by_block(right).mT)
 
     def _by_block(self, x: Tensor) -> Tensor:
-        """The covered rows of (m, s) as (k, b, s)."""
-        return x[: self.covered].unflatten(0, (self.blocks, self.block_size))
+        """The covered rows of (m, s) as a view (k, b, s)."""
+        rows = x if len(x) == self.covered else x[: self.covered]
+        return rows.view(self.blocks, self.block_size, x.shape[1])
 
     def embed(self, blocks: Tensor, permutation: Tensor) -> Tensor:
         """The dense m x m orthogonal matrix of Equation (4) or (5).

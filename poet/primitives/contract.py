@@ -48,6 +48,8 @@ class Primitive(ABC):
         Positions that G does not move keep the natural order.
         """
         shuffled = torch.randperm(self.dimension, generator=generator)
+        if self.covered == self.dimension:
+            return shuffled
         return torch.cat((shuffled[: self.covered], shuffled[self.covered :].sort().values))
 
     @abstractmethod
