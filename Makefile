@@ -42,10 +42,10 @@ results/%: .venv/installed FORCE
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $@ --config scale=$(SCALE) 'seeds=$(SEEDS)'
 
 plan: .venv/installed
-	.venv/bin/python -m analyses.plan --scale $(SCALE) --seeds '$(SEEDS)' $(if $(ARTIFACT),--artifact $(ARTIFACT))
+	.venv/bin/python -m suite.plan --scale $(SCALE) --seeds '$(SEEDS)' $(if $(ARTIFACT),--artifact $(ARTIFACT))
 
 status: .venv/installed
-	.venv/bin/python -m analyses.status --scale $(SCALE) --seeds '$(SEEDS)'
+	.venv/bin/python -m suite.status --scale $(SCALE) --seeds '$(SEEDS)'
 
 test: .venv/installed
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
@@ -55,7 +55,7 @@ test-slurm: .venv/installed
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest tests/slurm -q -rs
 
 faults: .venv/installed
-	.venv/bin/python -m tests.faults.plant $(if $(NUMBERS),--numbers --scale $(SCALE))
+	.venv/bin/python -m faults.plant $(if $(NUMBERS),--numbers --scale $(SCALE))
 
 # Every line of the table is of one run; K chooses which lines there are.
 bench: .venv/installed
@@ -63,7 +63,7 @@ bench: .venv/installed
 
 # Not in .venv, whose torch may be one for CPUs: a machine with a GPU brings its own.
 bench-gpu:
-	$(PYTHON) -m tests.benchmarks.gpu
+	$(PYTHON) -m benchmarks.gpu
 
 record: .venv/installed
 	.venv/bin/python tools/record.py --scale $(SCALE) --seeds '$(SEEDS)'

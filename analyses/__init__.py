@@ -1,4 +1,4 @@
 """One file for each table or figure of the paper, and what they share.
 
-A file that defines ``ARTIFACT`` is found by :func:`analyses.artifact.discover`; nothing else has to be edited.
+A file is found by where it lies (:func:`suite.discovery.locate`) and defines ``ARTIFACT``; nothing else has to be edited.
 """

@@ -1,6 +1,6 @@
 """The three phases of POET's training (Figure 2), found by a rule that was written before any run, and can fail.
 
-c(t) is the mean of v'Rv over all R and P (``analyses.probing``).
+c(t) is the mean of v'Rv over all R and P (``analyses.figures.common.probing``).
 
 - Phase I (conical shell searching) ends at the first measured step from which on c stays within a tenth of its total change
   of its final value. If c changes by less than 0.05 in all, no shell was searched and there are no phases.

@@ -13,10 +13,15 @@ from poet import POETConfig
 from poet.methods import METHODS
 from poet.primitives import VARIANTS
 from poet.training.spec import Architecture, RunSpec
+from suite.discovery import locate
 
 FOREIGN = ("snakemake", "transformers", "datasets", "peft")
 OWN = ("poet.methods", "poet.training", "poet.data", "poet.launch", "poet.system")
-#: Parts of poet, each with what it may not know: arrows point from launch to training to methods and data to the core.
+#: Top-level packages. What stands above the suite starts or measures things: nothing imports it.
+ABOVE = ("workflow", "benchmarks", "faults", "tests", "tools")
+PACKAGES = ("poet", "suite", "analyses", "benchmarks", "faults", "workflow", "tests")
+#: Parts, each with what it may not know: arrows point from analyses to the suite to launch to training to methods and data to
+#: the core. The suite finds artifacts by where they lie, and imports none of them by name.
 FORBIDDEN = {
     "poet/*.py": (*FOREIGN, *OWN),
     "poet/kernels/*.py": (*FOREIGN, *OWN, "poet.transform", "poet.linear", "poet.orthogonal", "poet.primitives"),
@@ -25,7 +30,12 @@ FORBIDDEN = {
     "poet/methods/*.py": ("poet.training", "poet.data", "poet.launch"),
     "poet/data/*.py": ("poet.training", "poet.methods", "poet.launch"),
     "poet/training/*.py": ("poet.launch",),
-    "poet/**/*.py": ("analyses", "workflow", "snakemake"),
+    "poet/**/*.py": ("suite", "analyses", "snakemake", *ABOVE),
+    "suite/**/*.py": ("analyses", "snakemake", *ABOVE),
+    "analyses/**/*.py": ("snakemake", *ABOVE),
+    "analyses/common/*.py": ("analyses.tables", "analyses.figures", "analyses.theory", "analyses.errata", "analyses.controls", "analyses.report"),
+    "benchmarks/*.py": ("workflow", "faults", "tests", "tools"),
+    "faults/*.py": ("workflow", "tests", "tools"),
 }
 
 
@@ -58,7 +68,7 @@ def test_importing_poet_loads_none_of_the_heavy_packages(repository):
 
 def test_finding_the_artifacts_loads_no_transformers(repository):
     """Every call of Snakemake does it: with transformers it would take twice as long."""
-    code = "import sys; from analyses.artifact import discover; discover(); print('transformers' in sys.modules)"
+    code = "import sys; from suite.discovery import discover; discover(); print('transformers' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -70,11 +80,11 @@ def test_dependencies_point_one_way(repository, part):
     assert not breaches(files, FORBIDDEN[part])
 
 
-def circles(repository, folder):
-    """Modules of a folder that import themselves by way of others, as sorted groups."""
+def circles(root, folders):
+    """Modules of some folders that import themselves by way of others, as sorted groups."""
     names = {}
-    for path in (repository / folder).rglob("*.py"):
-        parts = path.relative_to(repository).with_suffix("").parts
+    for path in (path for folder in folders for path in (root / folder).rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
         names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     known = {name: {module for module in imports(path) if module in names and module != name} for name, path in names.items()}
     reached = {}
@@ -88,16 +98,19 @@ def circles(repository, folder):
     return [sorted(other for other in reached if name in reached[other] and other in reached[name]) for name in reached if name in reached[name]]
 
 
-def test_nothing_in_poet_imports_itself(repository):
-    assert not circles(repository, "poet")
+def test_nothing_in_the_project_imports_itself(repository):
+    assert all((repository / folder).is_dir() for folder in PACKAGES)
+    assert not circles(repository, PACKAGES)
 
 
 def test_a_circle_is_found(tmp_path):
-    package = tmp_path / "pack"
-    package.mkdir()
-    (package / "a.py").write_text("from pack import b")
-    (package / "b.py").write_text("def late():\n    from pack.a import x")
-    assert circles(tmp_path, "pack")[0] == ["pack.a", "pack.b"]
+    """Also one from a folder to another, and one of an import in a function."""
+    (tmp_path / "low").mkdir()
+    (tmp_path / "high").mkdir()
+    (tmp_path / "low" / "a.py").write_text("from high import b")
+    (tmp_path / "high" / "b.py").write_text("def late():\n    from low.a import x")
+    assert circles(tmp_path, ("low", "high"))[0] == ["high.b", "low.a"]
+    assert not circles(tmp_path, ("low",))
 
 
 def reads(paths):
@@ -136,7 +149,7 @@ def test_every_parameter_of_a_method_is_read_by_it(name):
 
 
 def test_every_field_of_a_run_spec_is_read(repository):
-    folders = ("poet", "analyses", "workflow")
+    folders = ("poet", "suite", "analyses", "workflow")
     files = [p for f in folders for p in (repository / f).rglob("*") if p.suffix in (".py", ".smk")]
     text = "\n".join(p.read_text() for p in files if p.name != "spec.py")
     spec_file = (repository / "poet/training/spec.py").read_text()
@@ -149,7 +162,10 @@ def test_every_field_of_a_run_spec_is_read(repository):
 
 def test_no_code_imports_from_an_artifact_s_own_file(repository):
     """An artifact is remade when shared code changes, and not when another artifact's file does."""
-    folder = repository / "analyses"
-    owners = {f"analyses.{path.stem}" for path in folder.glob("*.py") if "\nARTIFACT = " in path.read_text()}
-    assert len(owners) > 30
-    assert not breaches(folder.rglob("*.py"), owners)
+    owners = {".".join(path.relative_to(repository).with_suffix("").parts) for path in locate(repository).values()}
+    assert len(owners) > 40
+    assert not breaches((repository / "analyses").rglob("*.py"), owners)
+
+
+def test_few_files_lie_directly_in_analyses(repository):
+    assert len([path for path in (repository / "analyses").iterdir() if path.is_file()]) <= 5

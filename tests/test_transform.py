@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd.graph import saved_tensors_hooks
 
+from benchmarks.memory import peak_bytes
 from poet import POETConfig, POETLinear
 from poet.primitives import BlockPrimitive
 from poet.transform import Side, transform, transform_vjp
-from tests.benchmarks.memory import peak_bytes
 
 # (n, m, (k_r, b_r), (k_p, b_p)); None is an identity side.
 CASES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from analyses.artifact import discover
+from suite.discovery import discover
 
 
 def readme(text: str, root: Path) -> str:

@@ -1,6 +1,6 @@
 """Keep results as the recorded ones, and bring README.md up to date with them: ``make record SCALE=mini``.
 
-Shows first what moved, by the comparison of ``snakemake check`` (:mod:`analyses.regression`). The tables of benchmarks and
+Shows first what moved, by the comparison of ``snakemake check`` (:mod:`suite.check`). The tables of benchmarks and
 planted faults that are there go to ``analyses/recorded/``. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
 figures that README shows, and ``cost.csv`` (what the runs of each artifact cost, from their records, and their seeds).
 ``--check`` writes nothing and fails if README.md does not say what is recorded.
@@ -18,11 +18,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from analyses.artifact import Artifact, discover
-from analyses.regression.compare import compare
-from analyses.regression.report import report
-from analyses.suite import load_suite
 from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.check.compare import compare
+from suite.check.report import report
+from suite.collection import load_suite
+from suite.discovery import discover
 from tools.readme import left_tolerance, readme
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.

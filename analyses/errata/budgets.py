@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-from analyses.config_tables import cell, paper_scale
+from analyses.common.grid import MODELS
+from analyses.common.paper_scale import paper_scale, matrix_shapes
+from analyses.common.published import cell, read_published
 from analyses.errata.erratum import Computed, Erratum, checked, printed, printed_cell
-from analyses.llama_matrices import matrix_shapes
-from analyses.published import read_published
-from analyses.grid import MODELS
 from poet.config import POETConfig
 
 

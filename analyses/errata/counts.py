@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import torch
-from analyses.config_tables import paper_scale
+from analyses.common.grid import MODELS
+from analyses.common.paper_scale import paper_scale, matrix_shapes
+from analyses.common.published import as_printed, number, read_published
 from analyses.errata.erratum import Computed, checked, printed, printed_cell
-from analyses.llama_matrices import matrix_shapes
-from analyses.memory_formulas import FORMULAS, expected, published
-from analyses.published import as_printed, number, read_published
-from analyses.grid import MODELS
+from analyses.tables.table1.memory_formulas import FORMULAS, expected, published
 from poet.config import POETConfig
 from poet.methods import table_rows
 from poet.methods.contract import parse_parameters

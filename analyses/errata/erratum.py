@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from analyses.published import number, read_published
+from analyses.common.published import number, read_published
 
 #: Every verdict, and what it says.
 VERDICTS = {

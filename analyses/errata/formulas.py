@@ -7,8 +7,8 @@ import math
 import numpy as np
 import torch
 
+from analyses.common.paper_scale import matrix_shapes
 from analyses.errata.erratum import Computed, Erratum, checked
-from analyses.llama_matrices import matrix_shapes
 from analyses.theory.random_matrices import VARIANCE, probing_moments, random_orthogonal
 from analyses.theory.statements import mean_of, variance_of
 from poet.diagnostics import hyperspherical_energy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from analyses.config_tables import paper_scale
+from analyses.common.paper_scale import paper_scale
 from analyses.errata.erratum import Computed, Erratum, checked
 from analyses.theory.lemma1 import lemma_budget, pair_probability, window
 from poet.config import POETConfig

@@ -6,9 +6,9 @@ import math
 
 import torch
 
+from analyses.common.paper_scale import matrix_shapes
+from analyses.common.published import read_published
 from analyses.errata.erratum import Computed, checked
-from analyses.llama_matrices import matrix_shapes
-from analyses.published import read_published
 from poet.diagnostics import singular_value_entropy
 from poet.initialization import normalized, standard
 

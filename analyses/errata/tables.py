@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from analyses.common.grid import MODELS
 from analyses.errata.erratum import Computed, Erratum, checked, printed, printed_cell
-from analyses.grid import MODELS
 
 TASKS = ("CoLA", "MNLI", "MRPC", "QNLI", "QQP", "RTE", "SST-2", "STS-B")
 FINETUNING = ("Full FT", "OFT", "POET")

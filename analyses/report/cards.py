@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from analyses.artifact import Artifact, Context
 from analyses.report.markup import to_html
 from analyses.report.numbers import Comparison, comparison
 from analyses.report.sources import GROUPS, again, group, output_of, read_bytes, read_rows, read_text
 from poet.training.errors import RunError
+from suite.artifact import Artifact
+from suite.context import Context
 
 #: Artifacts with a section of their own.
 SEPARATE = ("errata", "theory")
@@ -79,7 +80,7 @@ def card(context: Context, name: str, artifact: Artifact) -> Card:
     return Card(
         name=name,
         label=artifact.label,
-        caption=context.caption(artifact).removeprefix(f"{artifact.label}. "),
+        caption=artifact.described(context.scale).removeprefix(f"{artifact.label}. "),
         table=table,
         picture=picture(context, png) if png else None,
         description=f"{artifact.label}: {artifact.caption} The numbers are in {csv}.",

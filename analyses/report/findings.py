@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from analyses.artifact import Context
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.report.numbers import number
 from analyses.report.sources import Row, read_rows
+from suite.context import Context
 
 _ERRATA = ("id", "where", "kind", "quotation", "second_quotation", "published", "measured", "unit", "check", "verdict",
            "explanation", "consequence")  # fmt: skip

@@ -11,7 +11,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from analyses.tables import MARKS
+from analyses.common.layout import MARKS
 
 #: A mark at the end of a cell's line, after the measured number and what is said of its runs.
 _MARK = re.compile(rf"( .*)?\s([{re.escape(''.join(MARKS.values()))}])$")

@@ -10,8 +10,6 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from analyses.artifact import Context
-from analyses.claim import UNJUDGED_SCALES
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.report.cards import card, groups
 from analyses.report.findings import errata, theory
@@ -19,6 +17,8 @@ from analyses.report.numbers import number
 from analyses.report.provenance import provenance
 from analyses.report.sources import left_out, on_the_page
 from analyses.report.verdicts import VERDICTS, claims, overview
+from suite.claim import UNJUDGED_SCALES
+from suite.context import Context
 
 FOLDER = Path(__file__).parent
 

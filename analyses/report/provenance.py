@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analyses.artifact import Artifact, Context, collect_runs
 from analyses.report.numbers import number
 from analyses.report.sources import output_of, read_bytes
 from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.collection import collect_runs
+from suite.context import Context
 
 #: Fields of a spec that say which run it is: they stand in the run's name.
 _IDENTITY = ("scale", "model", "variant", "method", "seed")

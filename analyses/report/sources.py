@@ -7,9 +7,11 @@ import io
 from collections.abc import Iterable
 from pathlib import Path
 
-from analyses.artifact import Artifact, Context, discover
-from analyses.scale import Scale
 from poet.training.errors import RunError
+from suite.artifact import Artifact
+from suite.context import Context
+from suite.discovery import discover
+from suite.scale import Scale
 
 #: A line of a CSV, every cell as it is written.
 Row = dict[str, str]

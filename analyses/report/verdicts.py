@@ -10,11 +10,11 @@ from typing import get_args
 
 from markupsafe import Markup
 
-from analyses.artifact import Context
-from analyses.claim import Verdict
 from analyses.report.interval import interval
 from analyses.report.numbers import between, number, value
 from analyses.report.sources import read_rows
+from suite.claim import Verdict
+from suite.context import Context
 
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 #: Verdicts that say that something was shown.

@@ -14,9 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from analyses.artifact import Context
-from analyses.claim import Claim, Evidence, Kind, exactly
-from analyses.evidence import ALL, but_for
+from analyses.common.evidence import exactly, ALL, but_for
 from analyses.theory import approximation, invariance, random_matrices
 from analyses.theory.invariance import transform
 from analyses.theory.random_matrices import random_orthogonal
@@ -24,6 +22,8 @@ from analyses.theory.statements import numbers
 from poet.initialization import standard
 from poet.orthogonal import cayley, cayley_neumann, packed_size, skew_unpack
 from poet.training.errors import RunError
+from suite.claim import Claim, Evidence, Kind
+from suite.context import Context
 
 Selection = Callable[[pd.DataFrame], pd.Series]
 RULE = (

@@ -18,7 +18,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from analyses.marchenko_pastur import MarchenkoPastur
+from analyses.theory.marchenko_pastur import MarchenkoPastur
 from analyses.theory.statements import Measured, line, mean_of, variance_of
 from poet.initialization import STANDARD_DEVIATION, normalized, standard
 from poet.orthogonal import cayley, packed_size, skew_unpack

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from analyses.artifact import Context
-from analyses.scale import load_scale
 from poet.launch.records import write_history, write_record
+from suite.context import Context
+from suite.scale import load_scale
 
 
 @pytest.fixture

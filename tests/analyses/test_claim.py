@@ -5,26 +5,21 @@ import math
 
 import pandas as pd
 import pytest
-from analyses.artifact import Artifact, Context
-from analyses.claim import (
-    NEGATIVE,
-    POSITIVE,
-    Claim,
-    Evidence,
+from analyses.common.comparisons import largest_difference, perplexity_difference, rank_agreement
+from analyses.common.evidence import (
     exactly,
-    judge,
-    largest_difference,
     largest_of,
     over_seeds,
     paired_interval,
-    perplexity_difference,
-    rank_agreement,
     rank_correlation,
     share_of,
     with_interval,
 )
-from analyses.claims import line, named, summary
-from analyses.scale import load_scale
+from analyses.tables.claims import line, named, summary
+from suite.artifact import Artifact
+from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence, judge
+from suite.context import Context
+from suite.scale import load_scale
 
 NAN, INF = math.nan, math.inf
 

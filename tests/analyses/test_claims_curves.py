@@ -6,10 +6,10 @@ import random
 import numpy as np
 import pandas as pd
 import pytest
-from analyses.artifact import find
-from analyses.claims import line
-from analyses.dynamics_claims import log_perplexity_at
-from analyses.scale import load_scale
+from analyses.figures.common.dynamics_claims import log_perplexity_at
+from analyses.tables.claims import line
+from suite.discovery import find
+from suite.scale import load_scale
 
 SEEDS = (0, 1, 2)
 #: Log perplexity by share of training. POET is above AdamW, improves more slowly, and drops below it at about 80%.

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from analyses import figure10, figure23, figure25
-from analyses.claim import judge
-from analyses.orthogonality import TERMS
-from analyses.probed import layer
+from analyses.figures import figure10, figure23, figure25
+from analyses.figures.common.orthogonality import TERMS
+from analyses.figures.common.probed import layer
 from poet.training.memory import PROJECTIONS
+from suite.claim import judge
 
 CLAIMS = {claim.key: claim for figure in (figure10, figure23, figure25) for claim in figure.CLAIMS}
 #: One run that diverges shows that runs can.

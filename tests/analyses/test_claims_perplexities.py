@@ -6,11 +6,14 @@ import random
 
 import numpy as np
 import pytest
-from analyses.artifact import Artifact, Context, collect_runs, find
-from analyses.claims import line
-from analyses.grid import cell_runs
-from analyses.published import number, read_published
-from analyses.scale import load_scale
+from analyses.common.grid import cell_runs
+from analyses.common.published import number, read_published
+from analyses.tables.claims import line
+from suite.artifact import Artifact
+from suite.collection import collect_runs
+from suite.context import Context
+from suite.discovery import find
+from suite.scale import load_scale
 
 SEEDS = (0, 1, 2)
 #: Claims that hold or fail by counting, whatever is trained, and their verdicts.

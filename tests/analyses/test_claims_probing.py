@@ -5,12 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from analyses import figure11, figure13, figure14, phase_claims
-from analyses.claim import judge
+from analyses.figures import figure11, figure13, figure14
+from analyses.figures.common.probed import layer
+from analyses.figures.common.probing import CONE
+from analyses.figures.figure2 import phase_claims
 from analyses.phases import Phases, fall_per_step, straightness
-from analyses.probed import layer
-from analyses.probing import CONE
 from poet.training.memory import PROJECTIONS
+from suite.claim import judge
 
 CLAIMS = {claim.key: claim for figure in (phase_claims, figure11, figure13, figure14) for claim in figure.CLAIMS}
 #: True of any run, before training has done anything.

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from analyses import figure1, figure6, figure7, figure17, figure20, spectra
-from analyses.claim import judge
-from analyses.probed import layer
-from analyses.published import read_published
-from analyses.spectra import POET
+from analyses.common.published import read_published
+from analyses.figures import figure1, figure6, figure7, figure17, figure20
+from analyses.figures.common import spectra
+from analyses.figures.common.probed import layer
+from analyses.figures.common.spectra import POET
 from poet.initialization import standard
 from poet.training.memory import PROJECTIONS
+from suite.claim import judge
 
 FIGURES = (figure1, figure6, figure7, figure17, figure20)
 #: Claims that training has no part in.

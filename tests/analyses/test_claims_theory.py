@@ -7,15 +7,16 @@ import pandas as pd
 import pytest
 import torch
 
-from analyses import coverage, figure3, figure4, figure15, figure16
-from analyses.artifact import Context
-from analyses.claim import judge
-from analyses.scale import load_scale
+from analyses.figures import figure3, figure4, figure15, figure16
+from analyses.figures.common import coverage
 from analyses.theory import claims
 from analyses.theory.random_matrices import MEAN, VARIANCE
 from poet.initialization import xavier
 from poet.primitives import BlockPrimitive
 from poet.training.errors import RunError
+from suite.claim import judge
+from suite.context import Context
+from suite.scale import load_scale
 
 RECORDED = Path(__file__).resolve().parents[2] / "analyses" / "recorded" / "mini"
 CLAIMS = {claim.key: claim for module in (claims, figure3, figure4, figure15, figure16) for claim in module.CLAIMS}

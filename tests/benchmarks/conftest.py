@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.bench import Bench
+from benchmarks.cases import cpu_cases, small_cases
+from benchmarks.rows import NAMES
 from poet.launch.allocator import keep_freed_memory
-from tests.benchmarks.bench import Bench
-from tests.benchmarks.cases import cpu_cases, small_cases
-from tests.benchmarks.rows import NAMES
 
 TABLE = Path("results/bench.csv")
 _BENCH = pytest.StashKey[Bench]()

@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 
-from tests.benchmarks.bench import TOLERANCE, Bench, Ceiling, WrongResult
-from tests.benchmarks.case import Case, Periodic, Work
-from tests.benchmarks.rows import COLUMNS, as_csv
+from benchmarks.bench import TOLERANCE, Bench, Ceiling, WrongResult
+from benchmarks.case import Case, Periodic, Work
+from benchmarks.rows import COLUMNS, as_csv
 
 
 class Clock:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tests.benchmarks.rows import COLUMNS
+from benchmarks.rows import COLUMNS
 
 
 def test_case(case, bench, benchmark, pytestconfig):

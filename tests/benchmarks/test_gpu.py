@@ -7,10 +7,10 @@ import sys
 import pytest
 import torch
 
-from tests.benchmarks import gpu
-from tests.benchmarks.bench import Bench, WrongResult
-from tests.benchmarks.cases import small_cases
-from tests.benchmarks.rows import COLUMNS
+from benchmarks import gpu
+from benchmarks.bench import Bench, WrongResult
+from benchmarks.cases import small_cases
+from benchmarks.rows import COLUMNS
 
 #: What a machine with nothing but torch, Triton, transformers (and what that needs) and numpy lacks.
 MISSING = (
@@ -54,7 +54,7 @@ def test_every_case_has_its_line(bench, tmp_path):
 
 
 def test_a_wrong_kernel_ends_the_run_before_anything_is_timed(bench, monkeypatch):
-    from tests.benchmarks import kernels
+    from benchmarks import kernels
 
     right = kernels.orthogonal.rotation_blocks
     monkeypatch.setattr(kernels.orthogonal, "rotation_blocks", lambda packed, terms: right(packed, terms) + 0.01)
@@ -81,8 +81,8 @@ def test_it_needs_no_more_than_torch_triton_transformers_and_numpy(repository):
 import sys
 sys.modules.update(dict.fromkeys({MISSING!r}))
 from tests.benchmarks import gpu
-from tests.benchmarks.cases import small_cases
-from tests.benchmarks.bench import Bench
+from benchmarks.cases import small_cases
+from benchmarks.bench import Bench
 assert len(gpu.gpu_cases()) > 300
 bench = Bench(seconds=0.0, ceiling_size=16)
 cases = [c for c in small_cases() if c.operation not in ("step",) or c.variant in ("adamw", "poet-bs-b256", "muon")]

@@ -2,7 +2,7 @@
 
 import torch
 
-from tests.benchmarks.memory import held_bytes, peak_bytes
+from benchmarks.memory import held_bytes, peak_bytes
 
 MEGABYTE = 2**20
 COUNT = MEGABYTE // 4  # of fp32 numbers

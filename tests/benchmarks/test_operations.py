@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks import operations
+from benchmarks.layers import layer_cases
 from poet import POETConfig
 from poet.orthogonal import packed_size, rotation_blocks, rotation_blocks_vjp
 from poet.primitives import BlockPrimitive
 from poet.transform import Side, transform, transform_vjp
-from tests.benchmarks import operations
-from tests.benchmarks.layers import layer_cases
 
 
 def counted(function):

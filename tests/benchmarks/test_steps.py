@@ -5,14 +5,14 @@ import dataclasses
 import pytest
 import torch
 
-from analyses.config_tables import paper_scale
-from analyses.scale import load_scale
-from poet.methods.contract import scale_parameters
+from analyses.common.paper_scale import paper_scale
+from benchmarks import steps
+from benchmarks.cases import MINI_THREADS, MINI_TOKENS, TINY, cpu_cases, gpu_cases
+from benchmarks.sizes import SIZES
+from benchmarks.steps import PLAIN, ROWS, step_cases
 from poet.launch.operations import operations_per_step
-from tests.benchmarks import steps
-from tests.benchmarks.cases import MINI_THREADS, MINI_TOKENS, TINY, cpu_cases, gpu_cases
-from tests.benchmarks.sizes import SIZES
-from tests.benchmarks.steps import PLAIN, ROWS, step_cases
+from poet.methods.contract import scale_parameters
+from suite.scale import load_scale
 
 
 @pytest.mark.parametrize("name", SIZES)

@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
-from tests.faults import plant
-from tests.faults.fault import Fault, NotPlantable
-from tests.faults.faults import FAULTS
-from tests.faults.workshop import ROOT, Workshop
+from faults import plant
+from faults.catalogue import FAULTS
+from faults.fault import Fault, NotPlantable
+from faults.workshop import ROOT, Workshop
 
 NODE = "tests/training/test_schedule.py::test_halfway_and_quarter_values"
 HARMLESS = Fault(

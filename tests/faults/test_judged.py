@@ -6,11 +6,11 @@ import types
 
 import pytest
 
-from analyses.regression.tables import read
-from analyses.suite import load_suite
+from faults.judged import TABLE, NotTrainable, RecordedNumbers
+from faults.workshop import ROOT, WorkError
 from poet.launch.records import write_record
-from tests.faults.judged import TABLE, NotTrainable, RecordedNumbers
-from tests.faults.workshop import ROOT, WorkError
+from suite.check.tables import read
+from suite.collection import load_suite
 
 ROWS = ("poet-fs-1_2", "adamw")
 

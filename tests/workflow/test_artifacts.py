@@ -1,10 +1,11 @@
 """Adding an artifact touches one new file, and what the pipeline says when one cannot be made."""
 
 ARTIFACT = """
-from analyses.artifact import Artifact
-from analyses.spectra import run
-from analyses.tables import measured_columns, write_csv
 import pandas as pd
+
+from analyses.common.layout import measured_columns, write_csv
+from analyses.figures.common.spectra import run
+from suite.artifact import Artifact
 
 
 def runs(scale):
@@ -33,7 +34,7 @@ def trained(counts):
 
 
 def test_one_new_file_is_a_new_target_that_shares_its_runs(project):
-    (project.folder / "analyses" / "figure99.py").write_text(ARTIFACT)
+    (project.folder / "analyses" / "figures" / "figure99.py").write_text(ARTIFACT)
     both = jobs(project, "results/figure99.csv", "results/figure6.csv")
     alone = jobs(project, "results/figure6.csv")
     assert both["figure99"] == both["figure6"] == alone["figure6"] == 1

@@ -1,17 +1,16 @@
 """The rule ``check``, in a project that has one artifact which needs no runs."""
 
 import csv
-import shutil
 
-from analyses.artifact import discover
+from suite.discovery import locate
 
 KEPT = "table8"
 
 
 def test_a_number_that_left_its_tolerance_fails_with_a_table_and_without_a_traceback(project, repository):
-    for name in set(discover()) - {KEPT}:
-        folder = project.folder / "analyses" / name
-        shutil.rmtree(folder) if folder.exists() else folder.with_suffix(".py").unlink()
+    for name, path in locate(project.folder).items():
+        if name != KEPT:
+            path.unlink()
     recorded = project.folder / "analyses" / "recorded" / "smoke" / f"{KEPT}.csv"
     recorded.parent.mkdir(exist_ok=True)
     with open(repository / "analyses" / "recorded" / "mini" / f"{KEPT}.csv", newline="") as file:

@@ -1,4 +1,4 @@
-# Tables and figures: one rule each, found by looking into analyses/.
+# Tables and figures: one rule each, found by where they lie in analyses/.
 
 
 for artifact_name, artifact in suite.artifacts.items():

@@ -5,8 +5,9 @@ from pathlib import Path
 from job import job
 
 with job(snakemake):
-    from analyses.artifact import Context, find
-    from analyses.scale import load_scale
+    from suite.context import Context
+    from suite.discovery import find
+    from suite.scale import load_scale
 
     # This artifact alone is imported: with all the others, imports would take longer than the work.
     scale = load_scale({"scale": snakemake.params.scale, "seeds": snakemake.params.seeds})

@@ -6,9 +6,9 @@ from pathlib import Path
 from job import job
 
 with job(snakemake):
-    from analyses.regression.compare import compare, recorded_folder
-    from analyses.regression.report import failed, report, summary, to_csv
     from poet.system.files import write_text
+    from suite.check.compare import compare, recorded_folder
+    from suite.check.report import failed, report, summary, to_csv
 
     results, recorded = Path(snakemake.params.results), recorded_folder(snakemake.params.scale)
     found = compare(recorded, results, snakemake.params.tables)

@@ -1,0 +1,162 @@
+"""Evidence that claims of several artifacts are made of: printed digits, shares, and lines of tables."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from poet.training.spec import RunSpec
+from suite.claim import CONFIDENCE, Evidence
+
+#: Regions of a share: every one of them; and of a ratio whose being below 1 is all that is claimed.
+ALL = (1.0, 1.0)
+BELOW_ONE = (0.0, math.nextafter(1, 0))
+#: Bounds of a size or a distance.
+SIZE = (0.0, math.inf)
+#: A relative change that two digits may not show: half a unit in the second digit of 1.0. What the paper calls "almost
+#: negligible", "the same" or "small" of a curve without numbers is read as no more than that.
+TWO_DIGITS = (0.0, 0.05)
+#: How many exceptions a note names.
+NAMED = 4
+
+
+def paired_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float, float]:
+    """Mean of independent numbers (or paired differences) with its t-interval; without end for a single one."""
+    mean = statistics.fmean(differences)
+    if len(differences) < 2:
+        return mean, -math.inf, math.inf
+    half = stats.t.ppf((1 + confidence) / 2, len(differences) - 1) * stats.sem(differences)
+    return mean, mean - half, mean + half
+
+
+def over_seeds(values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = "", null: float = math.nan) -> Evidence:
+    """The mean over seeds.
+
+    Args:
+        values: one for each seed; any NaN makes the effect NaN.
+        runs, note: see :class:`Evidence`.
+        null: the effect that ``p`` is for (a t-test); NaN for none.
+    """
+    effect, low, high = paired_interval(values)
+    tested = len(set(values)) > 1 and not math.isnan(effect + null)
+    p = float(stats.ttest_1samp(values, null).pvalue) if tested else math.nan
+    return Evidence(effect=effect, low=low, high=high, n=len(values), p=p, runs=tuple(runs), note=note)
+
+
+def largest_of(comparisons: Sequence[Sequence[float]], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
+    """The largest of several mean differences: a claim that all of them are negative stands or falls with it.
+
+    Its interval has 95% for the largest of the true means, whichever that is. The upper end is the largest of their upper
+    ends: that mean's own is one of them. The lower end is the largest of their lower ends, each with its part of the error
+    (Bonferroni): any one may have come out too high. Of one comparison it is the plain interval.
+
+    Args:
+        comparisons: of each the differences, one for each seed; any NaN makes the effect NaN.
+        runs, note: see :class:`Evidence`.
+    """
+    plain = np.array([paired_interval(values) for values in comparisons])
+    strict = np.array([paired_interval(values, 1 - (1 - CONFIDENCE) / len(comparisons)) for values in comparisons])
+    effect, low, high = float(plain[:, 0].max()), float(strict[:, 1].max()), float(plain[:, 2].max())
+    return Evidence(effect=effect, low=low, high=high, n=len(comparisons[0]), runs=tuple(runs), note=note)
+
+
+def exactly(value: float, runs: Sequence[RunSpec] = (), note: str = "", n: int = 1) -> Evidence:
+    """A count, or a number that is the same whenever it is computed."""
+    return Evidence(effect=value, low=value, high=value, n=n, runs=tuple(runs), note=note)
+
+
+def share_of(events: Sequence[bool], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
+    """The share of independent events that happened, with its exact (Clopper-Pearson) interval."""
+    interval = stats.binomtest(sum(events), len(events)).proportion_ci(CONFIDENCE, "exact")
+    share = sum(events) / len(events)
+    return Evidence(effect=share, low=interval.low, high=interval.high, n=len(events), runs=tuple(runs), note=note)
+
+
+def rank_correlation(
+    groups: Sequence[tuple[Sequence[float], Sequence[Sequence[float]]]], runs: Sequence[RunSpec] = (), note: str = ""
+) -> Evidence:
+    """Kendall's tau between given numbers and measured ones, one for each seed, the mean over groups.
+
+    Args:
+        groups: of each the given numbers, and for each of these the measured ones by seed. NaN (what did not converge)
+            comes last on either side.
+        runs, note: see :class:`Evidence`.
+    """
+    taus = [
+        [_kendall(numbers, values) for values in zip(*by_setting, strict=True)] for numbers, by_setting in groups
+    ]
+    found = over_seeds([statistics.fmean(by_group) for by_group in zip(*taus, strict=True)], runs, note, null=0.0)
+    return replace(found, low=max(-1.0, found.low), high=min(1.0, found.high))
+
+
+def _kendall(numbers: Sequence[float], values: Sequence[float]) -> float:
+    ranks = [stats.rankdata([math.inf if math.isnan(v) else v for v in side]) for side in (numbers, values)]
+    return float(stats.kendalltau(*ranks).statistic)
+
+
+def with_interval(evidence: Evidence) -> str:
+    """An effect with its interval, for a sentence: ``"0.33 (95% interval -0.20 to 0.87, 3 seeds)"``."""
+    if evidence.n < 2:
+        return f"{evidence.effect:.2f} (one seed: no interval)"
+    return f"{evidence.effect:.2f} (95% interval {evidence.low:.2f} to {evidence.high:.2f}, {evidence.n} seeds)"
+
+
+def as_read(printed: str) -> tuple[float, float]:
+    """What a printed number may have been before it was rounded: ``as_read("0.62") == (0.615, 0.625)``."""
+    value = Decimal(printed)
+    half = Decimal(5).scaleb(value.as_tuple().exponent - 1)
+    return float(value - half), float(value + half)
+
+
+def share_within(values: np.ndarray, region: tuple[float, float]) -> float:
+    """The share of values in a closed region; NaN if any is NaN (a run diverged)."""
+    return math.nan if np.isnan(values).any() else float(((values >= region[0]) & (values <= region[1])).mean())
+
+
+def over_seeds_in(
+    bounds: tuple[float, float], values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = ""
+) -> Evidence:
+    """The mean over seeds of a quantity that cannot leave some bounds: its interval ends there."""
+    found = over_seeds(values, runs, note)
+    return replace(found, low=max(bounds[0], found.low), high=min(bounds[1], found.high))
+
+
+def share_over_seeds(shares: Sequence[float], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
+    """The mean over seeds of shares of things that belong together, such as the matrices of one run."""
+    return over_seeds_in((0.0, 1.0), shares, runs, note)
+
+
+def of_line(line: Any, note: str = "") -> Evidence:
+    """The mean of independent draws that a table's line has as ``measured``, ``std`` and ``n`` (at least 2)."""
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, line.n - 1) * line.std / math.sqrt(line.n)
+    mean = line.measured
+    return Evidence(effect=mean, low=mean - half, high=mean + half, n=int(line.n), note=note)
+
+
+def but_for(names: Sequence[str]) -> str:
+    """A note that lists what does not fit, the first few by name; empty if there is nothing."""
+    names = list(dict.fromkeys(names))
+    more = f"; and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"not so: {'; '.join(names[:NAMED])}{more}" if names else ""
+
+
+def share_agreeing(frame: pd.DataFrame, column: str, what: Sequence[str], runs: Sequence[RunSpec] = ()) -> Evidence:
+    """The share of a table's lines that say "yes" in a column; exact. The note lists those that do not.
+
+    Args:
+        frame: the lines; at least one.
+        column: of "yes" and "no".
+        what: columns that name a line.
+        runs: see :class:`suite.claim.Evidence`.
+    """
+    agree = frame[column] == "yes"
+    wrong = frame.loc[~agree, list(what)].fillna("").astype(str).values
+    return exactly(float(agree.mean()), runs, but_for([" ".join(filter(None, names)) for names in wrong]), n=len(frame))

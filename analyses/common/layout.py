@@ -1,0 +1,86 @@
+"""What the tables share: tidy CSV, and Markdown as the paper lays it out."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from poet.system.files import write_text
+from suite.artifact import Artifact
+
+#: What a verdict looks like in a Markdown cell; the report finds it there again.
+MARKS = {"reproduced": "✓", "contradicted": "✗", "as published": "+", "opposite": "-"}
+
+
+def measured_columns(values: Sequence[float]) -> dict[str, float]:
+    """The columns that every measured number comes with.
+
+    Args:
+        values: one for each seed; NaN where the run diverged.
+
+    Returns:
+        ``measured`` (mean; NaN if any run diverged), ``n`` (runs that did not), ``std`` (sample standard deviation over
+        them, NaN for fewer than two) and ``diverged`` (runs that did).
+    """
+    done = [v for v in values if not math.isnan(v)]
+    return {
+        "measured": statistics.fmean(values),
+        "n": len(done),
+        "std": statistics.stdev(done) if len(done) > 1 else math.nan,
+        "diverged": len(values) - len(done),
+    }
+
+
+def write_csv(frame: pd.DataFrame, path: Path) -> None:
+    """A tidy table; floats in full precision, missing values as empty cells."""
+    write_text(path, frame.to_csv(index=False, lineterminator="\n"))
+
+
+def measured_cell(line: Any) -> str:
+    """A measured perplexity in Markdown: mean, spread, and whether runs diverged or collapsed."""
+    if line.diverged:
+        return f"diverged ({line.diverged} of {line.n + line.diverged})"
+    spread = "" if math.isnan(line.std) else f" ± {line.std:.2f}"
+    mark = f" (collapsed: {line.collapsed} of {line.n})" if line.collapsed else ""
+    return f"**{line.measured:.2f}**{spread}{mark}"
+
+
+def _cell(line: Any) -> str:
+    published = "–" if math.isnan(line.published) else f"{line.published:.2f}"
+    mark = MARKS.get(line.verdict) or MARKS.get(line.direction, "")
+    return f"{published} / {measured_cell(line)} {mark}".rstrip()
+
+
+def paper_layout(frame: pd.DataFrame, artifact: Artifact, summary: list[str], path: Path) -> None:
+    """Methods down, models across, "published / measured" in each cell, then a summary.
+
+    Args:
+        frame: tidy, with the columns of ``results/table2.csv``.
+        artifact: for its label and caption.
+        summary: sentences below the table.
+        path: Markdown file.
+    """
+    scale = frame.scale.iloc[0]
+    models = list(dict.fromkeys(frame.model))
+    lines = [
+        f"# {artifact.label}, {scale} scale",
+        "",
+        artifact.caption,
+        "",
+        f"Each cell: published on C4 / **measured at {scale} scale on {frame.corpus.iloc[0]}**, mean over seeds, ± standard deviation where there are "
+        "several. ✓ reproduced and ✗ contradicted (95% interval), + as published and - opposite (direction alone), "
+        "each against AdamW on the same model. Below it, trainable parameters counted at paper scale.",
+        "",
+        "| method | " + " | ".join(models) + " |",
+        "| --- |" + " ---: |" * len(models),
+    ]
+    for method, part in frame.groupby("method", sort=False):
+        by_model = {line.model: line for line in part.itertuples()}
+        cells = [f"{_cell(by_model[m])}<br>({by_model[m].counted_trainable})" for m in models]
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    write_text(path, "\n".join([*lines, "", *(f"- {sentence}" for sentence in summary), ""]))

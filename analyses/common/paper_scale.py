@@ -1,0 +1,34 @@
+"""The paper's own scale, and the weight matrices of its models at their sizes."""
+
+from __future__ import annotations
+
+import functools
+
+from poet.training.llama import build_llama
+from poet.training.probes import matrices
+from poet.training.spec import Architecture
+from suite.scale import Scale, load_scale
+
+
+def paper_scale() -> Scale:
+    """The paper's own scale, whichever scale an artifact is made at."""
+    return load_scale({"scale": "paper", "seeds": [0]})
+
+
+_paper = functools.cache(paper_scale)
+
+
+@functools.cache
+def _shapes(architecture: Architecture) -> dict[str, tuple[int, int]]:
+    found = matrices(build_llama(architecture, device="meta"))
+    return {name: (layer.in_features, layer.out_features) for name, layer in found.items()}
+
+
+def matrix_shapes(model: str, row: str) -> dict[str, tuple[int, int]]:
+    """Shape (m inputs, n outputs) of every linear layer of the decoder, by name, from a model without weights.
+
+    Args:
+        model: of the paper's scale.
+        row: the row of Table 2 whose model it is: the feed-forward width depends on it.
+    """
+    return _shapes(_paper().run(model, row, 0).architecture)

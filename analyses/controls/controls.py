@@ -1,0 +1,263 @@
+"""Controls that the paper lacks: where POET's advantage over AdamW comes from.
+
+POET differs from the AdamW baseline in more than R and P. On each of the smaller models, beside AdamW and POET as in Table 2:
+
+1. *Initialization.* AdamW on POET's normalized Gaussian weights, at the rate that was chosen for AdamW's own; on 60M, where
+   the scale has a sweep, at every rate of AdamW's grid and at two above it, with both initializations: unit-norm rows may want
+   a larger rate, and AdamW's own choice lies at the grid's end. The best is chosen with the same seeds that it is shown for,
+   which flatters it a little; both initializations have that advantage.
+2. *Two learning rates.* POET trains embeddings, norms and head at a rate of their own, far above AdamW's. Plain AdamW with
+   that rate for those, and its own for the matrices; nothing was tuned for it.
+3. *Embeddings, norms and head alone.* POET without R and P, on matrices that stay as they were drawn. What R and P add to
+   that is their own part.
+4. *Exact merges.* POET-FS that merges the exact Cayley map of the parameters it trained: singular values are then kept to
+   rounding, where the Neumann series with k = 3 shrinks them at every merge, as weight decay would.
+5. *Equal cost.* On 60M, AdamW's perplexity at the training time of POET, and at its operations, between AdamW's three whole
+   runs of Figure 9 (``analyses.controls.equal_cost``). Where POET's cost lies outside of theirs it would be extrapolation, and no
+   number is given. Time is wall-clock, whatever else the machine did; evaluations along the way are part of it.
+
+``gain`` is log(AdamW's perplexity) - log(this perplexity), in nats, the mean over pairs of one seed; AdamW's is the one at its
+own rate and single length. ``gain_share`` divides it by POET-FS's gain, where that is positive.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analyses.common.ablation import perplexity_columns
+from analyses.common.claim_forms import Pair, ordering
+from analyses.common.layout import measured_cell, write_csv
+from analyses.common.longer import longer_runs
+from analyses.common.plotting import MARKERS, plain_logarithmic, save_figure
+from analyses.common.published import read_published
+from analyses.controls.cells import (
+    ADAMW,
+    CONTROLS,
+    EXACT,
+    FROZEN,
+    MODELS,
+    NORMALIZED,
+    POET_BS,
+    POET_FS,
+    SMALLEST,
+    TWO_RATES,
+    cells,
+    specs_of,
+)
+from analyses.controls.equal_cost import COSTS, cost_lines, draw_cost
+from poet.system.files import write_text
+from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.context import Context
+from suite.scale import Scale
+
+#: Controls whose cost AdamW is given.
+AT_EQUAL_COST = (POET_FS, POET_BS)
+PERPLEXITY = "validation perplexity"
+
+
+def runs(scale: Scale) -> list[RunSpec]:
+    """The runs of all cells, and AdamW's longer ones."""
+    longer = longer_runs(scale, SMALLEST).values()
+    return [spec for specs in [*(cell.specs for cell in cells(scale)), *longer] for spec in specs]
+
+
+def _perplexities(context: Context, specs: list[RunSpec]) -> list[float]:
+    return [context.record(spec)["validation_perplexity"] for spec in specs]
+
+
+def gain(baseline: list[float], values: list[float]) -> float:
+    """Mean over seeds of log(baseline) - log(value), in nats; NaN if a run of either diverged."""
+    return statistics.fmean(math.log(b) - math.log(v) for b, v in zip(baseline, values, strict=True))
+
+
+def _controls(context: Context) -> list[dict[str, Any]]:
+    printed = {(p.model, p.variant): float(p.perplexity) for p in read_published("table2").itertuples()}
+    found = cells(context.scale)
+    own = {(cell.model, cell.control): _perplexities(context, cell.specs) for cell in found if cell.own_rate}
+    lines = []
+    for cell in found:
+        columns = perplexity_columns(context, cell.specs)
+        baseline = own[cell.model, ADAMW]
+        poet, here = gain(baseline, own[cell.model, POET_FS]), gain(baseline, _perplexities(context, cell.specs))
+        lines.append(
+            {
+                "control": cell.control,
+                "quantity": PERPLEXITY,
+                "own_rate": "yes" if cell.own_rate else "no",
+                "published": printed.get((cell.model, columns["variant"]), math.nan),
+                **columns,
+                "gain": here,
+                "gain_share": here / poet if poet > 0 else math.nan,
+            }
+        )
+    return lines
+
+
+def table(context: Context) -> pd.DataFrame:
+    """One line for each control (``quantity`` validation perplexity), then those of ``analyses.controls.equal_cost``."""
+    compared = {c.control: c.specs for c in cells(context.scale) if c.model == SMALLEST and c.control in AT_EQUAL_COST}
+    frame = pd.DataFrame([*_controls(context), *cost_lines(context, SMALLEST, compared)])
+    first = [
+        "model",
+        "control",
+        "quantity",
+        "learning_rates",
+        "own_rate",
+        "published",
+        "measured",
+        "n",
+        "std",
+        "diverged",
+        "collapsed",
+        "gain",
+        "gain_share",
+    ]
+    return frame[[*first, *(column for column in frame if column not in first)]].astype({"collapsed": "Int64"})
+
+
+def answers(frame: pd.DataFrame) -> list[str]:
+    """For each model: the gain of every control, in a sentence."""
+    lines = []
+    for model, part in frame[frame.quantity == PERPLEXITY].groupby("model", sort=False):
+        own = part[part.own_rate == "yes"].set_index("control").gain
+        best = {control: part[part.control == control].gain.max() for control in (ADAMW, NORMALIZED)}
+        grid = f" ({best[NORMALIZED]:+.3f} at its best rate)" if best[NORMALIZED] > own[NORMALIZED] else ""
+        if best[ADAMW] > 0:
+            grid += f", AdamW at its best rate {best[ADAMW]:+.3f}"
+        lines.append(
+            f"{model}, nats below AdamW: normalized initialization {own[NORMALIZED]:+.3f}{grid}, two learning rates "
+            f"{own[TWO_RATES]:+.3f}, embeddings, norms and head alone {own[FROZEN]:+.3f}, to which R and P add "
+            f"{own[POET_FS] - own[FROZEN]:+.3f} in POET-FS: {own[POET_FS]:+.3f} ({own[EXACT]:+.3f} with exact merges); "
+            f"POET-BS {own[POET_BS]:+.3f}."
+        )
+    return lines
+
+
+def _draw_controls(axis: Axes, part: pd.DataFrame, model: str) -> None:
+    labels = list(CONTROLS)
+    for y, label in enumerate(labels):
+        own = part[(part.control == label) & (part.own_rate == "yes")]
+        others = part[(part.control == label) & (part.own_rate == "no")]
+        axis.plot(
+            others.measured, [y] * len(others), marker="o", linestyle="", markersize=5, fillstyle="none", color=f"C{y}"
+        )
+        axis.errorbar(
+            own.measured,
+            [y] * len(own),
+            xerr=own["std"].fillna(0),
+            marker=MARKERS[y],
+            linestyle="",
+            markersize=9,
+            capsize=3,
+            color=f"C{y}",
+        )
+        for line in own.itertuples():
+            if line.diverged:
+                axis.text(
+                    0.98, y, "diverged", transform=axis.get_yaxis_transform(), ha="right", va="center", fontsize="small"
+                )
+                continue
+            axis.annotate(
+                f"{line.measured:.1f}",
+                (line.measured, y),
+                xytext=(0, 9),
+                textcoords="offset points",
+                ha="center",
+                fontsize="small",
+                bbox={"color": "white", "pad": 0.5},
+            )
+    reference = part[(part.control == ADAMW) & (part.own_rate == "yes")].measured.iloc[0]
+    axis.axvline(reference, color="black", linewidth=0.8, linestyle="--", zorder=0)
+    axis.set(
+        title=model,
+        xlabel="validation perplexity",
+        xscale="log",
+        yticks=range(len(labels)),
+        yticklabels=labels,
+        ylim=(len(labels) - 0.5, -0.7),
+    )
+    plain_logarithmic(axis.xaxis)
+    axis.margins(x=0.15)
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Above: the controls on each model. Below: AdamW and POET over what their runs cost."""
+    chosen = frame[frame.quantity == PERPLEXITY]
+    models = list(dict.fromkeys(chosen.model))
+    figure = plt.figure(figsize=(3.6 * max(3, len(models)), 7.2), layout="constrained")
+    above, below = figure.subfigures(2, 1, height_ratios=(1, 1))
+    for index, (axis, model) in enumerate(zip(above.subplots(1, len(models), squeeze=False)[0], models, strict=True)):
+        _draw_controls(axis, chosen[chosen.model == model], model)
+        if index:
+            axis.set_yticklabels([])
+    styles = {label: list(CONTROLS).index(label) for label in AT_EQUAL_COST}
+    for axis, cost in zip(below.subplots(1, len(COSTS)), COSTS, strict=True):
+        draw_cost(axis, frame, cost, styles)
+    return figure
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """Controls down, models across, at the rates of each row; the gain over AdamW in brackets; the answers below."""
+    own = frame[(frame.quantity == PERPLEXITY) & (frame.own_rate == "yes")]
+    first, models = own.iloc[0], list(dict.fromkeys(own.model))
+    lines = [
+        f"# {ARTIFACT.label}, {first.scale} scale",
+        "",
+        f"Validation perplexity on {first.corpus}; in brackets, nats below AdamW. Seeds: {first.seeds}.",
+        "",
+        "| control | " + " | ".join(models) + " |",
+        "| --- |" + " ---: |" * len(models),
+    ]
+    for control in CONTROLS:
+        of_model = {line.model: line for line in own[own.control == control].itertuples()}
+        found = [of_model[m] for m in models]
+        lines.append(f"| {control} | " + " | ".join(measured_cell(c) + ("" if math.isnan(c.gain) else f" ({c.gain:+.3f})") for c in found) + " |")
+    return "\n".join([*lines, "", *(f"- {sentence}" for sentence in answers(frame)), ""])
+
+
+def build(context: Context) -> None:
+    frame = table(context)
+    write_csv(frame, context.results / "controls.csv")
+    write_text(context.results / "controls.md", markdown(frame))
+    save_figure(
+        draw(frame),
+        context,
+        ARTIFACT,
+        " ".join(answers(frame))
+        + " Small hollow markers above: other rates of AdamW; below: AdamW at POET's cost.",
+    )
+
+
+def _same_rates(scale: Scale) -> list[Pair]:
+    """The runs of POET-FS and of AdamW with POET's rate for embeddings, norms and head, on each model."""
+    models = [model for model in MODELS if model in scale.models]
+    return [(specs_of(scale, model, POET_FS), specs_of(scale, model, TWO_RATES)) for model in models]
+
+
+CLAIMS = (
+    ordering(
+        key="controls-inductive-bias",
+        place="Section 4, Inductive bias",
+        says="What POET learns standard training consistently fails to learn: POET has an inductive bias of its own.",
+        differences=f"{POET_FS} minus {TWO_RATES} (POET's for embeddings, norms and head), on each of the smaller models",
+        pairs=_same_rates,
+    ),
+)
+
+ARTIFACT = Artifact(
+    label="Controls (not in the paper)",
+    caption="What AdamW gains from POET's initialization and learning rates, what POET has without R and P, and equal cost.",
+    outputs=("controls.csv", "controls.md", "figures/controls.png", "figures/controls.pdf"),
+    runs=runs,
+    build=build,
+    models=(SMALLEST,),
+    claims=CLAIMS,
+)

@@ -1,0 +1,150 @@
+"""AdamW at the cost of another method's run: by wall-clock and by operations.
+
+AdamW's whole runs of several lengths (``analyses.common.longer``), each with its own learning-rate schedule, give its perplexity
+as a function of what a run costs: linear between them, both in logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import EngFormatter, NullFormatter
+
+from analyses.common.ablation import perplexity_columns
+from analyses.common.layout import measured_columns
+from analyses.common.longer import longer_runs
+from analyses.common.plotting import LINES, MARKERS, plain_logarithmic
+from poet.launch.operations import operations_per_step
+from poet.training.spec import RunSpec
+from suite.context import Context
+
+#: Costs by which runs are made equal, and their units. Operations are those of matrix products.
+COSTS = {"training time": "s", "operations": "FLOP"}
+#: Quantities of the lines: of a run, and of AdamW between its runs.
+OWN, EQUAL = "validation perplexity and {cost}", "validation perplexity at equal {cost}"
+
+
+def costs_of(context: Context, specs: Sequence[RunSpec]) -> dict[str, list[float]]:
+    """What runs of one setting cost, one number for each seed, by the names of :data:`COSTS`."""
+    seconds = [context.record(spec)["cost"]["train_seconds"] for spec in specs]
+    return {"training time": seconds, "operations": [specs[0].steps * operations_per_step(specs[0])] * len(specs)}
+
+
+def perplexity_at(cost: float, costs: Sequence[float], perplexities: Sequence[float]) -> float:
+    """Perplexity that runs of several costs would have at another cost.
+
+    Args:
+        cost: where it is asked for.
+        costs: of the runs, in any order (a longer one may take less time where the machine is busy).
+        perplexities: theirs.
+
+    Returns:
+        NaN outside the runs' costs: that would be extrapolation.
+    """
+    costs, perplexities = zip(*sorted(zip(costs, perplexities, strict=True)), strict=True)
+    if not costs[0] <= cost <= costs[-1]:
+        return math.nan
+    return float(np.exp(np.interp(np.log(cost), np.log(costs), np.log(perplexities))))
+
+
+def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[RunSpec]]) -> list[dict[str, Any]]:
+    """Lines of a tidy table: AdamW's runs and the compared ones with their costs, and AdamW at the costs of the latter.
+
+    Args:
+        context: for the records.
+        model: a model of the scale.
+        compared: runs by name, one for each seed.
+    """
+    adamw = {f"AdamW, {factor}x steps": specs for factor, specs in longer_runs(context.scale, model).items()}
+    costs = {label: costs_of(context, specs) for label, specs in {**adamw, **compared}.items()}
+    columns = {label: perplexity_columns(context, specs) for label, specs in {**adamw, **compared}.items()}
+    values = {
+        label: [context.record(spec)["validation_perplexity"] for spec in specs] for label, specs in adamw.items()
+    }
+    lines = []
+    for cost, unit in COSTS.items():
+        for label, own in columns.items():
+            lines.append(
+                {
+                    "control": label,
+                    "quantity": OWN.format(cost=cost),
+                    **own,
+                    "cost": statistics.fmean(costs[label][cost]),
+                    "cost_unit": unit,
+                }
+            )
+        for label in compared:
+            spent = costs[label][cost]
+            found = [
+                perplexity_at(at, [costs[a][cost][i] for a in adamw], [values[a][i] for a in adamw])
+                for i, at in enumerate(spent)
+            ]
+            missing = sum(map(math.isnan, found))
+            diverged = sum(math.isnan(sum(values[a][i] for a in adamw)) for i in range(len(spent)))
+            lines.append(
+                {
+                    **{key: columns[label][key] for key in ("model", "unit", "scale", "corpus", "seeds")},
+                    "control": f"AdamW at the {cost} of {label}",
+                    "quantity": EQUAL.format(cost=cost),
+                    **measured_columns(found),
+                    "diverged": diverged,  # a cost outside of AdamW's is no divergence
+                    "cost": statistics.fmean(spent),
+                    "cost_unit": unit,
+                    "note": (
+                        f"no number for {missing} of {len(found)} seeds: it would be extrapolation"
+                        if missing > diverged
+                        else ""
+                    ),
+                }
+            )
+    return lines
+
+
+def draw_cost(axis: Axes, frame: pd.DataFrame, cost: str, styles: Mapping[str, int]) -> None:
+    """Perplexity over cost: AdamW's runs joined, the compared ones as points, and the gap at equal cost dotted.
+
+    Args:
+        axis: where to draw.
+        frame: with the lines of :func:`cost_lines`.
+        cost: of :data:`COSTS`.
+        styles: index of marker and colour for each compared run.
+    """
+    part = frame[frame.quantity == OWN.format(cost=cost)]
+    compared = part.control.isin(styles)
+    adamw = part[~compared]
+    axis.plot(
+        adamw.cost, adamw.measured, marker=MARKERS[0], linestyle=LINES[0], color="C0", label="AdamW, 1x, 2x, 3x steps"
+    )
+    for line in part[compared].itertuples():
+        index = styles[line.control]
+        axis.plot(
+            line.cost,
+            line.measured,
+            marker=MARKERS[index],
+            linestyle="",
+            markersize=9,
+            color=f"C{index}",
+            label=line.control,
+        )
+        equal = frame[(frame.quantity == EQUAL.format(cost=cost)) & (frame.cost == line.cost)].measured.iloc[0]
+        axis.plot([line.cost] * 2, [line.measured, equal], linestyle=":", color="black", linewidth=1)
+        axis.plot(line.cost, equal, marker=MARKERS[0], linestyle="", fillstyle="none", color="black")
+    ticks = sorted(adamw.cost)
+    axis.set(
+        title=f"{part.model.iloc[0]}: AdamW at equal {cost}",
+        xlabel=f"{cost} of a whole run",
+        ylabel="validation perplexity",
+        xscale="log",
+        yscale="log",
+    )
+    axis.set_xticks(ticks)
+    axis.xaxis.set_major_formatter(EngFormatter(COSTS[cost], places=1))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    plain_logarithmic(axis.yaxis)
+    axis.legend(fontsize="small")

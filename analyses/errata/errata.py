@@ -1,0 +1,98 @@
+"""Errata: where the paper contradicts itself, or prints what does not hold, and what this suite does about it.
+
+Every entry says how it was checked: by a computation, which runs when this file is built and fills ``published`` and
+``measured``, or by two quotations that cannot both be right. The verdicts and what they mean are in
+:data:`analyses.errata.erratum.VERDICTS`; an entry whose numbers stop bearing out its verdict stops the build. Entries stand by
+subject in ``analyses/errata/``. Theory is tried out further in :mod:`analyses.theory`; this is the list of what is
+wrong on paper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pandas as pd
+
+from analyses.common.layout import write_csv
+from analyses.errata import budgets, counts, figures, formulas, orthogonality, proofs, spectra, tables
+from analyses.errata.erratum import VERDICTS, collect
+from poet.system.files import write_text
+from suite.artifact import Artifact
+from suite.context import Context
+
+ERRATA = collect(
+    formulas,
+    spectra,
+    proofs,
+    orthogonality,
+    counts,
+    budgets,
+    tables,
+    figures,
+)
+
+
+def table() -> pd.DataFrame:
+    """One line for each entry, in the order of :data:`VERDICTS`.
+
+    Raises:
+        ValueError: two entries have one id, or numbers do not bear out a verdict.
+    """
+    repeated = [name for name, count in Counter(e.id for e in ERRATA).items() if count > 1]
+    if repeated:
+        raise ValueError(f"errata have to be told apart: {', '.join(repeated)}")
+    order = list(VERDICTS)
+    lines = [erratum.line() for erratum in sorted(ERRATA, key=lambda e: order.index(e.verdict))]
+    return pd.DataFrame(lines).astype({"n": "Int64"})
+
+
+def summary(frame: pd.DataFrame) -> str:
+    """What the table holds, in one paragraph."""
+    verdicts, kinds = frame.verdict.value_counts(), frame[frame.verdict == "confirmed error"].kind.value_counts()
+    counts = ", ".join(f"{verdicts.get(verdict, 0)} {verdict}" for verdict in VERDICTS)
+    most = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    computed = int((frame.check == "computation").sum())
+    return (
+        f"{len(frame)} entries: {counts}. {computed} are checked by a computation that runs when this list is built, "
+        f"{len(frame) - computed} by quotation. The confirmed errors by kind: {most}."
+    )
+
+
+def entry(line) -> str:
+    """One entry as a Markdown list item."""
+    quotations = " / ".join(f'"{text}"' for text in (line.quotation, line.second_quotation) if text)
+    printed = "" if math.isnan(line.published) else f"{line.published:.6g} against "
+    number = "" if math.isnan(line.measured) else f" [{printed}{line.measured:.6g} {line.unit}]"
+    what = f"- **{line.id}** ({line.kind}). {line.where}: {quotations}."
+    return f"{what} {line.explanation}{number} *Consequence:* {line.consequence}"
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """The readable list, by verdict."""
+    lines = [f"# {ARTIFACT.label}", "", ARTIFACT.caption, "", summary(frame)]
+    for verdict, meaning in VERDICTS.items():
+        part = frame[frame.verdict == verdict]
+        if len(part):
+            lines += ["", f"## {verdict.capitalize()} ({len(part)})", "", f"{meaning.capitalize()}.", ""]
+            lines += map(entry, part.itertuples())
+    return "\n".join([*lines, ""])
+
+
+def build(context: Context) -> None:
+    frame = table()
+    write_csv(frame, context.results / "errata.csv")
+    write_text(context.results / "errata.md", markdown(frame))
+
+
+ARTIFACT = Artifact(
+    label="Errata",
+    caption=(
+        "Inconsistencies of the paper, each with where it is, how it was checked and what it means for a reproduction. "
+        "In brackets: what the paper prints or implies against what comes out."
+    ),
+    outputs=("errata.csv", "errata.md"),
+    runs=lambda scale: [],
+    build=build,
+    scale_free=True,
+)

@@ -1,5 +1,0 @@
-"""Figure 12: v'Rv of every matrix along training. Run, definitions and rule: ``analyses.probing``."""
-
-from analyses.probing import COSINE, grid_artifact
-
-ARTIFACT = grid_artifact(12, "R", COSINE)

@@ -1,0 +1,193 @@
+"""Validation perplexity along training: what Figures 8 and 26 share.
+
+The runs are those of Table 2, evaluated every so often; curves are means over seeds. They use the scale's
+``evaluation_rows`` from the first point to the last, Table 2 its ``final_evaluation_rows``: a curve's end is not its number.
+
+The rule for crossings: a variant has crossed AdamW at the first evaluation from which on its mean perplexity stays below
+AdamW's of the same step to the end; the number is that evaluation's share of training, or 0 if it is the first of all
+("below throughout": what happened before cannot be seen). It has not crossed if it ends above. The paper's figures show
+crossings at 75 to 95% of training, for the variants that end below AdamW.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from analyses.common.ablation import collapsed
+from analyses.common.grid import BASELINE, grid_runs
+from analyses.common.layout import write_csv
+from analyses.common.plotting import LINES, plt, save_figure, sns
+from analyses.common.published import read_published
+from analyses.figures.common.probed import line
+from poet.methods import table_rows
+from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.claim import Claim
+from suite.context import Context
+from suite.scale import Scale
+
+FINAL, CROSSING = "final perplexity", "crossing of AdamW"
+
+
+def runs(scale: Scale, models: tuple[str, ...], prefixes: tuple[str, ...] = ("",)) -> list[RunSpec]:
+    """The runs of Table 2 on some models, of rows whose key begins with one of some prefixes."""
+    return [spec for spec in grid_runs(scale) if spec.model in models and spec.variant.startswith(prefixes)]
+
+
+def evaluations(context: Context, spec: RunSpec) -> pd.Series:
+    """A run's perplexity by step; it ends where the run diverged."""
+    evaluated = context.history(spec).dropna(subset="validation_perplexity").set_index("step").validation_perplexity
+    return evaluated[np.isfinite(evaluated)]
+
+
+def curves(context: Context, specs: list[RunSpec]) -> dict[tuple[str, str], pd.DataFrame]:
+    """{(model, variant): perplexity by step, a column a seed}; NaN from where a run diverged."""
+    found: dict[tuple[str, str], dict[int, pd.Series]] = {}
+    for spec in specs:
+        found.setdefault((spec.model, spec.variant), {})[spec.seed] = evaluations(context, spec)
+    return {key: pd.DataFrame(by_seed) for key, by_seed in found.items()}
+
+
+def overtakes_for_good(curve: pd.Series, baseline: pd.Series, steps: int) -> float:
+    """The share of training from which on a curve is below another, by the rule above; NaN if it does not end below.
+
+    Args:
+        curve, baseline: perplexity by step; NaN where a run diverged, which is never below.
+        steps: of the training.
+    """
+    above = ~(curve < baseline.reindex(curve.index)).to_numpy()
+    if curve.empty or above[-1] or curve.index[-1] < steps:
+        return math.nan
+    return float(curve.index[np.flatnonzero(above)[-1] + 1] / steps) if above.any() else 0.0
+
+
+def table(context: Context, specs: list[RunSpec], published_crossing: tuple[float, float]) -> pd.DataFrame:
+    """Final perplexity and crossing, one line each by model and variant."""
+    printed = {(p.model, p.variant): float(p.perplexity) for p in read_published("table2").itertuples()}
+    found, lines = curves(context, specs), []
+    for key in found:
+        model, variant = key
+        mine = [spec for spec in specs if (spec.model, spec.variant) == key]
+        finals = [context.record(spec)["validation_perplexity"] for spec in mine]
+        about = {"model": model, "method": table_rows()[variant][1].label, "variant": variant}
+        gone = collapsed(finals, mine[0].architecture.vocabulary)
+        value = line(context, finals, "perplexity", printed.get(key, math.nan), **about, quantity=FINAL)
+        lines.append({**value, "collapsed": gone, "crossed": ""})
+        if variant == BASELINE:
+            continue
+        below = printed.get(key, math.inf) < printed[model, BASELINE]
+        curve, baseline = (found[k].mean(axis=1, skipna=False) for k in (key, (model, BASELINE)))
+        where = overtakes_for_good(curve, baseline, mine[0].steps)
+        expected = published_crossing if below else (math.nan, math.nan)
+        value = line(context, [where], "share of training", expected, **about, quantity=CROSSING)
+        crossed = "no" if math.isnan(where) else "yes" if where else "below throughout"
+        # One number for all seeds; a curve that does not cross has none, and need not have diverged.
+        lines.append({**value, "n": len(mine), "diverged": sum(map(math.isnan, finals)), "collapsed": gone, "crossed": crossed})
+    return pd.DataFrame(lines)
+
+
+def style(variant: str) -> dict:
+    """Colour, line and marker of a row of Table 2; those that are neither AdamW nor POET stand back in grey."""
+    if variant == BASELINE:
+        return {"color": "black", "linestyle": "-", "marker": "s", "linewidth": 2}
+    for prefix, palette, markers in (("poet-bs", "Blues", "oDP"), ("poet-fs", "Oranges", "^v<")):
+        if variant.startswith(prefix):
+            family = [key for key in table_rows() if key.startswith(prefix)]
+            place = family.index(variant)
+            colour = sns.color_palette(palette, len(family) + 2)[2 + place]
+            return {"color": colour, "linestyle": LINES[1 + place % 3], "marker": markers[place % 3], "linewidth": 1.4}
+    place = [key for key in table_rows() if not key.startswith("poet")].index(variant)
+    return {"color": "0.6", "linestyle": LINES[place % len(LINES)], "marker": "*.dh"[place % 4], "linewidth": 1}
+
+
+def draw(axis: Axes, context: Context, model: str, found: dict[tuple[str, str], pd.DataFrame], steps: int) -> None:
+    """The curves of a model with a band of one standard deviation, and a cross where a run diverged."""
+    tops = []
+    for (name, variant), by_seed in found.items():
+        if name != model or by_seed.empty:
+            continue
+        mean, spread = by_seed.mean(axis=1, skipna=False).dropna(), by_seed.std(axis=1, ddof=1)
+        look = style(variant)
+        label, every = table_rows()[variant][1].label, max(1, len(mean) // 8)
+        axis.plot(mean.index, mean, **look, markersize=4, markevery=every, label=label)
+        if len(by_seed.columns) > 1:
+            half = spread[mean.index]
+            axis.fill_between(mean.index, mean - half, mean + half, color=look["color"], alpha=0.2, linewidth=0)
+        if len(mean) and mean.index[-1] < steps:
+            axis.plot(mean.index[-1], mean.iloc[-1], marker="x", color="black", markersize=11, markeredgewidth=2.5)
+        tops.append((mean[mean.index >= steps / 5].max(), mean.min()))
+    high, low = (pd.DataFrame(tops).max()[0], pd.DataFrame(tops).min()[1])
+    # The first fifth of training falls from far above and would flatten the rest.
+    axis.set(title=model, xlabel="step", ylim=(low * 0.97, high * 1.05) if low < high else None)
+
+
+def dynamics_artifact(
+    number: int,
+    caption: str,
+    models: tuple[str, ...],
+    prefixes: tuple[str, ...] = ("",),
+    needed: tuple[str, ...] = (),
+    claims: tuple[Claim, ...] = (),
+) -> Artifact:
+    """A figure of validation perplexity along training, one panel a model, two in a row.
+
+    Args:
+        number: of the figure.
+        caption: one sentence.
+        models: shown where the scale has them.
+        prefixes: of the rows of Table 2 that are shown.
+        needed: models that the figure cannot do without.
+        claims: what the paper says about it.
+    """
+
+    def build(context: Context) -> None:
+        specs = runs(context.scale, models, prefixes)
+        printed = {p.quantity: (float(p.low), float(p.high)) for p in read_published("dynamics").itertuples()}
+        frame, found = table(context, specs, printed[CROSSING]), curves(context, specs)
+        write_csv(frame, context.results / artifact.outputs[0])
+        shown = list(dict.fromkeys(spec.model for spec in specs))
+        panels = -(-len(shown) // 2)
+        figure, axes = plt.subplots(panels, 2, figsize=(10, 3.8 * panels + 0.8), squeeze=False)
+        for axis, model in zip(axes.flat, shown, strict=False):
+            draw(axis, context, model, found, next(spec.steps for spec in specs if spec.model == model))
+        for axis in axes.flat[len(shown) :]:
+            axis.axis("off")
+        for row in axes:
+            row[0].set_ylabel("validation perplexity")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        lines = -(-len(labels) // 5)
+        figure.legend(handles, labels, loc="upper center", ncol=5, frameon=False)
+        figure.tight_layout(rect=(0, 0, 1, 1 - 0.28 * lines / figure.get_figheight()))
+        rows = tuple(n or "all" for n in (specs[0].evaluation_rows, specs[0].final_evaluation_rows))
+        note = f"Curves: {rows[0]} validation rows; the table's numbers: {rows[1]}."
+        crosses = " Crosses mark divergence." if frame.diverged.any() else ""
+        save_figure(figure, context, artifact, f"{sentence(frame)} {note}{crosses}")
+
+    artifact = Artifact(
+        label=f"Figure {number}",
+        caption=caption,
+        outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
+        runs=lambda scale: runs(scale, models, prefixes),
+        build=build,
+        models=needed,
+        claims=claims,
+    )
+    return artifact
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """How many POET curves end below AdamW's, and since when, against what the paper shows."""
+    found = frame[(frame.quantity == CROSSING) & frame.variant.str.startswith("poet")]
+    parts = []
+    for name, part in (("below", found[found.published.notna()]), ("above", found[found.published.isna()])):
+        crossed = part[part.crossed == "yes"].measured
+        when = f" ({crossed.min():.0%} to {crossed.max():.0%} of training)" if len(crossed) else ""
+        throughout = (part.crossed == "below throughout").sum()
+        rest = f"{len(crossed)} cross it{when} and {throughout} are below it throughout"
+        parts.append(f"of {len(part)} that the paper prints {name} it, {rest}")
+    low, high = found.published_low.min(), found.published_high.max()
+    return f"POET against AdamW: {'; '.join(parts)}. The paper's crossings: {low:.0%} to {high:.0%}."

@@ -1,0 +1,140 @@
+"""What the paper says about perplexity along training: Section 5.1 and Figures 8 and 26.
+
+A crossing is that of ``analyses.figures.common.dynamics``, of each seed's own curves. The phases are those of Figure 2. Values at a share of
+training are those of the evaluation nearest to it.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from functools import partial
+
+import pandas as pd
+
+from analyses.common.evidence import largest_of, over_seeds
+from analyses.common.grid import BASELINE, MODELS, cell_runs
+from analyses.common.published import read_published
+from analyses.figures.common.dynamics import CROSSING, evaluations, overtakes_for_good
+from poet.training.spec import RunSpec
+from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
+from suite.context import Context
+
+FS, BS, SMALL = "poet-fs-1_2", "poet-bs-b256", "poet-fs-1_8"
+#: What stands for a crossing that never comes: the end of training, which is later than any printed one.
+NEVER = 1.0
+#: The share of training at which slower convergence has to show.
+MIDDLE = 0.5
+
+
+def _printed_crossing() -> tuple[float, float]:
+    found = read_published("dynamics").set_index("quantity").loc[CROSSING]
+    return float(found.low), float(found.high)
+
+
+def _second_phase() -> tuple[float, float]:
+    """The shares of training at which the stable phase begins and ends."""
+    found = read_published("figure2").set_index("quantity").low.astype(float)
+    return found["end of phase I"], found["start of phase III"]
+
+
+def log_perplexity_at(curve: pd.Series, share: float, spec: RunSpec) -> float:
+    """The logarithm of a run's perplexity at a share of its training, in nats; NaN if it had diverged by then.
+
+    Args:
+        curve: perplexity by step.
+        share: of the training.
+        spec: the run.
+    """
+    step = max(1, round(share * spec.steps / spec.evaluate_every)) * spec.evaluate_every
+    return math.log(curve.get(min(step, spec.steps), math.nan))
+
+
+def _falls(context: Context, specs: Sequence[RunSpec], shares: tuple[float, float]) -> list[float]:
+    """By how much the logarithm of the perplexity falls between two shares of training, by seed."""
+    found = [(evaluations(context, spec), spec) for spec in specs]
+    return [log_perplexity_at(curve, shares[0], spec) - log_perplexity_at(curve, shares[1], spec) for curve, spec in found]
+
+
+def _crossings(context: Context, model: str) -> Evidence:
+    """The share of training from which on POET's curve is below AdamW's, by seed; NaN where AdamW diverged."""
+    poet, adamw = (cell_runs(context.scale, model, row) for row in (FS, BASELINE))
+    crossed, known = [], []
+    for ours, theirs in zip(poet, adamw, strict=True):
+        curve, baseline = evaluations(context, ours), evaluations(context, theirs)
+        crossed.append(overtakes_for_good(curve, baseline, ours.steps))
+        known.append(theirs.steps in baseline.index)
+    shares = [(NEVER if math.isnan(where) else where) if reference else math.nan for where, reference in zip(crossed, known, strict=True)]
+    never, below = sum(map(math.isnan, crossed)), crossed.count(0.0)
+    note = f"never: {never}, below throughout: {below}, of {len(crossed)} seeds" if never or below else ""
+    return over_seeds(shares, (*poet, *adamw), note)
+
+
+def _slower(context: Context, model: str, shares: tuple[float, float]) -> Evidence:
+    """POET's fall in the stable phase minus AdamW's, the larger one of FS 1/2 and BS 256."""
+    adamw, *poet = (cell_runs(context.scale, model, row) for row in (BASELINE, FS, BS))
+    reference = _falls(context, adamw, shares)
+    differences = [[a - b for a, b in zip(_falls(context, specs, shares), reference, strict=True)] for specs in poet]
+    return largest_of(differences, [*adamw, *(spec for specs in poet for spec in specs)])
+
+
+def _slow_start(context: Context) -> Evidence:
+    """Perplexity of the smallest FS budget over that of the largest in the middle of training, mean over models."""
+    found, runs = [], []
+    for model in (m for m in MODELS if m in context.scale.models):
+        by_row = [cell_runs(context.scale, model, row) for row in (SMALL, FS)]
+        small, large = ([log_perplexity_at(evaluations(context, s), MIDDLE, s) for s in specs] for specs in by_row)
+        found.append([a - b for a, b in zip(small, large, strict=True)])
+        runs += [spec for specs in by_row for spec in specs]
+    return over_seeds([statistics.fmean(by_model) for by_model in zip(*found, strict=True)], runs, null=0.0)
+
+
+def late_crossing(artifact: str, place: str, model: str) -> Claim:
+    """The claim that POET is above AdamW until late in training."""
+    low, high = _printed_crossing()
+    return Claim(
+        key=f"{artifact}-crosses-late-{model}",
+        place=place,
+        says=f"POET FS b=1/2 is above AdamW for most of training and overtakes it in the last part, here at {model.upper()}.",
+        kind="phase",
+        rule="The share of training from which on POET FS b=1/2 is below AdamW to the end, one for each seed (0: throughout; "
+        f"never: {NEVER:g}): between {low:g} and {high:g}, as read off the figures.",
+        unit="share of training",
+        region=(low, high),
+        measure=partial(_crossings, model=model),
+        models=(model,),
+    )
+
+
+def slower_progress(artifact: str, place: str, model: str) -> Claim:
+    """The claim that POET improves more slowly than AdamW once the initial drop is over."""
+    shares = _second_phase()
+    return Claim(
+        key=f"{artifact}-slower-after-drop-{model}",
+        place=place,
+        says=f"After an initial rapid drop, POET's perplexity improves more slowly than AdamW's, here at {model.upper()}.",
+        kind="phase",
+        rule="The fall of the log perplexity in phase II of Figure 2 (evaluations nearest to "
+        f"{' and '.join(f'{share:.0%}' for share in shares)} of training), POET's minus AdamW's, paired by seed. The larger "
+        "mean difference of FS b=1/2 and BS b=256, with an interval that allows for the choice, is below zero.",
+        unit="nats",
+        region=NEGATIVE,
+        measure=partial(_slower, model=model, shares=shares),
+        models=(model,),
+    )
+
+
+def slow_start(artifact: str, place: str) -> Claim:
+    """The claim that few parameters make POET converge slowly."""
+    return Claim(
+        key=f"{artifact}-small-budget-slower",
+        place=place,
+        says="With a small b, POET converges more slowly.",
+        kind="ordering",
+        rule=f"The log perplexity at {MIDDLE:.0%} of training, POET FS b=1/8 minus b=1/2, paired by seed, mean over models: "
+        "above zero.",
+        unit="nats",
+        region=POSITIVE,
+        measure=_slow_start,
+    )

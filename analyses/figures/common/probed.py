@@ -1,0 +1,71 @@
+"""What artifacts built from probes share: names of matrices, measurements laid out by step, lines of their tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from analyses.common.layout import measured_columns
+from poet.training.memory import PROJECTIONS
+from poet.training.spec import RunSpec
+from suite.context import Context
+
+#: Matrix types of a block as panels and legends call them.
+LABELS = {name: name.removesuffix("_proj") for name in PROJECTIONS}
+
+
+def layer(block: int, projection: str) -> str:
+    """The name of a block's matrix: ``layer(0, "q_proj") == "model.layers.0.self_attn.q_proj"``."""
+    part = "self_attn" if projection in PROJECTIONS[:4] else "mlp"
+    return f"model.layers.{block}.{part}.{projection}"
+
+
+def along(context: Context, spec: RunSpec, probe: str) -> dict[str, np.ndarray]:
+    """What a probe measured along a run, by matrix: (steps asked for, ...), NaN where a diverged run never came.
+
+    Raises:
+        RunError: there is no record of this spec, or its probes cannot be read.
+    """
+    found, asked = context.probes(spec), spec.probes[probe]
+    reached = np.searchsorted(asked, found[f"{probe}/steps"])
+    laid_out = {}
+    for key, values in found.items():
+        kind, _, name = key.partition("/")
+        if kind == probe and name != "steps":
+            laid_out[name] = np.full((len(asked), *values.shape[1:]), math.nan)
+            laid_out[name][reached] = values
+    return laid_out
+
+
+def line(
+    context: Context, values: Sequence[float], unit: str, published: float | tuple[float, float] = math.nan, **varying: Any
+) -> dict[str, Any]:
+    """One line of a tidy table.
+
+    Args:
+        context: for scale and corpus.
+        values: one for each seed; NaN where the run diverged.
+        unit: of the values.
+        published: the paper's value, or the range that its figure or text gives; its middle is ``published`` then.
+        varying: the columns that say what the line is about.
+    """
+    columns = {"published": published}
+    if isinstance(published, tuple):
+        columns = {"published": sum(published) / 2, "published_low": published[0], "published_high": published[1]}
+    return {
+        **varying,
+        **columns,
+        **measured_columns([float(v) for v in values]),
+        "unit": unit,
+        "scale": context.scale.name,
+        "corpus": context.scale.corpus,
+    }
+
+
+def several_seeds(context: Context) -> str:
+    """What a picture of one run has to say if there are more."""
+    seeds = context.scale.seeds
+    return f"Drawn: seed {seeds[0]} of {len(seeds)}; the table has all." if len(seeds) > 1 else ""

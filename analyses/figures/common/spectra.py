@@ -1,0 +1,188 @@
+"""Singular values and hyperspherical energy along training: what Figures 1, 6, 7 and 17 to 22 share.
+
+The paper (Appendix "Training Dynamics of Singular Values"): a 60M model is trained for 50,000 of its 300,000 steps by
+AdamW and by POET-FS (b = 1/2), measured every 5,000 steps, with a merge before each measurement. It does not say whether
+the cosine schedule ended at 50,000 steps; here it does, as in every run.
+
+Here: the same three runs (Muon for Figures 6 and 7) serve all nine figures, with a tenth of the run between two
+measurements, moved down to a multiple of POET's T_m: the merge that is due then comes before the measurement, and no other
+merge has to be added (5,000 is no multiple of the paper's T_m = 400). Model: 60m, or the smallest model with three blocks
+where 60m has fewer, because Figures 17 to 22 show the blocks in three groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pandas as pd
+
+from analyses.common.layout import write_csv
+from analyses.common.plotting import plt, save_figure, sns
+from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
+from poet.training.memory import PROJECTIONS
+from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.claim import Claim
+from suite.context import Context
+from suite.scale import Scale
+
+POET = "poet-fs-1_2"
+ROWS = {"adamw": "AdamW", "muon": "Muon", POET: "POET FS b=1/2"}
+#: Marker and line of each row, told apart without colour.
+STYLES = {"adamw": ("s", "--"), "muon": ("^", ":"), POET: ("o", "-")}
+STEPS, MEASUREMENTS = 50_000, 10
+#: Figures 17 to 19 and 20 to 22: where the second and the third group of blocks begin, as shares of the depth.
+CUTS = {"adamw": (2 / 8, 5 / 8), POET: (3 / 8, 6 / 8)}
+#: How a spectrum (..., r), descending, is summed up, with marker and line.
+QUANTITIES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
+    "largest": (lambda s: s[..., 0], "o", "-"),
+    "median": (lambda s: np.median(s, axis=-1), "s", "--"),
+    "smallest": (lambda s: s[..., -1], "^", ":"),
+}
+
+
+def model(scale: Scale) -> str:
+    """The model of these figures at a scale; its deepest if none has three blocks."""
+    depths = {name: settings["layers"] for name, settings in scale.settings["models"].items()}
+    deep = [name for name, depth in depths.items() if depth >= 3]
+    return "60m" if "60m" in deep else next(iter(deep), max(depths, key=depths.get))
+
+
+def measured_steps(steps: int, merge_every: int) -> tuple[int, ...]:
+    """Step 0 and about ten multiples of ``merge_every``, evenly spread over the run."""
+    return tuple(sorted({i * steps // MEASUREMENTS // merge_every * merge_every for i in range(MEASUREMENTS + 1)}))
+
+
+def run(scale: Scale, row: str, seed: int) -> RunSpec:
+    """The run of a method that all nine figures read. Muon trains what is no matrix at the rate that AdamW has."""
+    name = model(scale)
+    steps = min(STEPS, scale.settings["models"][name]["steps"])
+    at = measured_steps(steps, scale.run(name, POET, seed).parameters["merge_every"])
+    overrides = {"lr": scale.run(name, "adamw", seed).parameters["lr"]} if row == "muon" else {}
+    return scale.run(name, row, seed, overrides=overrides, steps=steps, probes={"spectrum": at, "energy": at})
+
+
+def runs(*rows: str) -> Callable[[Scale], list[RunSpec]]:
+    """``Artifact.runs`` for some of :data:`ROWS`."""
+    return lambda scale: [run(scale, row, seed) for row in rows for seed in scale.seeds]
+
+
+def measured(context: Context, row: str, probe: str) -> tuple[tuple[int, ...], list[dict[str, np.ndarray]]]:
+    """(steps, by seed: {matrix: (steps, ...)}) of a method."""
+    specs = [run(context.scale, row, seed) for seed in context.scale.seeds]
+    return specs[0].probes[probe], [along(context, spec, probe) for spec in specs]
+
+
+#: Which blocks a figure of a method shows, in words.
+GROUPS = ("its first blocks", "its middle blocks", "its last blocks")
+
+
+def blocks(depth: int, row: str, group: int) -> range:
+    """The blocks of the first, second or third figure of a method: the paper's split of eight in proportion, none empty."""
+    first = max(1, round(CUTS[row][0] * depth))
+    ends = (0, first, max(first + 1, round(CUTS[row][1] * depth)), depth)
+    start = min(ends[group], depth - 1)
+    return range(start, max(start + 1, ends[group + 1]))
+
+
+def largest_change(spectra: np.ndarray) -> float:
+    """Largest relative change of any singular value from its start, (s, r) -> a number; NaN if the run diverged."""
+    return np.abs(spectra / spectra[0] - 1).max()
+
+
+def largest_growth(spectra: np.ndarray) -> float:
+    """log(end / start) of the largest singular value, (s, r) -> a number; NaN if the run diverged."""
+    return float(np.log(spectra[-1, 0] / spectra[0, 0]))
+
+
+def table(
+    context: Context,
+    row: str,
+    matrices: Iterable[tuple[int, str]],
+    published: dict[tuple[str, str, str], float] | None = None,
+) -> pd.DataFrame:
+    """Largest, median and smallest singular value by matrix and step, and the largest relative change over the run.
+
+    Args:
+        context: scale and results.
+        row: of :data:`ROWS`.
+        matrices: (block, projection).
+        published: by (row, quantity, "start" or "end").
+    """
+    (steps, seeds), published, lines = measured(context, row, "spectrum"), published or {}, []
+    when = {0: "start", len(steps) - 1: "end"}
+    for block, projection in matrices:
+        spectra = [found[layer(block, projection)] for found in seeds]
+        about = {"model": model(context.scale), "method": ROWS[row], "block": block, "matrix": LABELS[projection]}
+        for quantity, (summary, _, _) in QUANTITIES.items():
+            for i, step in enumerate(steps):
+                printed = published.get((row, quantity, when.get(i, "")), np.nan)
+                values = [summary(s)[i] for s in spectra]
+                lines.append(line(context, values, "singular value", printed, **about, step=step, quantity=quantity))
+        changes = [largest_change(s) for s in spectra]
+        lines.append(line(context, changes, "relative", **about, step=steps[-1], quantity="largest relative change"))
+    return pd.DataFrame(lines)
+
+
+def draw(axis: plt.Axes, steps: tuple[int, ...], spectra: np.ndarray) -> None:
+    """Singular values (s, r) against the step: largest, median and smallest marked, thin lines between them."""
+    between = np.unique(np.linspace(0, spectra.shape[1] - 1, 12).round().astype(int))
+    axis.plot(steps, spectra[:, between], color="0.75", linewidth=0.7, zorder=1)
+    for colour, (quantity, (summary, marker, style)) in zip(sns.color_palette(), QUANTITIES.items(), strict=False):
+        axis.plot(steps, summary(spectra), color=colour, marker=marker, linestyle=style, markersize=3.5, label=quantity)
+    axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 4))
+    axis.locator_params(nbins=4)
+
+
+def about_runs(context: Context) -> str:
+    """Which model and how long, for the captions."""
+    spec = run(context.scale, POET, context.scale.seeds[0])
+    return f"Model: {spec.model}, {spec.architecture.layers} blocks, {spec.steps:,} steps. {several_seeds(context)}".strip()
+
+
+def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] = ()) -> Artifact:
+    """Figures 17 to 22: the singular values of every matrix of a group of blocks, one row of panels a block.
+
+    Args:
+        number: of the figure.
+        row: of :data:`ROWS`.
+        group: which blocks; see :func:`blocks`.
+        claims: of the paper.
+    """
+
+    def build(context: Context) -> None:
+        depth = context.scale.settings["models"][model(context.scale)]["layers"]
+        chosen = blocks(depth, row, group)
+        frame = table(context, row, [(block, p) for block in chosen for p in PROJECTIONS])
+        write_csv(frame, context.results / artifact.outputs[0])
+        steps, seeds = measured(context, row, "spectrum")
+        figure, axes = plt.subplots(
+            len(chosen), len(PROJECTIONS), figsize=(14, 0.9 + 2 * len(chosen)), sharex=True, squeeze=False
+        )
+        for cells, block in zip(axes, chosen, strict=True):
+            for axis, projection in zip(cells, PROJECTIONS, strict=True):
+                draw(axis, steps, seeds[0][layer(block, projection)])
+                axis.set_ylim(bottom=0)
+            cells[0].set_ylabel(f"block {block}\nsingular value")
+        for axis, projection in zip(axes[0], PROJECTIONS, strict=True):
+            axis.set_title(LABELS[projection])
+        for axis in axes[-1]:
+            axis.set_xlabel("step")
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="upper center", ncol=3, frameon=False)
+        figure.tight_layout(rect=(0, 0, 1, 1 - 0.25 / figure.get_figheight()))
+        shown = f"Blocks {chosen[0]} to {chosen[-1]}." if len(chosen) > 1 else f"Block {chosen[0]}."
+        change = frame[frame.quantity == "largest relative change"].measured
+        changes = f"{change.max():.3g} (median over matrices {change.median():.3g})"
+        note = f"Largest change of a singular value, relative to its start: {changes}"
+        save_figure(figure, context, artifact, f"{shown} {note}. Thin lines: values in between. {about_runs(context)}")
+
+    artifact = Artifact(
+        label=f"Figure {number}",
+        caption=f"Singular values of the weight matrices along training with {ROWS[row]}, {GROUPS[group]}.",
+        outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
+        runs=runs(row),
+        build=build,
+        claims=claims,
+    )
+    return artifact

@@ -1,0 +1,52 @@
+"""Figure 11: v'Pv of every matrix along training. Run, definitions and rule: ``analyses.figures.common.probing``.
+
+The claim is about Figures 11 and 12 together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analyses.common.evidence import ALL, share_over_seeds, share_within
+from analyses.figures.common.probed import LABELS
+from analyses.figures.common.probing import COSINE, depth, grid_artifact, rotations, runs
+from analyses.phases import length_of_second
+from suite.claim import POSITIVE, Claim, Evidence
+from suite.context import Context
+
+
+def groups(cosines: np.ndarray, blocks: int) -> list[np.ndarray]:
+    """The cosines of R and P by side and matrix type, and again by block; (matrices, s) each.
+
+    Args:
+        cosines: (matrices, s) in the order of ``analyses.figures.common.probing.both_sides``.
+        blocks: of the model.
+    """
+    by_block = cosines.reshape(2 * len(LABELS), blocks, -1)
+    return [*by_block, *by_block.transpose(1, 0, 2)]
+
+
+def phases_everywhere(context: Context) -> Evidence:
+    at, blocks = np.array(runs(context.scale)[0].probes["rotations"]), depth(context.scale)
+    lengths = [
+        np.array([length_of_second(at, part) for part in groups(found[..., COSINE], blocks)])
+        for found in rotations(context)
+    ]
+    shares = [share_within(found, POSITIVE) for found in lengths]
+    return share_over_seeds(shares, runs(context.scale), f"{2 * len(LABELS)} types of matrices and {blocks} blocks")
+
+
+CLAIMS = (
+    Claim(
+        key="figure11-phases-everywhere",
+        place="Appendix G; Figures 11 and 12",
+        says="The three phases are seen in all types of linear layers and in blocks of all depths.",
+        kind="phase",
+        rule="The rule of analyses/phases.py, applied to the R or the P of one matrix type (over blocks) and to all matrices of one "
+        "block: share of these groups in which it finds all three phases: all of them.",
+        unit="share of groups",
+        region=ALL,
+        measure=phases_everywhere,
+    ),
+)
+ARTIFACT = grid_artifact(11, "P", COSINE, CLAIMS)

@@ -1,0 +1,57 @@
+"""Figure 13: trace of P over its dimension, for every matrix along training. Run, definitions and rule: ``analyses.figures.common.probing``.
+
+The claims are about Figures 13 and 14 together.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from analyses.common.evidence import over_seeds, share_over_seeds, share_within
+from analyses.figures.common.probing import CONE, COSINE, TRACE, grid_artifact, rotations, runs
+from suite.claim import Claim, Evidence
+from suite.context import Context
+
+#: Half a unit in the last digit of the cone's ends.
+HALF_UNIT = 0.005
+#: "Generally": more than half of them.
+GENERALLY = (math.nextafter(0.5, 1), 1.0)
+
+
+def traces_in_cone(context: Context) -> Evidence:
+    found = rotations(context)
+    shares = [share_within(r[:, -1, TRACE], CONE) for r in found]
+    return share_over_seeds(shares, runs(context.scale), f"{len(found[0])} R and P")
+
+
+def cosine_less_trace(context: Context) -> Evidence:
+    differences = [float(np.mean(r[:, -1, COSINE] - r[:, -1, TRACE])) for r in rotations(context)]
+    return over_seeds(differences, runs(context.scale))
+
+
+CLAIMS = (
+    Claim(
+        key="figure13-traces-in-the-cone",
+        place="Appendix A.2; Figures 13 and 14",
+        says="After training the trace over the dimension is generally in the range of 0.6 to 0.65.",
+        kind="number",
+        rule="Share of all R and P whose trace over their dimension lies in that range at the end: more than half.",
+        unit="share of R and P",
+        region=GENERALLY,
+        measure=traces_in_cone,
+    ),
+    Claim(
+        key="figure13-cosine-is-trace",
+        place="Appendix A.1 and A.2; Figures 11 to 14",
+        says="The result of vector probing is Tr(R)/m in expectation.",
+        kind="number",
+        rule="v'Rv minus trace over dimension at the end, mean over all R and P: at most 0.005 either way, half a unit of the digits "
+        "that the paper gives.",
+        unit="cosine",
+        region=(-HALF_UNIT, HALF_UNIT),
+        measure=cosine_less_trace,
+    ),
+)
+ARTIFACT = grid_artifact(13, "P", TRACE, CLAIMS)

@@ -1,0 +1,54 @@
+"""Figure 14: trace of R over its dimension, for every matrix along training. Run, definitions and rule: ``analyses.figures.common.probing``.
+
+The claim is about Figures 13 and 14 together.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from analyses.common.evidence import SIZE, over_seeds_in
+from analyses.figures.common.probing import TRACE, grid_artifact, phases_of, rotations, runs
+from analyses.phases import SETTLED, Phases
+from suite.claim import Claim, Evidence
+from suite.context import Context
+
+
+def change_in_second(steps: np.ndarray, traces: np.ndarray, phases: Phases) -> float:
+    """By how much the mean trace changes in phase II, as a share of its change over training; NaN without phase II.
+
+    Args:
+        steps: (s,) from 0 to the end.
+        traces: (matrices, s).
+        phases: of the run.
+    """
+    if not phases.second > 0:
+        return math.nan
+    mean = traces.mean(0)
+    first, last = np.interp((phases.first_end * steps[-1], phases.last_start * steps[-1]), steps, mean)
+    return float(abs(last - first) / abs(mean[-1] - mean[0]))
+
+
+def stays(context: Context) -> Evidence:
+    at, pairs = np.array(runs(context.scale)[0].probes["rotations"]), zip(rotations(context), phases_of(context), strict=True)
+    changes = [change_in_second(at, found[..., TRACE], phases) for found, phases in pairs]
+    missing = sum(map(math.isnan, changes))
+    return over_seeds_in(SIZE, changes, runs(context.scale), f"no phase II in {missing} of {len(changes)} runs" if missing else "")
+
+
+CLAIMS = (
+    Claim(
+        key="figure14-trace-constant",
+        place="Appendix A.3, Phase II",
+        says="In phase II the trace of the orthogonal matrices stays almost constant.",
+        kind="invariance",
+        rule="Change of trace over dimension, mean over all R and P, from the begin to the end of phase II, over its change over the "
+        "whole training: at most a tenth (what counts as settled in analyses/phases.py).",
+        unit="of the whole change",
+        region=(0.0, SETTLED),
+        measure=stays,
+    ),
+)
+ARTIFACT = grid_artifact(14, "R", TRACE, CLAIMS)

@@ -1,0 +1,103 @@
+"""Figure 16: how often POET-FS updates each element of a 64 x 64 weight in 100 steps with T_m = 1.
+
+What is counted, and what is expected, stands in :mod:`analyses.figures.common.coverage`. The paper prints no numbers for it: fewer
+updates than with POET-BS, and unevenly spread.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pandas as pd
+
+from analyses.common.evidence import exactly, over_seeds, BELOW_ONE, of_line
+from analyses.figures.common import coverage
+from analyses.figures.common.coverage import MOST, SEEDS, STEPS, relative_spread
+from poet import POETConfig
+from suite.artifact import Artifact
+from suite.claim import POSITIVE, Claim, Evidence
+from suite.context import Context
+
+#: "Large iteration counts", as a multiple of the example's.
+MANY = 16
+VARIANTS = {
+    f"POET-FS (b={Fraction(b)})": POETConfig(variant="fs", budget=b, merge_every=1) for b in (1 / 8, 1 / 4, 1 / 2)
+}
+
+
+def counted(context: Context, quantity: str) -> pd.DataFrame:
+    """The lines of ``results/figure16.csv`` about a quantity, one for each budget."""
+    frame = context.table("figure16")
+    return frame[frame.quantity == quantity]
+
+
+def most_updated(context: Context) -> Evidence:
+    means = counted(context, "mean")
+    return exactly(float(means.measured.max() / MOST), note="over seeds of the simulation", n=int(means.n.iloc[0]))
+
+
+def spread(context: Context) -> Evidence:
+    spreads = counted(context, "std over elements")
+    return of_line(next(spreads.loc[[spreads.measured.idxmin()]].itertuples()), "n counts seeds of the simulation")
+
+
+def evens_out(context: Context) -> Evidence:
+    def ratio(seed: int) -> float:
+        short, long = (
+            sum(relative_spread(config, seed, steps) for config in VARIANTS.values()) for steps in (STEPS, MANY * STEPS)
+        )
+        return long / short
+
+    return over_seeds([ratio(seed) for seed in SEEDS], note="n counts seeds of the simulation")
+
+
+CLAIMS = (
+    Claim(
+        key="figure16-fewer-updates",
+        place="Appendix H; Figure 16",
+        says="POET-FS updates each element of the weight significantly fewer times than POET-BS.",
+        kind="ordering",
+        rule="Mean number of updates, the largest of the three budgets, over the 200 of POET-BS: below 1. (At unequal numbers of "
+        "parameters; see the errata.)",
+        unit="of 200 updates",
+        region=BELOW_ONE,
+        measure=most_updated,
+    ),
+    Claim(
+        key="figure16-uneven",
+        place="Appendix H; Figure 16; Section 5.1",
+        says="POET-FS spreads its updates unevenly over the elements.",
+        kind="ordering",
+        rule="Standard deviation of the number of updates over the elements, the least of the three budgets: above the 0 of POET-BS.",
+        unit="updates",
+        region=POSITIVE,
+        measure=spread,
+    ),
+    Claim(
+        key="figure16-evens-out",
+        place="Appendix H",
+        says="The unevenness is less of a problem after many iterations.",
+        kind="trend",
+        rule=f"Standard deviation over mean of the elements' updates, all budgets together, after {MANY} times as many steps over "
+        "that after 100: below 1.",
+        unit="ratio",
+        region=BELOW_ONE,
+        measure=evens_out,
+    ),
+)
+
+
+def build(context: Context) -> None:
+    note = "Below: distribution over the elements, and the binomial distribution that independent sampling gives."
+    coverage.build(context, ARTIFACT, VARIANTS, {}, note)
+
+
+ARTIFACT = Artifact(
+    label="Figure 16",
+    caption="Updates of each element of a 64 x 64 weight by POET-FS after 100 steps with T_m = 1, at most 200.",
+    outputs=("figure16.csv", "figures/figure16.png", "figures/figure16.pdf"),
+    runs=lambda scale: [],
+    build=build,
+    scale_free=True,
+    claims=CLAIMS,
+)

@@ -1,0 +1,151 @@
+"""Figure 2: the three phases of POET's training: the cone, v'Rv along training, and loss with validation perplexity.
+
+Runs and definitions: ``analyses.figures.common.probing``; the rule for the phases: ``analyses.phases``; the claims: ``analyses.figures.figure2.phase_claims``. The middle panel shows R of the seven
+matrix types, averaged over blocks. ``results/figure2.csv`` has P beside it and answers three questions more. Are R and P
+still orthogonal at the end? Does the exact Cayley map (control) find the same cone? Does v'Rv keep to its theory: its
+deviations from Tr(R)/m, over all R and P at the last step, divided by their standard deviation, have a root mean square
+near 1 if the formula holds, the corrected one or the printed one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Ellipse
+
+from analyses.common.layout import write_csv
+from analyses.common.plotting import LINES, MARKERS, plt, save_figure
+from analyses.common.published import read_published
+from analyses.figures.common.probed import LABELS, line, several_seeds
+from analyses.figures.common.probing import (
+    COSINE,
+    MODEL,
+    SQUARE,
+    TRACE,
+    both_sides,
+    dimensions,
+    predicted_deviation,
+    run,
+    stacked,
+)
+from analyses.figures.figure2.phase_claims import CLAIMS
+from analyses.phases import find_phases, mark_phases
+from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.context import Context
+from suite.scale import Scale
+
+MAPS = {False: "Cayley-Neumann", True: "exact Cayley (control)"}
+
+
+def runs(scale: Scale) -> list[RunSpec]:
+    return [run(scale, seed, exact) for exact in MAPS for seed in scale.seeds]
+
+
+def table(context: Context) -> pd.DataFrame:
+    """Final cosines by matrix type, phases, orthogonality, deviations from theory and perplexity, with the control."""
+    printed = {p.quantity: (float(p.low), float(p.high)) for p in read_published("figure2").itertuples()}
+    lines = []
+    for exact, name in MAPS.items():
+        specs = [run(context.scale, seed, exact) for seed in context.scale.seeds]
+
+        def add(quantity, values, unit, side="both", matrix="all", name=name, exact=exact):
+            published = (math.nan, math.nan) if exact else printed.get(quantity, (math.nan, math.nan))
+            about = {"model": MODEL, "map": name, "quantity": quantity, "side": side, "matrix": matrix}
+            lines.append(line(context, values, unit, published, **about))
+
+        for side in "RP":
+            rotations = [stacked(context, spec, "rotations", side) for spec in specs]
+            errors = [stacked(context, spec, "orthogonality", side) for spec in specs]
+            for p, matrix in LABELS.items():
+                add("final cosine", [r[p][:, -1, COSINE].mean() for r in rotations], "cosine", side, matrix)
+                traces = [r[p][:, -1, TRACE].mean() for r in rotations]
+                add("final trace / dimension", traces, "trace / dimension", side, matrix)
+                add("final orthogonality error", [e[p][:, -1].mean() for e in errors], "e_orth", side, matrix)
+        rotations = [both_sides(context, spec, "rotations") for spec in specs]
+        at, m = np.array(specs[0].probes["rotations"]), dimensions(specs[0].architecture)
+        add("lowest trace / dimension", [r[:, -1, TRACE].min() for r in rotations], "trace / dimension")
+        errors = [both_sides(context, spec, "orthogonality") for spec in specs]
+        add("largest orthogonality error", [e.max() for e in errors], "e_orth")
+        found = [find_phases(at, r[..., COSINE]) for r in rotations]
+        add("end of phase I", [f.first_end for f in found], "share of training")
+        add("start of phase III", [f.last_start for f in found], "share of training")
+        for quantity in ("length of phase II", "length of phase II, text"):
+            add(quantity, [f.second for f in found], "share of training")
+        for formula, sign in (("corrected", -1), ("printed", 1)):
+            last = [r[:, -1].T[[COSINE, TRACE, SQUARE]] for r in rotations]
+            scores = [(c - t) / predicted_deviation(t, s, m, sign) for c, t, s in last]
+            add(f"deviation of v'Rv, {formula} formula", [np.sqrt(np.mean(z**2)) for z in scores], "standard deviations")
+        add("final perplexity", [context.record(spec)["validation_perplexity"] for spec in specs], "perplexity")
+    return pd.DataFrame(lines)
+
+
+def draw_cone(axis: Axes, cosine: float) -> None:
+    """v, the cone around it at the measured angle, and a few Rv on its shell."""
+    angle = math.acos(np.clip(cosine, -1, 1))
+    radius, height = math.sin(angle), math.cos(angle)
+    axis.add_patch(Ellipse((0, height), 2 * radius, 0.5 * radius, facecolor="0.92", edgecolor="0.4"))
+    for end in (-radius, radius):
+        axis.plot((0, end), (0, height), color="0.4", linewidth=1)
+    for turn in (-2.4, -1.3, -0.5, 0.9):
+        tip = (radius * math.cos(turn), height + 0.25 * radius * math.sin(turn))
+        axis.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "->", "color": "C1", "linestyle": "--"})
+    axis.annotate("", (0, 1), (0, 0), arrowprops={"arrowstyle": "->", "color": "C0", "linewidth": 2})
+    arc = np.linspace(0, angle, 30)
+    axis.plot(0.3 * np.sin(arc), 0.3 * np.cos(arc), color="black", linewidth=1)
+    axis.text(0.36 * math.sin(angle + 0.2), 0.36 * math.cos(angle + 0.2), f"{math.degrees(angle):.0f}°", va="center")
+    axis.text(0, 1.02, "v", ha="center", va="bottom")
+    axis.text(radius + 0.04, height, "Rv", ha="left", va="center", color="C1")
+    axis.set(xlim=(-1.1, 1.2), ylim=(-0.05, 1.15), aspect="equal", title=f"v'Rv = {cosine:.2f} at the end")
+    axis.axis("off")
+
+
+def build(context: Context) -> None:
+    frame = table(context)
+    write_csv(frame, context.results / "figure2.csv")
+    spec = run(context.scale, context.scale.seeds[0])
+    at = np.array(spec.probes["rotations"])
+    means = [values[..., COSINE].mean(0) for values in stacked(context, spec, "rotations", "R").values()]
+    phases = find_phases(at, both_sides(context, spec, "rotations")[..., COSINE])
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 4), width_ratios=(0.8, 1.2, 1.2))
+    final = float(np.mean([values[-1] for values in means]))
+    if math.isnan(final):
+        left.set(title="diverged")
+    else:
+        draw_cone(left, final)
+    for values, matrix, marker, style in zip(means, LABELS.values(), MARKERS, LINES, strict=False):
+        middle.plot(at, values, marker=marker, linestyle=style, markersize=4, markevery=4, label=matrix)
+    middle.set(xlabel="step", ylabel="v'Rv, mean over blocks")
+    middle.legend(ncol=2, fontsize="small")
+    history = context.history(spec)
+    evaluated = history.dropna(subset="validation_perplexity")
+    (loss,) = right.plot(history.step, history.train_loss, color="C0", linewidth=0.8)
+    twin = right.twinx()
+    (perplexity,) = twin.plot(evaluated.step, evaluated.validation_perplexity, color="C1", marker="o", linestyle="--")
+    right.set(xlabel="step", ylabel="train loss")
+    twin.set(ylabel="validation perplexity")
+    twin.grid(visible=False)
+    twin.legend((loss, perplexity), ("train loss", "validation perplexity"), loc="upper right")
+    mark_phases((middle, right), phases, at[-1])
+    figure.tight_layout()
+    lines = frame.set_index(["quantity", "map"])
+    lowest, error = lines.measured["lowest trace / dimension"], lines.measured["largest orthogonality error"]
+    walls = "; ".join(f"{name} {lowest[name]:.2f}, {error[name]:.2g}" for name in MAPS.values())
+    printed = [lines.published[quantity].iloc[0] for quantity in ("end of phase I", "start of phase III")]
+    walls = f"Lowest trace / dimension and largest e_orth: {walls}."
+    note = f"{phases} In the paper's figure: {printed[0]:.0%} and {printed[1]:.0%}. {walls} {several_seeds(context)}"
+    save_figure(figure, context, ARTIFACT, note.strip())
+
+
+ARTIFACT = Artifact(
+    label="Figure 2",
+    caption="POET's three learning phases. Left: the cone; middle: vector probing of R; right: train loss and validation perplexity.",
+    outputs=("figure2.csv", "figures/figure2.png", "figures/figure2.pdf"),
+    runs=runs,
+    build=build,
+    models=(MODEL,),
+    claims=CLAIMS,
+)

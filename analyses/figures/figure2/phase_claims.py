@@ -1,0 +1,191 @@
+"""What the paper says of the three phases (Section 1, Figure 2, Appendix A): the claims of ``analyses/figures/figure2/figure2.py``.
+
+Runs, definitions and the rule that finds the phases: :mod:`analyses.figures.common.probing` and :mod:`analyses.phases`. Where a claim is about
+a phase that the rule does not find, there is nothing to measure (NaN), which is inconclusive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from analyses.common.evidence import exactly, over_seeds, ALL, BELOW_ONE, over_seeds_in, share_over_seeds, share_within
+from analyses.common.published import read_published
+from analyses.figures.common.probing import CONE, COSINE, MEASUREMENTS, phases_of, rotations, runs
+from analyses.phases import Phases, fall_per_step, length_of_second, straightness
+from suite.claim import POSITIVE, Claim, Evidence
+from suite.context import Context
+
+#: "Almost linearly": a line explains nine tenths of the variance.
+ALMOST_LINEAR = (-1.0, -math.sqrt(0.9))
+#: v'Rv of the identity, to the rounding of single precision.
+ROUNDING = 1e-6
+
+
+def as_printed(quantity: str) -> float:
+    """A share of training that was read off Figure 2 or stands in its text."""
+    printed = read_published("figure2")
+    return float(printed[printed.quantity == quantity].low.item())
+
+
+def one_interval(share: float) -> tuple[float, float]:
+    """A share of training, give or take the probe's interval around it: finer than that no phase can be found."""
+    grid = (np.arange(MEASUREMENTS + 1) / MEASUREMENTS) ** 1.5
+    after = int(np.searchsorted(grid, share))
+    width = float(grid[after] - grid[after - 1])
+    return share - width, share + width
+
+
+def starts_at_one(context: Context) -> Evidence:
+    found = rotations(context)
+    distance = max(float(np.abs(r[:, 0, COSINE] - 1).max()) for r in found)
+    return exactly(distance, runs(context.scale), n=len(found))
+
+
+def in_cone(context: Context) -> Evidence:
+    final = [r[:, -1, COSINE] for r in rotations(context)]
+    note = f"{len(final[0])} R and P, from {min(f.min() for f in final):.2f} to {max(f.max() for f in final):.2f}"
+    return share_over_seeds([share_within(f, CONE) for f in final], runs(context.scale), note)
+
+
+def mean_cosine(context: Context) -> Evidence:
+    return over_seeds([float(r[:, -1, COSINE].mean()) for r in rotations(context)], runs(context.scale))
+
+
+def second_phase(context: Context) -> Evidence:
+    at = np.array(runs(context.scale)[0].probes["rotations"])
+    lengths = [length_of_second(at, r[..., COSINE]) for r in rotations(context)]
+    missing = lengths.count(0)
+    note = f"a phase is missing in {missing} of {len(lengths)} runs" if missing else ""
+    return over_seeds(lengths, runs(context.scale), note, null=0.0)
+
+
+def end(quantity: str) -> Callable[[Context], Evidence]:
+    """Where a phase ends or begins: an attribute of ``analyses.phases.Phases``."""
+    return lambda context: over_seeds([getattr(p, quantity) for p in phases_of(context)], runs(context.scale))
+
+
+def evaluations(context: Context) -> Iterator[tuple[Phases, np.ndarray, np.ndarray, int]]:
+    """(phases, steps of the evaluations, their perplexities, steps in all) of each run."""
+    for spec, phases in zip(runs(context.scale), phases_of(context), strict=True):
+        evaluated = context.history(spec).dropna(subset="validation_perplexity")
+        yield phases, evaluated.step.to_numpy(), evaluated.validation_perplexity.to_numpy(), spec.steps
+
+
+def linear_fall(context: Context) -> Evidence:
+    values = [
+        straightness(at, perplexities, phases.first_end * steps, phases.last_start * steps)
+        for phases, at, perplexities, steps in evaluations(context)
+    ]
+    few = sum(map(math.isnan, values))
+    note = f"fewer than three evaluations in phase II, or no phase II: {few} of {len(values)} runs" if few else ""
+    return over_seeds_in((-1.0, 1.0), values, runs(context.scale), note)
+
+
+def slows_down(context: Context) -> Evidence:
+    ratios = []
+    for phases, at, perplexities, steps in evaluations(context):
+        first_end, last_start = phases.first_end * steps, phases.last_start * steps
+        second = fall_per_step(at, perplexities, first_end, last_start)
+        third = fall_per_step(at, perplexities, last_start, steps)
+        ratios.append(third / second if second > 0 else math.nan)
+    return over_seeds(ratios, runs(context.scale))
+
+
+CLAIMS = (
+    Claim(
+        key="figure2-cosine-starts-at-one",
+        place="Section 1, phase (1); Section 3.2.3, Step 2",
+        says="R and P begin as the identity: the cosine starts at 1.",
+        kind="invariance",
+        rule="Largest distance of v'Rv from 1 before the first step, over all R and P of all runs: rounding (1e-6).",
+        unit="cosine",
+        region=(0.0, ROUNDING),
+        measure=starts_at_one,
+    ),
+    Claim(
+        key="figure2-every-cosine-in-the-cone",
+        place="Section 1, phase (1); Figures 2, 11 and 12",
+        says="The cosine of every learnable orthogonal matrix converges into the range of 0.6 to 0.65.",
+        kind="bound",
+        rule="Share of all R and P whose v'Rv lies in that range at the end: all of them.",
+        unit="share of R and P",
+        region=ALL,
+        measure=in_cone,
+    ),
+    Claim(
+        key="figure2-mean-cosine",
+        place="Section 1; Appendix A.3, Phase I",
+        says="The cosine falls from 1 to between 0.6 and 0.65.",
+        kind="number",
+        rule="v'Rv at the end, mean over all R and P: in that range.",
+        unit="cosine",
+        region=CONE,
+        measure=mean_cosine,
+    ),
+    Claim(
+        key="figure2-three-phases",
+        place="Section 1; Appendix A.3",
+        says="Training has three phases: the cosines settle, learning goes on while they stay, and it slows down.",
+        kind="phase",
+        rule="Length of phase II by the rule of analyses/phases.py, 0 where a phase is missing: above 0.",
+        unit="share of training",
+        region=POSITIVE,
+        measure=second_phase,
+    ),
+    Claim(
+        key="figure2-phase-one-end",
+        place="Figure 2",
+        says="Phase I ends after about 58,000 of 300,000 steps.",
+        kind="number",
+        rule="Share of training at which phase I ends: the printed one, give or take one interval of the probe.",
+        unit="share of training",
+        region=one_interval(as_printed("end of phase I")),
+        measure=end("first_end"),
+        paper_only="how long the cosines take to settle depends on steps times learning rate, not on the share of training",
+    ),
+    Claim(
+        key="figure2-phase-three-start",
+        place="Figure 2; Appendix A.3, Phase III",
+        says="Phase III coincides with the end of the learning rate's decay, after about 233,000 of 300,000 steps.",
+        kind="number",
+        rule="Share of training at which phase III begins: the printed one, give or take one interval of the probe (the schedule is "
+        "the same at every scale).",
+        unit="share of training",
+        region=one_interval(as_printed("start of phase III")),
+        measure=end("last_start"),
+    ),
+    Claim(
+        key="figure2-phase-two-length",
+        place="Appendix A.3, Phase II",
+        says="Phase II takes up 80% of the training time.",
+        kind="number",
+        rule="Length of phase II, 0 where a phase is missing: 80%, give or take half a unit of its first digit.",
+        unit="share of training",
+        region=(as_printed("length of phase II, text") - 0.05, as_printed("length of phase II, text") + 0.05),
+        measure=second_phase,
+    ),
+    Claim(
+        key="figure2-linear-fall",
+        place="Section 1, phase (2); Appendix A.3, Phase II",
+        says="In phase II validation perplexity goes on falling, almost linearly.",
+        kind="trend",
+        rule="Correlation of validation perplexity with the step over the evaluations within phase II (three or more): at most "
+        "-0.95, so that a falling line explains nine tenths of the variance.",
+        unit="correlation",
+        region=ALMOST_LINEAR,
+        measure=linear_fall,
+    ),
+    Claim(
+        key="figure2-learning-slows",
+        place="Section 1, phase (3); Appendix A.3, Phase III",
+        says="In phase III learning slows down.",
+        kind="phase",
+        rule="Fall of validation perplexity a step in phase III over that in phase II: below 1.",
+        unit="ratio",
+        region=(-math.inf, BELOW_ONE[1]),
+        measure=slows_down,
+    ),
+)

@@ -1,0 +1,66 @@
+"""Figure 23: error of the Cayley-Neumann approximation of every R of block 0, first tenth of training, k = 0 to 5.
+
+Runs and steps: ``analyses.figures.common.orthogonality``. The paper's label is "r_right_orth", and its caption says R, which stands on the left
+of W_RP = R W0 P. Both are right: ``nn.Linear`` stores the transpose, P' W0' R', with R on the right. The claims are about
+Figures 23 and 24 together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analyses.common.evidence import over_seeds, ALL, share_over_seeds, share_within
+from analyses.figures.common.orthogonality import MEDIAN, artifact, by_terms, read_figure10, runs
+from poet.training.memory import PROJECTIONS
+from suite.claim import NEGATIVE, Claim, Evidence
+from suite.context import Context
+
+QUANTITY = MEDIAN.format("first")
+BLOCK = [(0, projection, side) for projection in PROJECTIONS for side in "RP"]
+#: Figure 10's curves from k = 2 on end in one band and are told apart by no more than its width.
+LOW, HIGH = read_figure10()[3, "end of the last merge period, first tenth"]
+NEGLIGIBLE = (LOW - HIGH, HIGH - LOW)
+
+
+def each_term_lowers(context: Context) -> Evidence:
+    steps = [np.diff(medians, axis=0) for medians in by_terms(context, BLOCK, QUANTITY)]
+    lowered = np.mean([(s < 0).mean(1) for s in steps], axis=0)
+    note = "share of matrices by k: " + ", ".join(f"{k} to {k + 1} {share:.2f}" for k, share in enumerate(lowered))
+    return share_over_seeds([share_within(s, NEGATIVE) for s in steps], runs(context.scale), note)
+
+
+def three_less_four(context: Context) -> Evidence:
+    medians = by_terms(context, BLOCK, QUANTITY)
+    return over_seeds([float(np.median(m[3] - m[4])) for m in medians], runs(context.scale))
+
+
+CLAIMS = (
+    Claim(
+        key="figure23-each-term-lowers",
+        place="Section 5.3; Figures 10, 23 and 24",
+        says="Each further Neumann term lowers the orthogonal approximation error.",
+        kind="trend",
+        rule="Share of the steps from k to k + 1 (k = 0 to 4; every R and P of block 0) that lower the error at the ends of the merge "
+        "periods (median of the first tenth of training): all of them.",
+        unit="share of steps",
+        region=ALL,
+        measure=each_term_lowers,
+    ),
+    Claim(
+        key="figure23-k3-like-k4",
+        place="Appendix J",
+        says="The difference of the error between k = 3 and k = 4 is negligible.",
+        kind="bound",
+        rule="Error with k = 3 minus k = 4 at the ends of the merge periods (median of the first tenth of training), median over R and "
+        "P of block 0: no more, either way, than the width of the band in which both end in Figure 10.",
+        unit="e_orth",
+        region=NEGLIGIBLE,
+        measure=three_less_four,
+    ),
+)
+ARTIFACT = artifact(
+    23,
+    "Approximation error of the orthogonal matrices R of block 0, by the number k of Neumann terms.",
+    lambda scale: [(0, projection, "R") for projection in PROJECTIONS],
+    claims=CLAIMS,
+)

@@ -1,0 +1,69 @@
+"""Figure 25: error of the Cayley-Neumann approximation of P of a down projection over the whole run, k = 0 to 5.
+
+Runs, steps and the rule for the matrix: ``analyses.figures.common.orthogonality``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from analyses.common.evidence import over_seeds, share_of
+from analyses.figures.common.orthogonality import MEDIAN, Matrix, artifact, by_terms, middle, run, runs
+from suite.claim import NEGATIVE, Claim, Evidence
+from suite.context import Context
+from suite.scale import Scale
+
+#: k that the paper calls too few (k = 0 does not converge in Table 7; k = 1 is said to suffice for small models alone).
+TOO_FEW = (0, 1)
+
+
+def matrices(scale: Scale) -> list[Matrix]:
+    """P of the matrix that is shown."""
+    return [(middle(scale), "down_proj", "P")]
+
+
+def falls(context: Context) -> Evidence:
+    """Mean over k >= 1 of log(error in the last tenth / in the first), by seed."""
+    first, last = (by_terms(context, matrices(context.scale), MEDIAN.format(where)) for where in ("first", "last"))
+    changes = [float(np.log(b[1:] / a[1:]).mean()) for a, b in zip(first, last, strict=True)]
+    return over_seeds(changes, runs(context.scale), null=0.0)
+
+
+def diverge(context: Context) -> Evidence:
+    seeds = [[run(context.scale, terms, seed) for terms in TOO_FEW] for seed in context.scale.seeds]
+    diverged = [any(context.record(spec)["status"] == "diverged" for spec in specs) for specs in seeds]
+    return share_of(diverged, [spec for specs in seeds for spec in specs])
+
+
+CLAIMS = (
+    Claim(
+        key="figure25-error-falls",
+        place="Appendix J; Figure 25",
+        says="The approximation error tends downwards as training progresses.",
+        kind="trend",
+        rule="log of the error at the ends of the merge periods, median of the last tenth of training over that of the first, mean over "
+        "k = 1 to 5: below 0. (The learning rate decays to the end of the run here.)",
+        unit="nats",
+        region=NEGATIVE,
+        measure=falls,
+    ),
+    Claim(
+        key="figure25-too-few-terms-diverge",
+        place="Appendix J; Figure 25",
+        says="With too few terms of the Neumann series training can diverge.",
+        kind="divergence",
+        rule="Share of the seeds with which the run with k = 0 or the one with k = 1 diverges: above 0, as 'can' says.",
+        unit="share of seeds",
+        region=(math.nextafter(0, 1), 1.0),
+        measure=diverge,
+    ),
+)
+ARTIFACT = artifact(
+    25,
+    "Approximation error of the orthogonal matrix P of a down projection along training, by the number k of Neumann terms.",
+    matrices,
+    whole_run=True,
+    claims=CLAIMS,
+)

@@ -1,0 +1,241 @@
+"""Figure 5: how a constant budget of parameters is best divided between R and P.
+
+POET-FS on the 60M model. The total is that of blocks m/h and n/h in every m x n matrix, with h = 8, 4 and 3; R gets a share
+of it and P the rest, from 1:0 (orthogonal training) to 0:1. Block sizes are whole, so the numbers of parameters are only
+about constant: the CSV has those of the models that were trained. The paper calls 0.5:0.5 "standard POET", but standard POET
+(blocks m/h and n/h) gives P more than R wherever n > m: it is trained too, as lines of their own. With h = 2 the whole
+total would not fit into the shorter side of a matrix; with these h it does, at every scale.
+
+Learning rates are those of the rows of Table 2 with b = 1/8 and 1/4; h = 3 is no row of it and takes those of b = 1/4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analyses.common.ablation import perplexity_columns
+from analyses.common.claim_forms import Pair, ordering, same_order
+from analyses.common.comparisons import perplexities, rank_agreement
+from analyses.common.evidence import rank_correlation
+from analyses.common.layout import write_csv
+from analyses.common.plotting import LINES, MARKERS, plain_logarithmic, save_figure
+from analyses.common.published import read_published
+from poet.methods import get_method
+from poet.methods.contract import parse_parameters
+from poet.model import poet_layers
+from poet.training.llama import build_llama
+from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.claim import POSITIVE, Claim, Evidence
+from suite.context import Context
+from suite.scale import Scale
+
+MODEL = "60m"
+#: h of each budget, and the row of Table 2 whose learning rates it takes.
+BUDGETS = {"small": (8, "poet-fs-1_8"), "medium": (4, "poet-fs-1_4"), "large": (3, "poet-fs-1_4")}
+SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
+EVEN = 0.5
+#: What stands in place of a share for blocks m/h and n/h.
+STANDARD = "standard"
+
+
+def parameters_of_sides(spec: RunSpec) -> tuple[int, int]:
+    """Trainable parameters of all R and of all P of a run's model, counted on the meta device."""
+    method = get_method(spec.method)
+    model = method(parse_parameters(method, spec.parameters)).prepare(
+        build_llama(spec.architecture, device="meta"), seed=0
+    )
+    layers = [layer for _, layer in poet_layers(model)]
+    return sum(layer.primitive_r.parameters for layer in layers), sum(layer.primitive_p.parameters for layer in layers)
+
+
+def specs(scale: Scale) -> dict[tuple[str, float | str], list[RunSpec]]:
+    """The runs of each (budget, share of R or :data:`STANDARD`), by seed."""
+    cells = {}
+    for budget, (h, row) in BUDGETS.items():
+        for share in (*SHARES, STANDARD):
+            overrides = {"budget": 1 / h, **({} if share == STANDARD else {"share_r": share})}
+            cells[budget, share] = [scale.run(MODEL, row, seed, overrides=overrides) for seed in scale.seeds]
+    return cells
+
+
+def runs(scale: Scale) -> list[RunSpec]:
+    """Every run."""
+    return [spec for by_seed in specs(scale).values() for spec in by_seed]
+
+
+def table(context: Context) -> pd.DataFrame:
+    """One line for each budget and share, and one for each standard POET."""
+    printed = {(p.budget, float(p.share_r)): p for p in read_published("figure5").itertuples()}
+    lines = []
+    for (budget, share), by_seed in specs(context.scale).items():
+        paper = printed.get((budget, share))
+        r, p = parameters_of_sides(by_seed[0])
+        lines.append(
+            {
+                "budget": budget,
+                "h": BUDGETS[budget][0],
+                "allocation": STANDARD if share == STANDARD else f"{share:g}:{1 - share:g}",
+                "share_r": math.nan if share == STANDARD else share,
+                "share_r_trained": r / (r + p),
+                "parameters_r": r,
+                "parameters_p": p,
+                "trainable_parameters": context.record(by_seed[0])["trainable_parameters"],
+                "published": float(paper.perplexity) if paper else math.nan,
+                **perplexity_columns(context, by_seed),
+                "learning_rates_of": BUDGETS[budget][1],
+                "note": paper.source if paper else "",
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def best_shares(frame: pd.DataFrame, column: str) -> dict[str, str]:
+    """The allocation of the lowest perplexity in each budget, standard POET left aside."""
+    found = frame[frame.share_r.notna()].dropna(subset=column)
+    return {budget: part.loc[part[column].idxmin()].allocation for budget, part in found.groupby("budget", sort=False)}
+
+
+def effect(frame: pd.DataFrame, column: str) -> float:
+    """By what share the worst split's perplexity is above the best one's, mean over budgets; standard POET left aside."""
+    found = frame[frame.share_r.notna()].groupby("budget")[column]
+    return float((found.max() / found.min() - 1).mean())
+
+
+def _panel(axis: Axes, frame: pd.DataFrame, column: str, title: str) -> None:
+    for index, (budget, part) in enumerate(frame.groupby("budget", sort=False)):
+        given, h = part[part.share_r.notna()], part.h.iloc[0]
+        axis.plot(
+            given.share_r,
+            given[column],
+            marker=MARKERS[index],
+            linestyle=LINES[index],
+            color=f"C{index}",
+            label=f"{budget} (h = {h})",
+        )
+        if column == "measured":
+            axis.fill_between(
+                given.share_r,
+                given.measured - given["std"],
+                given.measured + given["std"],
+                color=f"C{index}",
+                alpha=0.2,
+                linewidth=0,
+            )
+            standard = part[part.share_r.isna()]
+            axis.plot(
+                standard.share_r_trained,
+                standard.measured,
+                marker=MARKERS[index],
+                markersize=11,
+                fillstyle="none",
+                linestyle="",
+                color="black",
+            )
+    axis.set(title=title, xticks=SHARES, xlabel="R : P, shares of the parameters")
+    axis.set_xticklabels([f"{share:g}:{1 - share:g}" for share in SHARES], rotation=45, ha="right")
+    axis.invert_xaxis()
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Perplexity by share: measured on the left, as printed on the right, with equal ratios on both axes."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4.2))
+    scale = frame.scale.iloc[0]
+    _panel(axes[0], frame, "measured", f"measured ({MODEL}, {scale} scale)")
+    _panel(axes[1], frame, "published", "published (read off the figure)")
+    limits = [(frame[column].min(), frame[column].max()) for column in ("measured", "published")]
+    # The same height means the same ratio of perplexities left and right: what is flat looks flat.
+    half = 1.04 * max(math.sqrt(high / low) for low, high in limits)
+    for axis, (low, high) in zip(axes, limits, strict=True):
+        middle = math.sqrt(low * high)
+        axis.set(yscale="log", ylim=(middle / half, middle * half))
+        plain_logarithmic(axis.yaxis)
+    axes[0].set_ylabel("validation perplexity")
+    axes[1].legend(fontsize="small", title="budget")
+    figure.tight_layout()
+    return figure
+
+
+def build(context: Context) -> None:
+    frame = table(context)
+    write_csv(frame, context.results / "figure5.csv")
+    parts = []
+    for kind, column in (("measured", "measured"), ("printed", "published")):
+        best = ", ".join(f"{share} ({budget})" for budget, share in best_shares(frame, column).items())
+        parts.append(f"{kind} {best}, the worst split being {effect(frame, column):.0%} above the best")
+    note = f"Best R:P: {'; '.join(parts)} (mean over budgets)."
+    note += " Large hollow markers: standard POET, at the share that R has of all its parameters."
+    save_figure(draw(frame), context, ARTIFACT, note)
+
+
+def _rank_agreement(context: Context) -> Evidence:
+    """With all points of the figure."""
+    points, cells = read_published("figure5"), specs(context.scale)
+    found = [cells[point.budget, float(point.share_r)] for point in points.itertuples()]
+    return rank_agreement(context, points.perplexity.astype(float).tolist(), found)
+
+
+def _away_from_even(context: Context) -> Evidence:
+    """Kendall's tau between the distance of R's share from one half and perplexity, mean over budgets."""
+    cells, groups, runs_read = specs(context.scale), [], []
+    for budget in BUDGETS:
+        by_share = [cells[budget, share] for share in SHARES]
+        groups.append(([abs(share - EVEN) for share in SHARES], [perplexities(context, by_seed) for by_seed in by_share]))
+        runs_read += [spec for by_seed in by_share for spec in by_seed]
+    return rank_correlation(groups, runs_read, f"mean over {len(groups)} budgets, {len(SHARES)} splits each")
+
+
+def _against(scale: Scale, budgets: Sequence[str], others: Sequence[float]) -> list[Pair]:
+    """The runs of the even split, and of each other one, in each of some budgets."""
+    cells = specs(scale)
+    return [(cells[budget, EVEN], cells[budget, share]) for budget in budgets for share in others if share != EVEN]
+
+
+CLAIMS = (
+    *(
+        ordering(
+            key=f"figure5-even-best-{budget}",
+            place="Section 4, Figure 5",
+            says=f"A balanced allocation between R and P performs best, here with the {budget} budget.",
+            differences=f"R:P = 0.5:0.5 minus each other split of the {budget} budget",
+            pairs=partial(_against, budgets=(budget,), others=SHARES),
+        )
+        for budget in BUDGETS
+    ),
+    ordering(
+        key="figure5-poet-below-orthogonal-training",
+        place="Sections 1 and 4, Figure 5",
+        says="POET performs better than orthogonal training (all parameters in R) with the same number of parameters.",
+        differences="R:P = 0.5:0.5 minus 1:0, in each of the three budgets",
+        pairs=partial(_against, budgets=tuple(BUDGETS), others=(1.0,)),
+    ),
+    Claim(
+        key="figure5-worse-away-from-even",
+        place="Figure 5",
+        says="The further an allocation is from balanced, on either side, the worse it performs.",
+        kind="trend",
+        rule="Kendall's tau between the distance of R's share from 0.5 and the final perplexity, one for each seed, the mean "
+        "over budgets: above zero.",
+        unit="",
+        region=POSITIVE,
+        measure=_away_from_even,
+    ),
+    same_order(key="figure5-rank-agreement", place="Figure 5", measure=_rank_agreement),
+)
+
+ARTIFACT = Artifact(
+    label="Figure 5",
+    caption="Validation perplexity of POET-FS on LLaMA 60M when a constant total of parameters is divided between R and P.",
+    outputs=("figure5.csv", "figures/figure5.png", "figures/figure5.pdf"),
+    runs=runs,
+    build=build,
+    models=(MODEL,),
+    claims=CLAIMS,
+)

@@ -1,0 +1,227 @@
+"""Figure 6: singular-value entropy along training with AdamW, Muon and POET, by matrix type, averaged over blocks.
+
+The entropy is that of Section 4 with the minus sign that the paper's formula lacks, normalized by log n: 1 means that all
+singular values are equal. Runs and steps: ``analyses.figures.common.spectra``. Published values were read off the figure, at its start,
+at its first measurement (5,000 steps) and at its end. Where the widths are not the paper's, the starts differ from it: a
+fresh Gaussian weight with sides r <= s has an entropy of about 1 - r/(2 s ln r), 0.920 at 512 x 512 and 0.970 at 512 x 1376.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import torch
+
+from analyses.common.evidence import exactly, over_seeds, SIZE, as_read, over_seeds_in
+from analyses.common.layout import write_csv
+from analyses.common.paper_scale import matrix_shapes
+from analyses.common.plotting import plt, save_figure
+from analyses.common.published import read_published
+from analyses.figures.common.probed import LABELS, layer, line
+from analyses.figures.common.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
+from poet.diagnostics import singular_value_entropy
+from poet.initialization import normalized, standard
+from suite.artifact import Artifact
+from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
+from suite.context import Context
+
+#: The matrix that values along training were read off for; in the others' panels the curves order in the same way.
+READ = "k"
+#: Fresh weights that the printed starts are compared with. Entropies of one shape differ by less than 0.0002 between draws.
+DRAWS = 3
+
+
+def entropies(context: Context, row: str) -> tuple[tuple[int, ...], dict[str, list[np.ndarray]]]:
+    """(steps, {matrix type: by seed (steps,), the mean over blocks}) of a method."""
+    depth = context.scale.settings["models"][model(context.scale)]["layers"]
+    steps, seeds = measured(context, row, "spectrum")
+    found = {}
+    for projection, matrix in LABELS.items():
+        spectra = [np.stack([values[layer(block, projection)] for block in range(depth)]) for values in seeds]
+        found[matrix] = [singular_value_entropy(torch.from_numpy(s)).mean(0).numpy() for s in spectra]
+    return steps, found
+
+
+def table(context: Context) -> pd.DataFrame:
+    """One line per method, matrix type and step."""
+    printed = {(p.row, p.matrix, p.when): float(p.value) for p in read_published("figure6").itertuples()}
+    name, lines = model(context.scale), []
+    for row, label in ROWS.items():
+        steps, found = entropies(context, row)
+        when = {0: "start", 1: "first", len(steps) - 1: "end"}
+        for matrix, entropy in found.items():
+            for i, step in enumerate(steps):
+                published = printed.get((row, matrix, when.get(i)), np.nan)
+                about = {"model": name, "method": label, "matrix": matrix, "step": step}
+                lines.append(line(context, [e[i] for e in entropy], "entropy", published, **about))
+    return pd.DataFrame(lines)
+
+
+def printed_values() -> pd.DataFrame:
+    """What was read off the figure, with columns ``low`` and ``high`` for half a unit of the last digit either side."""
+    printed = read_published("figure6")
+    return printed.assign(low=[as_read(v)[0] for v in printed.value], high=[as_read(v)[1] for v in printed.value])
+
+
+def starts(context: Context) -> Evidence:
+    """Fresh weights of the paper's 60M model against every printed start."""
+    printed = printed_values()
+    printed = printed[printed.when == "start"]
+    generator, distances = torch.Generator().manual_seed(0), {}
+    for p in printed.itertuples():
+        # Muon starts from AdamW's weights.
+        row, initialize = (POET, normalized) if p.row == POET else ("adamw", standard)
+        m, n = matrix_shapes("60m", row)[layer(0, f"{p.matrix}_proj")]
+        if (initialize, m, n, p.value) in distances:
+            continue
+        weights = torch.stack([initialize(n, m, generator) for _ in range(DRAWS)])
+        gram = weights @ weights.mT if n <= m else weights.mT @ weights  # an eigenvalue below 0 is rounding
+        spectra = torch.linalg.eigvalsh(gram).clamp(min=0).sqrt()
+        distances[initialize, m, n, p.value] = float((singular_value_entropy(spectra) - float(p.value)).abs().max())
+    return exactly(max(distances.values()), note=f"{len(distances)} kinds of weights, {DRAWS} draws each", n=len(printed))
+
+
+def stays(context: Context) -> Evidence:
+    by_matrix = entropies(context, POET)[1].values()
+    worst = [max(float(np.abs(e - e[0]).max()) for e in seed) for seed in zip(*by_matrix, strict=True)]
+    return over_seeds_in(SIZE, worst, runs(POET)(context.scale))
+
+
+def dips(context: Context) -> Evidence:
+    found = entropies(context, "adamw")[1][READ]
+    return over_seeds([e[1] - min(e[0], e[-1]) for e in found], runs("adamw")(context.scale), null=0.0)
+
+
+def change(context: Context, row: str) -> np.ndarray:
+    """Entropy at the end minus at the start, mean over matrix types, by seed."""
+    return np.mean([[e[-1] - e[0] for e in seeds] for seeds in entropies(context, row)[1].values()], axis=0)
+
+
+def above(row: str, other: str) -> Callable[[Context], Evidence]:
+    """By how much the entropy falls less with one method than with another."""
+
+    def measure(context: Context) -> Evidence:
+        differences = change(context, row) - change(context, other)
+        return over_seeds(differences.tolist(), runs(row, other)(context.scale), null=0.0)
+
+    return measure
+
+
+def off_print(context: Context) -> Evidence:
+    """The largest distance from what was read along training, by seed."""
+    printed = printed_values()
+    printed = printed[(printed.when != "start") & (printed.row != POET)]
+    found = {row: entropies(context, row)[1] for row in set(printed.row)}
+    place = {"first": 1, "end": -1}
+    distances = [
+        [abs(e[place[p.when]] - float(p.value)) for e in found[p.row][p.matrix]] for p in printed.itertuples()
+    ]
+    worst = np.max(distances, axis=0)
+    return over_seeds_in(SIZE, worst.tolist(), runs("adamw", "muon")(context.scale), f"{len(printed)} values")
+
+
+#: Half a unit in the last digit of the values that were read.
+HALF_UNIT = max((printed_values().high - printed_values().low) / 2)
+CLAIMS = (
+    Claim(
+        key="figure6-starts",
+        place="Figure 6",
+        says="The entropy starts at 0.920 for q, k and o, and at 0.970 for the feed-forward matrices, with every method.",
+        kind="number",
+        rule="Largest distance of the entropy of fresh weights, in the shapes of the paper's 60M model and initialized as each "
+        "method has them, from the value that was read: at most half a unit of its last digit.",
+        unit="entropy",
+        region=(0.0, HALF_UNIT),
+        measure=starts,
+    ),
+    Claim(
+        key="figure6-poet-stays",
+        place="Section 4, Dynamics of singular spectrum",
+        says="POET keeps a high diversity of singular values throughout training.",
+        kind="invariance",
+        rule="Largest change of the entropy from its start, of any matrix type (mean over blocks) at any measurement: at most one "
+        "unit of the last digit read, since start and end are printed alike.",
+        unit="entropy",
+        region=(0.0, 2 * HALF_UNIT),
+        measure=stays,
+    ),
+    Claim(
+        key="figure6-adamw-dips",
+        place="Figure 6",
+        says="With AdamW the entropy dips at the first measurement, and then recovers somewhat.",
+        kind="phase",
+        rule="Entropy of k at the first measurement (a tenth of the run) minus the lower of its start and its end: below 0.",
+        unit="entropy",
+        region=NEGATIVE,
+        measure=dips,
+    ),
+    Claim(
+        key="figure6-poet-above-muon",
+        place="Figure 6; Section 4, Dynamics of singular spectrum",
+        says="POET keeps a higher diversity of singular values than Muon.",
+        kind="ordering",
+        rule="Change of the entropy over the run, mean over matrix types, POET minus Muon: above 0.",
+        unit="entropy",
+        region=POSITIVE,
+        measure=above(POET, "muon"),
+    ),
+    Claim(
+        key="figure6-muon-above-adamw",
+        place="Figure 6; Section 4, Dynamics of singular spectrum",
+        says="Muon keeps a higher diversity of singular values than AdamW.",
+        kind="ordering",
+        rule="Change of the entropy over the run, mean over matrix types, Muon minus AdamW: above 0.",
+        unit="entropy",
+        region=POSITIVE,
+        measure=above("muon", "adamw"),
+    ),
+    Claim(
+        key="figure6-values",
+        place="Figure 6",
+        says="For k, AdamW's entropy is 0.848 at the first measurement and 0.861 at the end, Muon's 0.892.",
+        kind="number",
+        rule="Largest distance from the three values that were read: at most half a unit of their last digit.",
+        unit="entropy",
+        region=(0.0, HALF_UNIT),
+        measure=off_print,
+        paper_only="the values belong to the paper's widths and to 50,000 steps",
+    ),
+)
+
+
+def build(context: Context) -> None:
+    frame = table(context)
+    write_csv(frame, context.results / "figure6.csv")
+    figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True)
+    *panels, corner = axes.flat
+    for axis, matrix in zip(panels, LABELS.values(), strict=True):
+        for row, (marker, style) in STYLES.items():
+            part = frame[(frame.matrix == matrix) & (frame.method == ROWS[row])]
+            axis.plot(part.step, part.measured, marker=marker, linestyle=style, markersize=4, label=ROWS[row])
+        axis.set_title(matrix)
+        axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 4))
+    for axis in (*axes[1, :3], axes[0, 3]):
+        axis.set_xlabel("step")
+        axis.tick_params(labelbottom=True)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("entropy")
+    corner.axis("off")
+    corner.legend(*axes[0, 0].get_legend_handles_labels(), loc="center", frameon=False)
+    figure.tight_layout()
+    ends = frame[(frame.matrix == "k") & frame.step.isin((0, frame.step.max()))]
+    ends = ends.groupby("method", sort=False)[["measured", "published"]].agg(lambda v: v.iloc[-1] - v.iloc[0])
+    changes = ", ".join(f"{r.Index} {r.measured:+.3f} ({r.published:+.3f})" for r in ends.itertuples())
+    note = f"Change over the run for k, measured (read off the paper's figure): {changes}."
+    save_figure(figure, context, ARTIFACT, f"{note} {about_runs(context)}")
+
+
+ARTIFACT = Artifact(
+    label="Figure 6",
+    caption="Average singular-value entropy (diversity of singular values) of directly trained and POET-trained weights.",
+    outputs=("figure6.csv", "figures/figure6.png", "figures/figure6.pdf"),
+    runs=runs("adamw", "muon", POET),
+    build=build,
+    claims=CLAIMS,
+)

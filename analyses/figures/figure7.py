@@ -1,0 +1,119 @@
+"""Figure 7: hyperspherical energy of all matrices together along training, with AdamW, Muon and POET.
+
+The energy of a matrix is ``poet.diagnostics.hyperspherical_energy``; the figure shows the sum over all linear layers. AdamW and
+Muon begin at one standard Gaussian draw, POET at another, normalized one: directions of neurons are distributed alike in
+both, so the sums begin close to each other, and not at the same value. What compares is the change from a method's own
+start. The paper prints no value; its text says that POET's energy stays small, and Muon's lies below AdamW's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from analyses.common.evidence import over_seeds, SIZE, TWO_DIGITS, over_seeds_in
+from analyses.common.layout import write_csv
+from analyses.common.plotting import plt, save_figure, sns
+from analyses.figures.common.probed import line
+from analyses.figures.common.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
+from suite.artifact import Artifact
+from suite.claim import NEGATIVE, Claim, Evidence
+from suite.context import Context
+
+
+def totals_of(context: Context, row: str) -> tuple[tuple[int, ...], list[np.ndarray]]:
+    """(steps, by seed: the sum over matrices, (steps,)) of a method."""
+    steps, seeds = measured(context, row, "energy")
+    return steps, [sum(found.values()) for found in seeds]
+
+
+def table(context: Context) -> pd.DataFrame:
+    """One line per method and step: the sum, and its change relative to the start."""
+    lines = []
+    for row, label in ROWS.items():
+        steps, totals = totals_of(context, row)
+        for i, step in enumerate(steps):
+            about = {"model": model(context.scale), "method": label, "step": step}
+            lines.append(line(context, [t[i] for t in totals], "energy", **about, quantity="sum over matrices"))
+            changes = [t[i] / t[0] - 1 for t in totals]
+            lines.append(line(context, changes, "relative", **about, quantity="change from the start"))
+    return pd.DataFrame(lines)
+
+
+def stays(context: Context) -> Evidence:
+    worst = [float(np.abs(t / t[0] - 1).max()) for t in totals_of(context, POET)[1]]
+    return over_seeds_in(SIZE, worst, runs(POET)(context.scale))
+
+
+def below(row: str, other: str) -> Callable[[Context], Evidence]:
+    """By how much the energy grows more with one method than with another, relative to its start."""
+
+    def measure(context: Context) -> Evidence:
+        ours, theirs = ([t[-1] / t[0] for t in totals_of(context, name)[1]] for name in (row, other))
+        differences = [a - b for a, b in zip(ours, theirs, strict=True)]
+        return over_seeds(differences, runs(row, other)(context.scale), null=0.0)
+
+    return measure
+
+
+CLAIMS = (
+    Claim(
+        key="figure7-poet-stays-small",
+        place="Section 4, POET minimizes hyperspherical energy",
+        says="POET keeps the small hyperspherical energy of its initialization, if not exactly.",
+        kind="invariance",
+        rule="Largest change of the energy, summed over matrices, at any measurement, relative to its start: at most 5%, which two "
+        "digits may not show.",
+        unit="relative",
+        region=TWO_DIGITS,
+        measure=stays,
+    ),
+    Claim(
+        key="figure7-poet-below-adamw",
+        place="Section 4; Figure 7",
+        says="POET keeps the hyperspherical energy below AdamW's.",
+        kind="ordering",
+        rule="Change of the energy over the run, relative to its start, POET minus AdamW: below 0.",
+        unit="relative",
+        region=NEGATIVE,
+        measure=below(POET, "adamw"),
+    ),
+    Claim(
+        key="figure7-muon-below-adamw",
+        place="Section 4, POET minimizes hyperspherical energy",
+        says="Muon minimizes the hyperspherical energy better than AdamW.",
+        kind="ordering",
+        rule="Change of the energy over the run, relative to its start, Muon minus AdamW: below 0.",
+        unit="relative",
+        region=NEGATIVE,
+        measure=below("muon", "adamw"),
+    ),
+)
+
+
+def build(context: Context) -> None:
+    frame = table(context)
+    write_csv(frame, context.results / "figure7.csv")
+    figure, axis = plt.subplots(figsize=(5.2, 4))
+    for colour, (row, (marker, style)) in zip(sns.color_palette(), STYLES.items(), strict=False):
+        part = frame[(frame.method == ROWS[row]) & (frame.quantity == "sum over matrices")]
+        axis.plot(part.step, part.measured, marker=marker, linestyle=style, color=colour, label=ROWS[row])
+        axis.axhline(part.measured.iloc[0], color=colour, linewidth=0.8, alpha=0.6, linestyle=style)
+    axis.set(xlabel="step", ylabel="hyperspherical energy, sum over matrices")
+    axis.legend()
+    last = frame[(frame.quantity == "change from the start") & (frame.step == frame.step.max())].dropna(subset="measured")
+    order = " < ".join(f"{r.method} {r.measured:+.2%}" for r in last.sort_values("measured").itertuples())
+    note = f"Horizontal lines: the energy at the start. Change over the run: {order}."
+    save_figure(figure, context, ARTIFACT, f"{note} {about_runs(context)}")
+
+
+ARTIFACT = Artifact(
+    label="Figure 7",
+    caption="Hyperspherical energy of AdamW-, Muon- and POET-trained weights.",
+    outputs=("figure7.csv", "figures/figure7.png", "figures/figure7.pdf"),
+    runs=runs("adamw", "muon", POET),
+    build=build,
+    claims=CLAIMS,
+)

@@ -1,0 +1,225 @@
+"""Figure 9: POET against AdamW that sees more tokens.
+
+Validation perplexity along training on the 60M model: POET-FS with b = 1/2, and AdamW trained on once, twice and three
+times its tokens. Every run has its own cosine schedule over its own length; AdamW keeps the learning rate that was
+chosen for the single length. The CSV has the curves, and for each AdamW run the tokens at which POET's curve first is at
+or below AdamW's last value (``crossing`` in ``analyses.common.longer``), as tokens and as a share of POET's training.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
+from analyses.common.claim_forms import ordering
+from analyses.common.layout import measured_columns, write_csv
+from analyses.common.longer import crossing, longer_runs
+from analyses.common.plotting import LINES, MARKERS, plain_logarithmic, save_figure
+from analyses.common.published import read_published
+from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.claim import Claim
+from suite.context import Context
+from suite.scale import Scale
+
+MODEL, ROW = "60m", "poet-fs-1_2"
+ADAMW = "AdamW, {}x tokens"
+POET = "POET FS b=1/2"
+PERPLEXITY, CROSSING, SHARE = "validation perplexity", "tokens at crossing", "share of POET's tokens at crossing"
+
+
+def series(scale: Scale) -> dict[str, list[RunSpec]]:
+    """The runs of each line, by seed, AdamW's by rising length."""
+    adamw = {ADAMW.format(factor): specs for factor, specs in longer_runs(scale, MODEL).items()}
+    return {**adamw, POET: [scale.run(MODEL, ROW, seed) for seed in scale.seeds]}
+
+
+def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
+    table2 = read_published("table2").query("model == @MODEL").set_index("variant").perplexity.astype(float)
+    printed = {ADAMW.format(1): table2["adamw"], POET: table2[ROW]}  # what the runs of Table 2 end with
+    lines = []
+    for label, found in histories.items():
+        evaluated = pd.concat(history.dropna(subset="validation_perplexity") for history in found)
+        for step, part in evaluated.groupby("step"):
+            values = [
+                *part.validation_perplexity,
+                *[math.nan] * (len(found) - len(part)),
+            ]  # a diverged run has no more steps
+            lines.append(
+                {
+                    "series": label,
+                    "quantity": PERPLEXITY,
+                    "step": int(step),
+                    "tokens": part.tokens.mean(),
+                    **measured_columns(values),
+                    "unit": "perplexity",
+                }
+            )
+        lines[-1]["published"] = printed.get(label, math.nan)
+    return lines
+
+
+def _crossings(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
+    lines = []
+    for label in (label for label in histories if label != POET):
+        pairs = list(zip(histories[label], histories[POET], strict=True))
+        tokens = [crossing(poet, adamw.validation_perplexity.iloc[-1]) for adamw, poet in pairs]
+        shares = [at / poet.tokens.iloc[-1] for at, (_, poet) in zip(tokens, pairs, strict=True)]
+        diverged = sum(any(math.isnan(history.validation_perplexity.iloc[-1]) for history in pair) for pair in pairs)
+        never = sum(map(math.isnan, tokens))
+        note = f"not reached by {never} of {len(tokens)} seeds" if never else ""
+        for quantity, values, unit in ((CROSSING, tokens, "tokens"), (SHARE, shares, "share")):
+            columns = {
+                **measured_columns(values),
+                "diverged": diverged,
+            }  # a level that is never reached is no divergence
+            lines.append(
+                {"series": POET, "against": label, "quantity": quantity, **columns, "unit": unit, "note": note}
+            )
+    return lines
+
+
+def _published() -> list[dict[str, Any]]:
+    lines = []
+    for point in read_published("figure9").itertuples():
+        lines.append(
+            {
+                "series": point.series,
+                "quantity": PERPLEXITY,
+                "step": int(point.steps),
+                "published": float(point.perplexity),
+                "unit": "perplexity",
+                "note": point.source,
+            }
+        )
+    poet = [line for line in lines if line["series"] == POET]
+    crossed, end = sorted(line["step"] for line in poet)
+    level = next(line["published"] for line in poet if line["step"] == crossed)
+    against = (
+        f"{level} (AdamW's after more than {next(line['step'] for line in lines if line['series'] != POET):,} steps)"
+    )
+    lines.append(
+        {
+            "series": POET,
+            "against": against,
+            "quantity": SHARE,
+            "published": crossed / end,
+            "unit": "share",
+            "note": poet[0]["note"],
+        }
+    )
+    return lines
+
+
+def table(context: Context) -> pd.DataFrame:
+    """One line for each point of a curve, each crossing, and each published number (those have no ``measured``)."""
+    histories = {label: [context.history(spec) for spec in specs] for label, specs in series(context.scale).items()}
+    columns = [
+        "series",
+        "against",
+        "quantity",
+        "step",
+        "tokens",
+        "published",
+        "measured",
+        "n",
+        "std",
+        "diverged",
+        "unit",
+        "note",
+    ]
+    frame = pd.DataFrame([*_curves(histories), *_crossings(histories), *_published()], columns=columns)
+    ours = frame.measured.notna() | frame.n.notna()
+    return frame.astype({"step": "Int64", "n": "Int64", "diverged": "Int64"}).assign(
+        scale=ours.map({True: context.scale.name, False: "paper"}), corpus=ours.map({True: context.scale.corpus, False: "C4"})
+    )
+
+
+def crossing_sentences(frame: pd.DataFrame) -> str:
+    """Where POET passes each AdamW run."""
+    found = frame[(frame.quantity == SHARE) & frame.published.isna()]
+    parts = [
+        f"{line.against}, {'never' if math.isnan(line.measured) else f'after {line.measured:.0%} of its own'}"
+        for line in found.itertuples()
+    ]
+    printed = frame[(frame.quantity == SHARE) & frame.published.notna()].iloc[0]
+    paper = f"In the paper it reaches {printed.against} after {printed.published:.0%}."
+    return f"POET reaches the last value of {'; of '.join(parts)}. {paper}"
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """The curves over tokens, AdamW's last values as levels, and POET's crossings."""
+    figure, axis = plt.subplots(figsize=(7, 4.6))
+    curves = frame[(frame.quantity == PERPLEXITY) & frame.tokens.notna()]
+    for index, (label, part) in enumerate(curves.groupby("series", sort=False)):
+        width = 2.2 if label == POET else 1.2
+        axis.errorbar(
+            part.tokens,
+            part.measured,
+            part["std"].fillna(0),
+            marker=MARKERS[index],
+            linestyle=LINES[index],
+            linewidth=width,
+            capsize=2,
+            label=label,
+            color=f"C{index}",
+            markersize=4.5,
+        )
+        if label != POET:
+            axis.axhline(part.measured.iloc[-1], color=f"C{index}", linewidth=0.8, alpha=0.6, zorder=0)
+    last = curves.groupby("series", sort=False).last().measured
+    crossings = frame[(frame.quantity == CROSSING) & frame.measured.notna()]
+    if len(crossings):
+        axis.plot(
+            crossings.measured,
+            last[crossings.against],
+            marker="o",
+            linestyle="",
+            markersize=12,
+            fillstyle="none",
+            color="black",
+            label="POET reaches AdamW's last value",
+        )
+    # What matters is the end of training: the first evaluations may leave the frame above.
+    low, high = curves.measured.min(), curves.groupby("series", sort=False).measured.nth(slice(1, None)).max()
+    axis.set(
+        xlabel="tokens seen", ylabel=f"validation perplexity, {MODEL}", yscale="log", ylim=(0.93 * low, 1.05 * high)
+    )
+    axis.xaxis.set_major_formatter(EngFormatter(sep=""))
+    plain_logarithmic(axis.yaxis)
+    axis.legend(fontsize="small")
+    figure.tight_layout()
+    return figure
+
+
+def build(context: Context) -> None:
+    frame = table(context)
+    write_csv(frame, context.results / "figure9.csv")
+    save_figure(draw(frame), context, ARTIFACT, crossing_sentences(frame))
+
+
+def _against(factor: int, place: str, words: str) -> Claim:
+    """The claim that POET ends below AdamW on a multiple of its tokens."""
+    return ordering(
+        key=f"figure9-poet-below-adamw-{factor}x",
+        place=place,
+        says=f"{POET} outperforms AdamW that is trained on {words} the tokens.",
+        differences=f"{POET} minus {ADAMW.format(factor)}, on 60m",
+        pairs=lambda scale: [(series(scale)[POET], series(scale)[ADAMW.format(factor)])],
+    )
+
+
+ARTIFACT = Artifact(
+    label="Figure 9",
+    caption="Validation perplexity of POET (FS, b=1/2) and of AdamW on once, twice and three times the tokens, LLaMA 60M.",
+    outputs=("figure9.csv", "figures/figure9.png", "figures/figure9.pdf"),
+    runs=lambda scale: [spec for specs in series(scale).values() for spec in specs],
+    build=build,
+    models=(MODEL,),
+    claims=(_against(2, "Figure 9's caption", "almost twice"), _against(3, "Section 5.1", "almost triple")),
+)

@@ -1,0 +1,205 @@
+"""What Tables 8, 9 and 10 share: the paper's configuration as this repository would run it, against what is printed.
+
+Measured is what ``config/scales/paper.yaml`` makes of a run (:meth:`suite.scale.Scale.run`), published is the
+printed cell, and a cell agrees if the two numbers are equal. A cell that does not agree keeps both and says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+import pandas as pd
+
+from analyses.common.evidence import ALL, share_agreeing
+from analyses.common.layout import write_csv
+from analyses.common.paper_scale import paper_scale
+from analyses.common.published import cell, read_published
+from poet.methods import get_method, table_rows
+from poet.methods.contract import parse_parameters
+from poet.methods.poet import POET
+from poet.system.files import write_text
+from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.claim import Claim
+from suite.context import Context
+from suite.scale import Scale
+
+#: Unit of every column of Tables 9 and 10, in their order.
+HYPERPARAMETER_UNITS = {
+    "# GPU": "devices",
+    "lr (base)": "1",
+    "lr (POET)": "1",
+    "training steps": "steps",
+    "batch size": "rows a device",
+    "grad acc.": "micro-batches a device",
+}
+
+
+#: What an agreeing cell of the columns about devices does not show.
+DEVICES = (
+    '"# GPU" is what a run asks for, and "grad acc." what follows from it: the micro-batches of a step are shared among its '
+    "devices, and on fewer of them each takes more."
+)
+
+
+def quotient(whole: int, parts: int) -> int | float:
+    """whole / parts, an integer where it is one."""
+    return whole / parts if whole % parts else whole // parts
+
+
+def hyperparameters(spec: RunSpec, gpus: int) -> dict[str, int | float]:
+    """What a run's columns in Table 9 or 10 would say.
+
+    Args:
+        spec: a POET run. Its ``accumulation`` counts micro-batches over all devices, and the paper's those of one.
+        gpus: devices of the run.
+    """
+    parameters = parse_parameters(get_method(spec.method), spec.parameters)
+    return {
+        "# GPU": gpus,
+        "lr (base)": parameters.lr,
+        "lr (POET)": parameters.poet_scale * parameters.poet_lr,
+        "training steps": spec.steps,
+        "batch size": quotient(spec.batch_rows, spec.accumulation),
+        "grad acc.": quotient(spec.accumulation, gpus),
+    }
+
+
+def poet_runs(scale: Scale, model: str, variant: str) -> dict[str, RunSpec]:
+    """The POET runs of a model by their specification as the paper prints it, "b=1/2" (FS) or "b=256" (BS).
+
+    Args:
+        scale: see :func:`paper_scale`.
+        model: one of its models.
+        variant: "fs" or "bs".
+    """
+    found = {}
+    for key, (method, _) in table_rows().items():
+        if method is POET:
+            spec = scale.run(model, key, 0)
+            parameters = parse_parameters(method, spec.parameters)
+            if parameters.variant == variant:
+                found[f"b={Fraction(parameters.budget) if variant == 'fs' else parameters.block_size}"] = spec
+    return found
+
+
+def compare(
+    name: str,
+    configured: Callable[[str, str], Mapping[str, int | float]],
+    units: Mapping[str, str],
+    reasons: Mapping[tuple[str, str], str],
+) -> pd.DataFrame:
+    """The tidy table: one line for each printed cell.
+
+    Args:
+        name: of a file in ``analyses/published`` with the columns ``model``, ``Spec.`` (where printed) and one for
+            each parameter.
+        configured: (model, spec) to the parameters' values.
+        units: unit of each parameter.
+        reasons: (model, parameter) to why its cells are known to differ.
+
+    Raises:
+        KeyError: the paper prints a model, specification or parameter that the configuration does not have.
+    """
+    lines = []
+    for row in read_published(name).to_dict("records"):
+        model, spec = row.pop("model"), row.pop("Spec.", "")
+        values = configured(model, spec)
+        for parameter, printed in row.items():
+            agrees = cell(printed) == values[parameter]
+            lines.append(
+                {
+                    "model": model,
+                    "spec": spec,
+                    "parameter": parameter,
+                    "printed": printed,
+                    "published": cell(printed),
+                    "measured": values[parameter],
+                    "n": 1,
+                    "std": math.nan,
+                    "unit": units[parameter],
+                    "scale": "any",
+                    "agrees": "yes" if agrees else "no",
+                    "reason": "" if agrees else reasons.get((model, parameter), "Not explained."),
+                }
+            )
+    # Objects: counts stay integers beside learning rates.
+    return pd.DataFrame(lines, dtype=object)
+
+
+def _both(line) -> str:
+    return f"{line.printed} / **{line.measured:,}**"
+
+
+def markdown(frame: pd.DataFrame, artifact: Artifact, down: tuple[str, ...], across: str, notes: list[str]) -> str:
+    """The table laid out as the paper prints it.
+
+    Args:
+        frame: of :func:`compare`.
+        artifact: for its label and caption.
+        down: columns of ``frame`` that name the rows.
+        across: the column of ``frame`` whose values name the columns.
+        notes: sentences below what agrees and what does not.
+    """
+    frame = frame.assign(model="Llama " + frame.model.str.upper())
+    columns = list(dict.fromkeys(frame[across]))
+    lines = [
+        f"# {artifact.label}",
+        "",
+        f"{artifact.caption} Cells that differ: printed / **ours**.",
+        "",
+        "| " + " | ".join([*down, *columns]) + " |",
+        "|" + " --- |" * len(down) + " ---: |" * len(columns),
+    ]
+    for key, part in frame.groupby(list(down), sort=False):
+        by_column = {getattr(line, across): line for line in part.itertuples()}
+        cells = (by_column[c].printed if by_column[c].agrees == "yes" else _both(by_column[c]) for c in columns)
+        lines.append("| " + " | ".join([*key, *cells]) + " |")
+    differing = frame[frame.agrees == "no"]
+    sentences = [f"{len(frame) - len(differing)} of {len(frame)} printed cells agree with the configuration."]
+    for (model, parameter, reason), part in differing.groupby(["model", "parameter", "reason"], sort=False):
+        sentences.append(f"{model}, {parameter} ({len(part)} of the cells): {reason}")
+    return "\n".join([*lines, "", *(f"- {sentence}" for sentence in (*sentences, *notes)), ""])
+
+
+def build_hyperparameters(
+    context: Context, artifact: Artifact, variant: str, reasons: Mapping[tuple[str, str], str]
+) -> None:
+    """Write Table 9 ("fs") or 10 ("bs"), CSV and Markdown."""
+    csv, text = artifact.outputs
+    frame = hyperparameter_table(csv.removesuffix(".csv"), variant, reasons)
+    write_csv(frame.drop(columns="printed"), context.results / csv)
+    write_text(context.results / text, markdown(frame, artifact, ("model", "spec"), "parameter", [DEVICES]))
+
+
+def hyperparameter_table(name: str, variant: str, reasons: Mapping[tuple[str, str], str]) -> pd.DataFrame:
+    """:func:`compare` for Table 9 or 10."""
+    scale = paper_scale()
+
+    def configured(model: str, spec: str) -> dict[str, int | float]:
+        return hyperparameters(poet_runs(scale, model, variant)[spec], scale.resources(model)["gpus"])
+
+    return compare(name, configured, HYPERPARAMETER_UNITS, reasons)
+
+
+def cells_claim(name: str, place: str, what: str) -> Claim:
+    """The claim that the printed cells describe one configuration, for Table 8, 9 or 10.
+
+    Args:
+        name: of the artifact.
+        place: the table.
+        what: the configuration, in words.
+    """
+    return Claim(
+        key=f"{name}-cells",
+        place=place,
+        says=f"{what} are those of the printed cells.",
+        kind="number",
+        rule="Share of the printed cells that config/scales/paper.yaml has as they are printed: all of them. Where a cell cannot be "
+        "had together with another statement of the paper, the table's column `reason` says which.",
+        unit="share of cells",
+        region=ALL,
+        measure=lambda context: share_agreeing(context.table(name), "agrees", ("model", "spec", "parameter")),
+    )

@@ -1,0 +1,259 @@
+"""Table 1: trainable parameters and memory of AdamW, GaLore and POET, by formula and as real runs held them.
+
+Runs: four rows of Table 2 on the 60M model, which note after their first step what each linear layer holds
+(``poet.training.memory``). Columns ``published`` and ``expected`` come from formulas (``analyses.tables.table1.memory_formulas``): as the
+paper prints them, and with a block size for each side of a rectangular matrix. Numbers of elements. Gradients, and the
+index buffers of POET's permutations, are no part of the paper's memory and stand on lines of their own.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from analyses.common.evidence import exactly, ALL, BELOW_ONE, share_agreeing
+from analyses.common.layout import measured_columns, write_csv
+from analyses.common.paper_scale import paper_scale
+from analyses.common.published import read_published
+from analyses.tables.table1.memory_formulas import FORMULAS, QUANTITIES, expected, formula_texts, published
+from poet.methods import get_method
+from poet.methods.contract import parse_parameters
+from poet.system.files import write_text
+from poet.training.llama import build_llama
+from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.claim import Claim, Evidence
+from suite.context import Context
+from suite.scale import Scale
+
+MODEL = "60m"
+#: Rows of Table 2 that stand for the lines of Table 1.
+ROWS = {"adamw": "adamw", "galore": "galore", "poet-fs": "poet-fs-1_2", "poet-bs": "poet-bs-b256"}
+WHOLE = "whole model"
+
+
+def specs(scale: Scale) -> dict[str, list[RunSpec]]:
+    """The runs of each line of the printed table, by seed."""
+    return {key: [scale.run(MODEL, row, seed) for seed in scale.seeds] for key, row in ROWS.items()}
+
+
+def held_by_shape(record: dict[str, Any]) -> dict[tuple[int, int], list[dict[str, int]]]:
+    """What a run held, layer by layer, grouped by (m, n), with the paper's total added to each."""
+    shapes = defaultdict(list)
+    for line in record["held"]:
+        shapes[line["m"], line["n"]].append({**line, "total": line["weights"] + line["state"]})
+    return dict(shapes)
+
+
+def table(context: Context) -> pd.DataFrame:
+    """One line per method, matrix shape (and the whole model) and quantity."""
+    printed = {line.variant: line for line in read_published("table1").itertuples()}
+    lines = []
+    for key, by_seed in specs(context.scale).items():
+        formulas, method = FORMULAS[key], get_method(by_seed[0].method)
+        parameters = parse_parameters(method, by_seed[0].parameters)
+        runs = [held_by_shape(context.record(spec)) for spec in by_seed]
+        counts = {shape: len(layers) for shape, layers in sorted(runs[0].items())}
+        # How many matrices of each shape a line stands for.
+        groups = {f"{m} x {n}": {(m, n): 1} for m, n in counts} | {WHOLE: counts}
+        for quantity, label in QUANTITIES.items():
+            for group, members in groups.items():
+                paper, formula = (
+                    sum(number * formula(formulas, m, n, parameters)[quantity] for (m, n), number in members.items())
+                    for formula in (published, expected)
+                )
+                # The mean over the layers of a shape: they are equal, or the line does not agree.
+                values = [
+                    sum(
+                        number * statistics.mean(layer[quantity] for layer in run[shape])
+                        for shape, number in members.items()
+                    )
+                    for run in runs
+                ]
+                inputs, outputs = (math.nan, math.nan) if group == WHOLE else next(iter(members))
+                lines.append(
+                    {
+                        "method": printed[key].method,
+                        "variant": by_seed[0].variant,
+                        "matrix": group,
+                        "inputs": inputs,
+                        "outputs": outputs,
+                        "matrices": counts.get((inputs, outputs), sum(counts.values())),
+                        "quantity": label,
+                        "published_formula": getattr(printed[key], quantity, ""),
+                        "formula": formula_texts(formulas)[quantity],
+                        "published": paper,
+                        "expected": formula,
+                        **measured_columns(values),
+                        "agrees": agreement(formula, values),
+                        "published_agrees": agreement(paper, values),
+                        "unit": "elements",
+                        "scale": context.scale.name,
+                        "corpus": context.scale.corpus,
+                    }
+                )
+    return pd.DataFrame(lines, dtype=object)  # sizes stay integers beside the empty cells of the whole model
+
+
+def agreement(formula: float, values: list[float]) -> str:
+    """Whether every run held what a formula gives; empty where there is no formula (NaN)."""
+    return "" if math.isnan(formula) else "yes" if all(value == formula for value in values) else "no"
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """As the paper lays it out, one table for each printed column, then a sentence on what differs."""
+    scale = frame.scale.iloc[0]
+    lines = [f"# {ARTIFACT.label}, {scale} scale", "", ARTIFACT.caption, ""]
+    lines += [
+        f"Each cell: printed formula's value / **held by the run**, in elements, of the {MODEL} model at {scale} scale.",
+        "",
+    ]
+    for quantity, heading in (("trainable", "# trainable params"), ("total", "Memory cost")):
+        part = frame[frame.quantity == QUANTITIES[quantity]]
+        width = part.groupby("method").size().max()
+        lines += ["| Method | " + heading + " | " + " | ".join(["one matrix"] * (width - 1)) + f" | {WHOLE} |"]
+        lines += ["| --- | --- |" + " ---: |" * width]
+        for method, own in part.groupby("method", sort=False):
+            cells = [
+                ("" if line.matrix == WHOLE else f"{line.matrix}: ")
+                + f"{line.published:,.0f} / **{line.measured:,.0f}**"
+                for line in own.itertuples()
+            ]
+            lines.append("| " + " | ".join([method, own.published_formula.iloc[0], *cells]) + " |")
+        lines.append("")
+    agree = int((frame.agrees == "yes").sum())
+    lines.append(
+        f"- {agree} of {len(frame)} lines of table1.csv hold what the formulas give when each side has its own b."
+    )
+    wrong = frame[frame.published_agrees == "no"].assign(
+        ratio=lambda part: (part.measured / part.published).astype(float)
+    )
+    for (method, formula), part in wrong.groupby(["method", "published_formula"], sort=False):
+        single = part[part.matrix != WHOLE]
+        lines.append(
+            f"- {method}: {formula} as printed differs from what is held for {', '.join(single.matrix)}: held over printed "
+            f"{', '.join(f'{ratio:.2f}' for ratio in single.ratio)}. One b cannot be the same share of both sides."
+        )
+    buffers = frame[(frame.quantity == QUANTITIES["indices"]) & (frame.measured > 0) & (frame.matrix == WHOLE)]
+    for line in buffers.itertuples():
+        lines.append(
+            f"- {line.method}: {line.measured:,.0f} int64 index elements on top, which the paper does not count."
+        )
+    return "\n".join([*lines, ""])
+
+
+def as_held(*keys: str) -> Callable[[Context], Evidence]:
+    """The share of the printed formulas' values, by matrix shape, that the runs of some methods held."""
+
+    def measure(context: Context) -> Evidence:
+        frame, printed = context.table("table1"), read_published("table1")
+        names = printed[printed.variant.isin(keys)].method
+        quantities = [QUANTITIES["trainable"], QUANTITIES["total"]]
+        part = frame[frame.method.isin(names) & frame.quantity.isin(quantities) & (frame.matrix != WHOLE)]
+        runs = [spec for key in keys for spec in specs(context.scale)[key]]
+        return share_agreeing(part, "published_agrees", ("method", "matrix", "quantity"), runs)
+
+    return measure
+
+
+def memory_beside_adamw(context: Context) -> Evidence:
+    frame = context.table("table1")
+    whole = frame[(frame.quantity == QUANTITIES["total"]) & (frame.matrix == WHOLE)].set_index("variant").measured
+    ratios = {row: whole[row] / whole[ROWS["adamw"]] for key, row in ROWS.items() if key.startswith("poet")}
+    runs = [spec for key in ROWS if key != "galore" for spec in specs(context.scale)[key]]
+    return exactly(max(ratios.values()), runs, ", ".join(f"{row} {ratio:.2f}" for row, ratio in ratios.items()))
+
+
+def after_export(context: Context) -> Evidence:
+    """Tensors of the paper's 60M model that differ in name or shape once POET is merged into plain weights."""
+    paper, differing = paper_scale(), 0
+    for row in (row for key, row in ROWS.items() if key.startswith("poet")):
+        spec = paper.run(MODEL, row, 0)
+        cls = get_method(spec.method)
+        method = cls(parse_parameters(cls, spec.parameters))
+        plain = build_llama(spec.architecture, device="meta")
+        trained = method.export(method.prepare(build_llama(spec.architecture, device="meta"), seed=0))
+        before, after = ({(k, tuple(t.shape)) for k, t in m.state_dict().items()} for m in (plain, trained))
+        differing += len(before ^ after)
+    return exactly(float(differing), note="by shapes: no weights are needed", n=2)
+
+
+FORMULAS_RULE = (
+    "Trainable parameters, and weights plus optimizer state, of every matrix shape of the 60M model as its runs held them "
+    "(results/table1.csv): share equal to the printed formulas' values: all of them."
+)
+CLAIMS = (
+    Claim(
+        key="table1-adamw-and-galore",
+        place="Table 1",
+        says="AdamW trains mn parameters in 3mn of memory, GaLore mn in mn + mr + 2nr.",
+        kind="number",
+        rule=FORMULAS_RULE,
+        unit="share of values",
+        region=ALL,
+        measure=as_held("adamw", "galore"),
+    ),
+    Claim(
+        key="table1-poet-fs",
+        place="Table 1",
+        says="Fully stochastic POET trains b(b-1) parameters in mn + 3b(b-1) of memory.",
+        kind="number",
+        rule=FORMULAS_RULE + " (b is budget x the shorter side.)",
+        unit="share of values",
+        region=ALL,
+        measure=as_held("poet-fs"),
+    ),
+    Claim(
+        key="table1-poet-bs",
+        place="Table 1",
+        says="Block-stochastic POET trains (m+n)(b-1)/2 parameters in mn + 3(m+n)(b-1)/2 of memory.",
+        kind="number",
+        rule=FORMULAS_RULE,
+        unit="share of values",
+        region=ALL,
+        measure=as_held("poet-bs"),
+    ),
+    Claim(
+        key="table1-less-memory-than-adamw",
+        place="Section 4, Parameter and memory complexity",
+        says="With a suitable budget both variants of POET need much less memory than AdamW.",
+        kind="ordering",
+        rule="Weights plus optimizer state of all matrices, as the runs of POET-FS b=1/2 and POET-BS b=256 held them, the larger one "
+        "over AdamW's: below 1.",
+        unit="of AdamW's memory",
+        region=BELOW_ONE,
+        measure=memory_beside_adamw,
+    ),
+    Claim(
+        key="table1-same-model-for-inference",
+        place="Sections 3.1 and 4, Inductive bias",
+        says="For inference POET's network has the architecture and the parameter count of a conventionally trained one.",
+        kind="invariance",
+        rule="Tensors of the 60M model, by name and shape, that differ after POET (FS b=1/2, BS b=256) is put on and merged away: none.",
+        unit="tensors",
+        region=(0.0, 0.0),
+        measure=after_export,
+    ),
+)
+
+
+def build(context: Context) -> None:
+    frame = table(context)
+    write_csv(frame, context.results / "table1.csv")
+    write_text(context.results / "table1.md", markdown(frame))
+
+
+ARTIFACT = Artifact(
+    label="Table 1",
+    caption="Trainable parameters and memory of AdamW, GaLore and POET for each weight matrix.",
+    outputs=("table1.csv", "table1.md"),
+    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
+    build=build,
+    models=(MODEL,),
+    claims=CLAIMS,
+)

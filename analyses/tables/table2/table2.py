@@ -1,0 +1,197 @@
+"""Table 2: validation perplexity and trainable parameters, nine methods by four model sizes.
+
+The rule (written before any run). The paper prints each row as better (lower perplexity) or worse than AdamW on the
+same model. A cell is ``reproduced`` if the mean difference to AdamW, paired by seed, has the printed sign and its 95%
+t-interval excludes zero; ``contradicted`` if the interval excludes zero on the other side; ``inconclusive`` otherwise.
+With one seed there is no interval: the cell is ``inconclusive`` and only ``direction`` says what was seen. A run that
+diverged makes its cell ``diverged``; if it was AdamW's, the cells beside it have no reference. Runs that end as a uniform
+guess are counted as ``collapsed`` and judged like any other. At smoke scale nothing is judged. What the paper says about the
+table, cell by cell and in all, is judged in ``analyses/tables/table2/claims.py``.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analyses.common.ablation import perplexity_columns
+from analyses.common.evidence import paired_interval, with_interval
+from analyses.common.grid import BASELINE, grid_runs
+from analyses.common.layout import paper_layout, write_csv
+from analyses.common.plotting import save_figure
+from analyses.common.published import as_printed, number, read_published
+from analyses.tables.table2.claims import CLAIMS, agreement
+from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
+from poet.methods import table_rows
+from poet.training.errors import RunError
+from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.claim import UNJUDGED_SCALES, Evidence
+from suite.context import Context
+
+#: Marker and line of each family of rows: told apart without colour.
+FAMILIES = {
+    "adamw": ("s", ""),
+    "galore": ("D", ""),
+    "lora": ("^", ""),
+    "poet-bs": ("o", "-"),
+    "poet-fs": ("v", "--"),
+    "other": ("*", ""),
+}
+FAMILY_LABELS = {
+    "adamw": "AdamW",
+    "galore": "GaLore",
+    "lora": "LoRA",
+    "poet-bs": "POET BS",
+    "poet-fs": "POET FS",
+    "other": "other",
+}
+
+
+def judge(
+    published_difference: float | None, values: list[float], baseline: list[float], scale: str
+) -> tuple[str, str]:
+    """(direction, verdict) of a cell by the rule at the top of this file.
+
+    Args:
+        published_difference: printed perplexity minus AdamW's; None for a row that the paper does not have.
+        values: the cell's perplexities by seed; NaN where a run diverged.
+        baseline: AdamW's on the same model, by the same seeds.
+        scale: name of the scale.
+    """
+    if any(map(math.isnan, values)):
+        return "", "diverged"
+    if values is baseline:
+        return "", "reference"
+    if any(map(math.isnan, baseline)):
+        return "", "reference diverged"
+    differences = [v - b for v, b in zip(values, baseline, strict=True)]
+    if published_difference is None:
+        return "", "not in the paper"
+    mean, low, high = paired_interval(differences)
+    direction = "as published" if mean * published_difference > 0 else "opposite"
+    if scale in UNJUDGED_SCALES:
+        return direction, "not at this scale"
+    if low <= 0 <= high:
+        return direction, "inconclusive"
+    return direction, "reproduced" if direction == "as published" else "contradicted"
+
+
+def table(context: Context) -> pd.DataFrame:
+    """The tidy table: one line per model and row."""
+    printed = {(p.model, p.variant): p for p in read_published("table2").itertuples()}
+    counts = paper_counts()
+    cells: dict[tuple[str, str], list[RunSpec]] = {}
+    for spec in grid_runs(context.scale):
+        cells.setdefault((spec.model, spec.variant), []).append(spec)
+    records = {key: [context.record(spec) for spec in specs] for key, specs in cells.items()}
+    if len({r["data_sha256"] for found in records.values() for r in found}) > 1:
+        raise RunError("the runs of Table 2 were not trained on the same data: remove results/runs and train them again")
+    measured = {key: [r["validation_perplexity"] for r in found] for key, found in records.items()}
+    lines = []
+    for key, specs in cells.items():
+        model, variant = key
+        _, row = table_rows()[variant]
+        values, paper, baseline = measured[key], printed.get(key), printed.get((model, BASELINE))
+        reference = measured[model, BASELINE]
+        published_difference = float(paper.perplexity) - float(baseline.perplexity) if paper else None
+        direction, verdict = judge(published_difference, values, reference, context.scale.name)
+        trainable = as_printed(counts[key], paper.trainable if paper else "1.00M")
+        first = records[key][0]
+        lines.append(
+            {
+                "model": model,
+                "method": row.label,
+                "published": float(paper.perplexity) if paper else math.nan,
+                **perplexity_columns(context, specs),
+                "published_difference": published_difference,
+                "measured_difference": statistics.fmean(values) - statistics.fmean(reference),
+                "direction": direction,
+                "verdict": verdict,
+                "published_trainable": paper.trainable if paper else "",
+                "counted_trainable": trainable,
+                "counted_trainable_exact": counts[key],
+                "trainable_agrees": ("yes" if trainable == paper.trainable else "no") if paper else "",
+                "run_trainable": first["trainable_parameters"],
+                "run_parameters": first["total_parameters"],
+                "run_tokens": first["tokens"],
+                "learning_rates_from": context.scale.learning_rate_source(model, variant),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def summary(frame: pd.DataFrame, agreements: dict[str, Evidence]) -> list[str]:
+    """What the table shows, in sentences with the numbers in them.
+
+    Args:
+        frame: of :func:`table`.
+        agreements: rank agreement with the paper by model.
+    """
+    judged = frame[frame.direction != ""]
+    same = int((judged.direction == "as published").sum())
+    lines = []
+    if frame.scale.iloc[0] in UNJUDGED_SCALES:
+        lines.append("This scale checks the plumbing: its perplexities mean nothing.")
+    lines += [
+        f"Against AdamW on the same model, {same} of {len(judged)} cells stand on the side that the paper prints.",
+        *(f"{v}: {n} cells." for v, n in judged.verdict.value_counts().items()),
+    ]
+    for model, found in agreements.items():
+        lines.append(f"{model}: rank agreement with the paper ({found.note}), Kendall's tau {with_interval(found)}.")
+    wrong = frame[frame.trainable_agrees == "no"]
+    agree, printed = (frame.trainable_agrees == "yes").sum(), (frame.trainable_agrees != "").sum()
+    lines.append(f"Trainable parameters at paper scale, counted from models: {agree} of {printed} equal the printed digits.")
+    for r in wrong.itertuples():
+        why = KNOWN_COUNT_DIFFERENCES.get((r.model, r.variant), "Not explained.")
+        lines.append(f"{r.method} at {r.model}: counted {r.counted_trainable}, printed {r.published_trainable}. {why}")
+    return lines
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Perplexity against trainable parameters of the linear layers: measured above, published below."""
+    models = list(dict.fromkeys(frame.model))
+    figure, axes = plt.subplots(2, len(models), figsize=(3.1 * len(models), 6.2), squeeze=False)
+    families = frame.variant.map(lambda v: next((f for f in FAMILIES if v.startswith(f)), "other"))
+    for column, model in enumerate(models):
+        part = frame.assign(family=families)[frame.model == model]
+        published = part[part.published_trainable != ""]
+        views = (
+            (part.run_trainable, part.measured, f"{model} ({part.scale.iloc[0]} scale)"),
+            (published.published_trainable.map(number), published.published, f"{model} (paper)"),
+        )
+        for row, (x, y, title) in enumerate(views):
+            axis = axes[row, column]
+            for family, (marker, line) in FAMILIES.items():
+                chosen = part.family.reindex(x.index) == family
+                if (part.family == family).any():
+                    axis.plot(x[chosen], y[chosen], marker=marker, linestyle=line, label=FAMILY_LABELS[family])
+            axis.set(xscale="log", title=title, xlabel="trainable parameters")
+        axes[0, 0].set_ylabel("validation perplexity, measured")
+        axes[1, 0].set_ylabel("validation perplexity, published")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False)
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    return figure
+
+
+def build(context: Context) -> None:
+    frame = table(context)
+    write_csv(frame, context.results / "table2.csv")
+    agreements = {model: agreement(context, model) for model in dict.fromkeys(frame.model)}
+    paper_layout(frame, ARTIFACT, summary(frame, agreements), context.results / "table2.md")
+    save_figure(draw(frame), context, ARTIFACT, "Above: measured. Below: as printed in the paper, on C4.")
+
+
+ARTIFACT = Artifact(
+    label="Table 2",
+    caption="Validation perplexity of POET and other pretraining methods on LLaMA models, and trainable parameters.",
+    outputs=("table2.csv", "table2.md", "figures/table2.png", "figures/table2.pdf"),
+    runs=grid_runs,
+    build=build,
+    claims=CLAIMS,
+)

@@ -1,0 +1,86 @@
+"""Table 8: the architectures of the LLaMA models, as printed and as ``config/scales/paper.yaml`` has them.
+
+The printed intermediate dimension is the one of POET-BS, whose block sizes have to divide it (Appendix "Experimental
+details"). The other methods' is not printed; it follows from the parameter counts of Table 2, and stands below the
+table.
+"""
+
+from __future__ import annotations
+
+from analyses.common.evidence import exactly, ALL
+from analyses.common.layout import write_csv
+from analyses.common.paper_scale import paper_scale
+from analyses.common.published import cell, read_published
+from analyses.tables.common.config_tables import cells_claim, compare, markdown
+from poet.system.files import write_text
+from suite.artifact import Artifact
+from suite.claim import Claim, Evidence
+from suite.context import Context
+
+UNITS = {
+    "Hidden dimension": "coordinates",
+    "Intermediate dimension": "coordinates",
+    "Number of attention heads": "heads",
+    "Number of hidden layers": "layers",
+}
+DIMENSIONS = ("Hidden dimension", "Intermediate dimension")
+#: Rows of Table 2 whose models have the printed intermediate dimension, and the other one.
+DIVISIBLE, STANDARD = "poet-bs-b256", "adamw"
+
+
+def architecture(model: str, row: str = DIVISIBLE) -> dict[str, int]:
+    """The parameters of Table 8 for a model at paper scale.
+
+    Args:
+        model: a model of the paper's scale.
+        row: the row of Table 2 whose model is asked for.
+    """
+    a = paper_scale().run(model, row, 0).architecture
+    return dict(zip(UNITS, (a.hidden_size, a.intermediate_size, a.heads, a.layers), strict=True))
+
+
+def divisible(context: Context) -> Evidence:
+    """Dimensions of Table 8 by block sizes of Table 10, as printed."""
+    sizes = [int(cell(row[name])) for row in read_published("table8").to_dict("records") for name in DIMENSIONS]
+    blocks = sorted({int(spec.removeprefix("b=")) for spec in read_published("table10")["Spec."]})
+    pairs = [(size, b) for size in sorted(set(sizes)) for b in blocks]
+    return exactly(sum(size % b == 0 for size, b in pairs) / len(pairs), n=len(pairs))
+
+
+CLAIMS = (
+    cells_claim("table8", "Table 8", "The architectures"),
+    Claim(
+        key="table8-divisible",
+        place="Appendix E, Model architecture; Tables 8 and 10",
+        says="The dimensions of the linear layers of the POET-BS models are divisible by the block sizes.",
+        kind="invariance",
+        rule="Share of the pairs of a hidden or intermediate dimension of Table 8 and a block size of Table 10 that divide: all.",
+        unit="share of pairs",
+        region=ALL,
+        measure=divisible,
+    ),
+)
+
+
+def build(context: Context) -> None:
+    frame = compare("table8", lambda model, _: architecture(model), UNITS, {})
+    others = {model: architecture(model, STANDARD)["Intermediate dimension"] for model in dict.fromkeys(frame.model)}
+    note = (
+        "The printed intermediate dimension is the one of POET-BS and LoRA. Not printed, and implied by the parameter "
+        "counts of Table 2 for AdamW, GaLore and POET-FS: "
+        + ", ".join(f"{size} ({model})" for model, size in others.items())
+        + "."
+    )
+    write_csv(frame.drop(columns="printed"), context.results / "table8.csv")
+    write_text(context.results / "table8.md", markdown(frame, ARTIFACT, ("parameter",), "model", [note]))
+
+
+ARTIFACT = Artifact(
+    label="Table 8",
+    caption="Model architectures for the LLaMA variants, as printed and as configured at paper scale.",
+    outputs=("table8.csv", "table8.md"),
+    runs=lambda scale: [],
+    build=build,
+    scale_free=True,
+    claims=CLAIMS,
+)

@@ -1,0 +1,252 @@
+"""A benchmark run on one device: sets cases up, has them timed in turn, and makes their lines."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from analyses.common.timing import Spread, Timer, ratios, wall_clock
+from benchmarks.case import DTYPES, Case, Work
+from benchmarks.memory import held_bytes, peak_bytes
+from benchmarks.rows import COLUMNS, NAMES, as_csv, environment
+from poet.system.files import write_text
+
+#: A kernel whose relative error is above this is wrong, not imprecise: some tens of roundings of each format.
+TOLERANCE = {"fp32": 1e-4, "bf16": 2e-2, "fp16": 4e-3}
+#: Seconds of a merge or a decomposition after which it is not timed again: little of it falls on one step.
+LONG = 2.0
+#: Calls between two merges up to which as many are timed as there are rounds: much of each falls on one step.
+FEW = 10
+#: Seconds between two looks at what the machine can do.
+CEILING_EVERY = 5.0
+
+
+class WrongResult(RuntimeError):
+    """A kernel's result is not what fp64 gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """What the machine reaches in this run: operations a second of a large product, bytes a second of a large copy."""
+
+    product: float
+    copy: float
+
+
+@contextlib.contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """So many threads of torch's; None: as many as there are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@dataclass
+class Bench:
+    """A benchmark run on one device.
+
+    Attributes:
+        device: "cpu" or "cuda".
+        timer: seconds of one call.
+        seconds: time to spend on the rounds of one case, its reference included.
+        most_rounds: however short a call is.
+        ceiling_size: rows of the large square product; the copy is of 16 times as many numbers as one factor has.
+        peak: as :func:`benchmarks.memory.peak_bytes`.
+        path: where every new line is written at once, with those before it: a run that is cut short keeps them.
+    """
+
+    device: str = "cpu"
+    timer: Timer = wall_clock
+    seconds: float = 0.6
+    most_rounds: int = 30
+    ceiling_size: int = 1536
+    peak: Callable[[Callable[[], object], str], int] = peak_bytes
+    path: Path | None = None
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    _ceilings: dict[tuple[str, int], Ceiling] = field(default_factory=dict)
+    _looked_at: float = 0.0
+    _set_up: dict[str, Work] = field(default_factory=dict)
+    _before: dict[str, int] = field(default_factory=dict)
+    _errors: dict[str, float] = field(default_factory=dict)
+    _environment: dict[str, Any] | None = None
+
+    def ceiling(self, dtype: str) -> Ceiling:
+        """The best so far of a dtype and number of threads, taken again every few seconds: one look is luck."""
+        now = time.monotonic()
+        key = dtype, torch.get_num_threads()
+        best = self._ceilings.get(key)
+        if best is not None and now - self._looked_at < CEILING_EVERY:
+            return best
+        size = self.ceiling_size
+        a, b, c = (torch.ones(size, size, dtype=DTYPES[dtype], device=self.device) for _ in range(3))
+        source = torch.ones(16 * size * size, dtype=DTYPES[dtype], device=self.device)
+        target = torch.empty_like(source)
+        product = 2 * size**3 / min(self.timer(lambda: torch.mm(a, b, out=c)) for _ in range(3))
+        moved = 2 * source.numel() * source.element_size()
+        copy = moved / min(self.timer(lambda: target.copy_(source)) for _ in range(3))
+        if best is not None:
+            product, copy = max(product, best.product), max(copy, best.copy)
+        self._ceilings[key], self._looked_at = Ceiling(product, copy), time.monotonic()
+        return self._ceilings[key]
+
+    def fractions(self, row: dict[str, Any]) -> dict[str, float]:
+        """What a line reaches of the ceilings, as high as they have been seen."""
+        ceiling = self._ceilings[row["dtype"], row["threads"] or torch.get_num_threads()]
+        return {
+            "fraction_of_product": row["flops"] / row["median_s"] / ceiling.product,
+            "fraction_of_copy": row["bytes"] / row["median_s"] / ceiling.copy,
+        }
+
+    def set_up(self, case: Case, keep: Case | None = None) -> Work:
+        """A case's work, set up once; all but ``keep`` is dropped before."""
+        for name in [name for name in self._set_up if name not in (case.id, keep.id if keep else None)]:
+            del self._set_up[name]
+        if case.id not in self._set_up:
+            before = torch.cuda.memory_allocated() if self.device == "cuda" else 0
+            self._set_up[case.id], self._before[case.id] = case.build(self.device), before
+        return self._set_up[case.id]
+
+    def rounds(self, case: Case, seconds: float) -> int:
+        """How often to time a case whose call takes (with its reference's) so many seconds."""
+        return max(case.least_rounds, min(self.most_rounds, round(self.seconds / max(seconds, 1e-9))))
+
+    def row(
+        self, case: Case, work: Work, times: Sequence[float], reference: Sequence[float], **known: Any
+    ) -> dict[str, Any]:
+        """The line of a case; it is kept in ``rows``.
+
+        Args:
+            case, work: what was timed.
+            times: seconds of each round.
+            reference: of the reference's call in the same rounds; empty where there is none.
+            known: ``predicted_ratio``, ``held_bytes``, ``peak_bytes``, ``relative_error``.
+        """
+        self.ceiling(case.dtype)
+        spread = Spread.of(times)
+        row = self._named(case) | {
+            "rounds": spread.n,
+            "median_s": spread.median,
+            "p20_s": spread.low,
+            "p80_s": spread.high,
+            "flops": case.flops,
+            "bytes": work.bytes,
+            **known,
+        }
+        row |= self.fractions(row)
+        if reference:
+            ratio = Spread.of(ratios(times, reference))
+            row |= {"ratio": ratio.median, "ratio_p20": ratio.low, "ratio_p80": ratio.high}
+        return self._keep(row)
+
+    def left_out(self, case: Case, why: str) -> dict[str, Any]:
+        """The line of a case that is not timed."""
+        with _threads(case.threads if self.device == "cpu" else None):
+            named = self._named(case)
+        return self._keep(named | {"rounds": 0, "flops": case.flops, "note": why})
+
+    def _keep(self, row: dict[str, Any]) -> dict[str, Any]:
+        assert row.keys() <= COLUMNS.keys(), row.keys() - COLUMNS.keys()
+        self.rows.append(row)
+        if self.path is not None:
+            self.write()
+        return row
+
+    def _named(self, case: Case) -> dict[str, Any]:
+        if self._environment is None:
+            self._environment = environment(self.device)
+        threads = {} if self.device == "cuda" else {"threads": torch.get_num_threads()}
+        return {name: getattr(case, name) for name in NAMES} | self._environment | threads
+
+    def spread_of_periodic(self, work: Work, call: float) -> float:
+        """Seconds that a call bears of what is due now and then, given those of a call: a median.
+
+        Of what is due every few calls as many are timed as of a short call; of what is rarer, three, or fewer long ones.
+        """
+        periodic = work.periodic
+        if periodic is None:
+            return 0.0
+        most, taken = self.most_rounds if periodic.every <= FEW else 3, []
+        while len(taken) < most and sum(taken) < LONG:
+            if periodic.prepare is not None:
+                periodic.prepare()
+            taken.append(self.timer(periodic.call if periodic.then is None else periodic.with_what_follows))
+        return (Spread.of(taken).median - (0 if periodic.then is None else call)) / periodic.every
+
+    def checked_error(self, case: Case, work: Work) -> float | None:
+        """The relative error of a kernel, found out once; None for what is no kernel.
+
+        Raises:
+            WrongResult: it is above the tolerance of its dtype, or NaN.
+        """
+        if work.error is None:
+            return None
+        if case.id not in self._errors:
+            self._errors[case.id] = work.error()
+        found = self._errors[case.id]
+        if not found <= TOLERANCE[case.dtype]:
+            raise WrongResult(
+                f"{case.id} on {self.device}: the relative error to fp64 is {found:.2g}, above "
+                f"{TOLERANCE[case.dtype]:.0e}"
+            )
+        return found
+
+    def measure(self, case: Case, rounds_of: Callable[[Work, Callable[[], float], int], list[float]]) -> dict[str, Any]:
+        """Set a case and its reference up, warm them up, time them in turn, and make the line.
+
+        Args:
+            case: what to measure.
+            rounds_of: ``rounds_of(work, before, rounds)`` times ``work.call`` so often, with a call of ``before`` in
+                front of each, and returns the times: pytest-benchmark's loop, or :meth:`in_rounds`.
+        """
+        with _threads(case.threads if self.device == "cpu" else None):
+            return self._measure(case, rounds_of)
+
+    def _measure(self, case: Case, rounds_of: Callable[..., list[float]]) -> dict[str, Any]:
+        against = case.against
+        other = self.set_up(against, keep=against) if against else None
+        work = self.set_up(case, keep=against)
+        known: dict[str, Any] = {"relative_error": self.checked_error(case, work)}
+        if against:
+            known["predicted_ratio"] = case.flops / against.flops
+        if self.device == "cuda":  # whatever it keeps, caches included
+            known["held_bytes"] = torch.cuda.memory_allocated() - self._before[case.id]
+        else:
+            known["held_bytes"] = held_bytes(work.tensors())
+        begin = time.perf_counter()
+        known["peak_bytes"] = known["held_bytes"] + self.peak(work.call, self.device)
+        once = 2 * (time.perf_counter() - begin)
+        if once < self.seconds:  # else the call under the profiler was warm-up enough, and says how long one takes
+            once = self.timer(work.call) + (self.timer(other.call) if other else 0)
+        reference: list[float] = []
+
+        def before() -> None:
+            if other is not None:
+                reference.append(self.timer(other.call))
+
+        times = rounds_of(work, before, self.rounds(case, once))
+        share = self.spread_of_periodic(work, Spread.of(times).median)
+        return self.row(case, work, [t + share for t in times], reference, **known)
+
+    def in_rounds(self, work: Work, before: Callable[[], object], rounds: int) -> list[float]:
+        """Time a call so often, with ``before`` in front of each."""
+        times = []
+        for _ in range(rounds):
+            before()
+            times.append(self.timer(work.call))
+        return times
+
+    def write(self) -> None:
+        """Every line so far as CSV, with the ceilings as high as they have been seen."""
+        for row in self.rows:
+            if row["rounds"]:
+                row |= self.fractions(row)
+        write_text(self.path, as_csv(self.rows))

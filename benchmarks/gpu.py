@@ -1,0 +1,129 @@
+"""The benchmark on a GPU: ``make bench-gpu``, or ``python -m benchmarks.gpu`` in the root of the repository.
+
+Needs torch, Triton, transformers and numpy, and no network. Every kernel is checked against fp64 before it is timed; a
+wrong one ends the run. Writes ``results/bench-gpu.csv``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import torch
+
+from benchmarks.bench import Bench, WrongResult
+from benchmarks.case import Case
+from benchmarks.cases import gpu_cases
+from benchmarks.rows import NAMES
+
+TABLE = Path("results/bench-gpu.csv")
+#: After so many seconds no further case is begun; what is under way takes some more.
+TIME = 420
+
+
+class CudaTimer:
+    """Seconds of a call by the GPU's own clock, with its cache emptied before.
+
+    The launches of a call run ahead while the cache is emptied, as they do behind the work of a training step: what is
+    timed is what the GPU does, unless the call launches more than fits into that time.
+    """
+
+    def __init__(self) -> None:
+        self._flush = torch.empty(2**28, dtype=torch.int32, device="cuda")  # 1 GiB, several times any cache
+
+    def __call__(self, call: Callable[[], object]) -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        self._flush.zero_()
+        start.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        return start.elapsed_time(end) / 1e3
+
+
+def run(cases: Iterable[Case], bench: Bench, *, limit: float = TIME, say: Callable[[str], None] = print) -> None:
+    """Check every kernel, then measure every case, in the list's order, as long as there is time.
+
+    Args:
+        cases: what to measure.
+        bench: where lines are kept.
+        limit: seconds.
+        say: takes a line of progress.
+
+    Raises:
+        WrongResult: a kernel is wrong; nothing has been timed then.
+    """
+    begin, cases = time.monotonic(), list(cases)
+    for case in cases:
+        if case.operation not in ("layer", "step"):
+            bench.checked_error(case, bench.set_up(case))
+    say(f"every kernel agrees with fp64 ({time.monotonic() - begin:.0f} s)")
+    for number, case in enumerate(cases, 1):
+        if case.needs and importlib.util.find_spec(case.needs) is None:
+            bench.left_out(case, f"needs {case.needs}")
+        elif time.monotonic() - begin > limit:
+            bench.left_out(case, f"no time left of {limit} s")
+        else:
+            row = bench.measure(case, bench.in_rounds)
+            say(f"[{time.monotonic() - begin:4.0f} s, {number}/{len(cases)}] {summary(row)}")
+
+
+def summary(row: dict) -> str:
+    """A line of the table for a reader."""
+    names = " ".join(str(row[name]) for name in NAMES if row[name] not in (None, ""))
+    if row["rounds"] == 0:
+        return f"{names}: left out, {row['note']}"
+    parts = [f"{1e3 * row['median_s']:.3f} ms"]
+    parts += [f"{row[f'fraction_of_{ceiling}']:.2f} of {ceiling}" for ceiling in ("product", "copy")]
+    if "ratio" in row:
+        parts.append(f"ratio {row['ratio']:.3f} (predicted {row['predicted_ratio']:.3f})")
+    parts.append(f"peak {row['peak_bytes'] / 2**20:.0f} MiB")
+    if row["relative_error"] is not None:
+        parts.append(f"error {row['relative_error']:.1e}")
+    return f"{names}: " + ", ".join(parts)
+
+
+def wanted(rows: Iterable[dict]) -> list[str]:
+    """The lines that the suite promises something of, and whatever was left out, in one sentence."""
+    rows = list(rows)
+    chosen = [
+        row
+        for row in rows
+        if row["rounds"]
+        and (
+            row["operation"] == "step"
+            or (row["operation"] == "layer" and row["tokens"] == 16384)
+            or (row["operation"].startswith("rotation") and "x256x256" in row["shape"] and row["variant"] == "k=3")
+        )
+    ]
+    left_out = sum(row["rounds"] == 0 for row in rows)
+    return [*map(summary, chosen), f"{len(rows) - left_out} cases measured, {left_out} left out"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--select", default="", help="only cases whose name contains this, such as layer-4096x14336")
+    parser.add_argument("--seconds", type=float, default=TIME, help="begin no further case after so many")
+    given = parser.parse_args(arguments)
+    if not torch.cuda.is_available():
+        print("error: there is no GPU that torch can use: make bench measures the CPU", file=sys.stderr)
+        return 1
+    bench = Bench("cuda", timer=CudaTimer(), seconds=0.5, most_rounds=50, ceiling_size=8192, path=TABLE)
+    try:
+        run([case for case in gpu_cases() if given.select in case.id], bench, limit=given.seconds)
+    except WrongResult as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    first = bench.rows[0]
+    print(f"\n{first['device']}, torch {first['torch']}, triton {first['triton']}: {TABLE}")
+    print("\n".join(wanted(bench.rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""The kernels alone. On a GPU each is compared with its PyTorch reference, and checked against fp64 first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from benchmarks import operations
+from benchmarks.case import DTYPES, Case, Work
+from benchmarks.layers import configurations
+from poet import orthogonal, transform as transforms
+from poet.orthogonal import packed_size
+from poet.primitives import BlockPrimitive
+
+BLOCK_SIZES = (64, 128, 256, 512, 1024, 2048)
+TERMS = (1, 2, 3, 5)
+SHAPES = ((512, 1280), (512, 1376), (1024, 2816), (2048, 5376), (4096, 14336))
+TRANSFORM_BLOCKS = (64, 256, 1024)
+TRANSFORM_BUDGETS = (8, 2)
+
+
+def kernel_cases(
+    *,
+    elements: int,
+    dtypes: Iterable[str] = ("fp32",),
+    with_reference: bool = False,
+    block_sizes: Iterable[int] = BLOCK_SIZES,
+    terms: Iterable[int] = TERMS,
+    shapes: Iterable[tuple[int, int]] = SHAPES,
+    transform_blocks: Iterable[int] = TRANSFORM_BLOCKS,
+    transform_budgets: Iterable[int] = TRANSFORM_BUDGETS,
+) -> list[Case]:
+    """Every kernel.
+
+    Args:
+        elements: of a batch of square blocks: there are as many blocks as that makes.
+        dtypes: keys of ``DTYPES``.
+        with_reference: time the PyTorch references too, and take ratios to them. On a CPU they are the same code.
+        block_sizes, terms: b of the skew-symmetric matrices and k of the map; other k than 3 at b = 256 alone.
+        shapes, transform_blocks, transform_budgets: of the weights (inputs, outputs) and of the blocks on them.
+    """
+    found: list[Case] = []
+    for dtype in dtypes:
+        for b in block_sizes:
+            blocks = max(1, elements // b**2)
+            for k in terms:
+                if k == 3 or b == 256:
+                    found += _pair(_map("rotation_blocks", blocks, b, k, dtype), with_reference)
+                    found += _pair(_map("rotation_blocks_vjp", blocks, b, k, dtype), with_reference)
+        for m, n in shapes:
+            for variant, config in configurations(m, n, transform_blocks, transform_budgets).items():
+                sides = [(p.blocks, p.block_size) for p in config.primitives(m, n)]
+                found += _pair(_transform(m, n, sides, variant, dtype, backward=False), with_reference)
+                found += _pair(_transform(m, n, sides, variant, dtype, backward=True), with_reference)
+    return found
+
+
+def _pair(make: Callable[..., Case], with_reference: bool) -> list[Case]:
+    if not with_reference:
+        return [make(reference=None, plain=False)]
+    reference = make(reference=None, plain=True)
+    return [reference, make(reference=reference, plain=False)]
+
+
+def _case(operation: str, module, arguments: Callable[[str], Sequence], **names) -> Callable[..., Case]:
+    """A function that makes the case of an operation, or (``plain``) of its reference.
+
+    ``arguments(device)`` are those of both.
+    """
+
+    def make(*, reference: Case | None, plain: bool) -> Case:
+        def build(device: str) -> Work:
+            torch.manual_seed(0)
+            given = arguments(device)
+            reference_function = getattr(module, f"{operation}_reference")
+            function = partial(reference_function if plain else getattr(module, operation), *given)
+
+            def error() -> float:
+                exact = reference_function(*(_in_fp64(argument) for argument in given))
+                return relative_error(_tensors(function()), _tensors(exact))
+
+            operands = _tensors(given)
+            return Work(
+                call=function,
+                tensors=lambda: operands,
+                bytes=sum(t.numel() * t.element_size() for t in (*operands, *_tensors(function()))),
+                error=error,
+            )
+
+        prefix = "reference " if plain else ""
+        variant = f"{prefix}{names['variant']}".strip()
+        rest = {key: value for key, value in names.items() if key != "variant"}
+        return Case(operation=operation, build=build, variant=variant, reference=reference, plain=plain, **rest)
+
+    return make
+
+
+def _tensors(values) -> list[Tensor]:
+    """Every tensor in nested tuples, in order."""
+    if isinstance(values, (tuple, list)):
+        return [tensor for value in values for tensor in _tensors(value)]
+    return [values] if isinstance(values, Tensor) else []
+
+
+def _in_fp64(argument):
+    if isinstance(argument, transforms.Side):
+        return argument.to(torch.float64)
+    return argument.double() if isinstance(argument, Tensor) and argument.is_floating_point() else argument
+
+
+def relative_error(found, exact) -> float:
+    """The largest ||found - exact|| / ||exact|| over the results of an operation, in fp64; NaN stays NaN."""
+    errors = [
+        ((f.double() - e).norm() / e.norm().clamp_min(torch.finfo(torch.float64).tiny)).item()
+        for f, e in zip(_tensors(found), _tensors(exact), strict=True)
+    ]
+    return max(errors, key=lambda value: (value != value, value))
+
+
+def _map(operation: str, blocks: int, b: int, terms: int, dtype: str):
+    def arguments(device: str) -> tuple:
+        packed = torch.randn(blocks, packed_size(b), device=device) * (0.3 / b**0.5)
+        packed = packed.to(DTYPES[dtype])  # spectral norm of Q about 0.6, as in training at most
+        if operation == "rotation_blocks":
+            return packed, terms
+        return packed, torch.randn(blocks, b, b, device=device, dtype=DTYPES[dtype]), terms
+
+    flops = partial(getattr(operations, operation), blocks, b, terms)
+    names = {"shape": f"{blocks}x{b}x{b}", "dtype": dtype, "variant": f"k={terms}", "count": flops}
+    return _case(operation, orthogonal, arguments, **names)
+
+
+def _transform(m: int, n: int, sides, variant: str, dtype: str, *, backward: bool):
+    def arguments(device: str) -> tuple:
+        def draw(*shape: int) -> Tensor:
+            return torch.randn(*shape, device=device, dtype=DTYPES[dtype])
+
+        r, p = (
+            transforms.Side(
+                BlockPrimitive(size, b, k), draw(k, b, b) / b**0.5 if k else None, torch.randperm(size, device=device)
+            )
+            for size, (k, b) in zip((m, n), sides, strict=True)
+        )
+        given = draw(n, m) / m**0.5, r, p
+        return (*given, draw(n, m), tuple(k > 0 for k, _ in sides), True) if backward else given
+
+    operation = "transform_vjp" if backward else "transform"
+    flops = partial(getattr(operations, operation), m, n, *sides)
+    names = {"shape": f"{m}x{n}", "dtype": dtype, "variant": variant, "count": flops}
+    return _case(operation, transforms, arguments, **names)

@@ -1,0 +1,91 @@
+"""Single layers, forward and backward: nn.Linear, which is the plain one, and POETLinear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import torch
+from torch import nn
+
+from benchmarks import operations
+from benchmarks.case import DTYPES, Case, Work
+from poet import POETConfig, POETLinear
+
+#: (inputs, outputs) of the paper's feed-forward matrices, and one far larger.
+SHAPES = ((512, 1280), (512, 1376), (1024, 2816), (2048, 5376), (4096, 14336))
+TOKENS = (256, 1024, 2048, 8192, 16384, 65536)
+BLOCK_SIZES = (64, 128, 256, 512, 1024)
+BUDGETS = (8, 4, 2)
+
+
+def configurations(m: int, n: int, block_sizes: Iterable[int], budgets: Iterable[int]) -> dict[str, POETConfig]:
+    """POET-BS of every block size that divides both dimensions, and POET-FS of b = 1/budget, by the name of the row."""
+    dividing = [b for b in block_sizes if m % b == n % b == 0]
+    blocks = {f"poet-bs-b{b}": POETConfig(variant="bs", block_size=b, init="keep") for b in dividing}
+    return blocks | {f"poet-fs-1_{d}": POETConfig(variant="fs", budget=1 / d, init="keep") for d in budgets}
+
+
+def layer_cases(
+    shapes: Iterable[tuple[int, int]] = SHAPES,
+    tokens: Iterable[int] = TOKENS,
+    dtypes: Iterable[str] = ("fp32",),
+    block_sizes: Iterable[int] = BLOCK_SIZES,
+    budgets: Iterable[int] = BUDGETS,
+) -> list[Case]:
+    """Every layer at every number of tokens; the plain one first, then those that are compared with it."""
+    found = []
+    for dtype in dtypes:
+        for m, n in shapes:
+            for count in tokens:
+                # A tenth of a second and more on a CPU: then three rounds have to do.
+                rounds = 3 if operations.linear(m, n, count) > 1.5e10 else 5
+                common = {"operation": "layer", "shape": f"{m}x{n}", "tokens": count, "dtype": dtype}
+                common["least_rounds"] = rounds
+                plain = Case(
+                    **common,
+                    variant="linear",
+                    count=partial(operations.linear, m, n, count),
+                    build=_build(m, n, count, dtype, None),
+                    plain=True,
+                )
+                found.append(plain)
+                for variant, config in configurations(m, n, block_sizes, budgets).items():
+                    sides = [(p.blocks, p.block_size) for p in config.primitives(m, n)]
+                    flops = partial(operations.poet_linear, m, n, count, *sides, config.neumann_terms)
+                    build = _build(m, n, count, dtype, config)
+                    found.append(Case(**common, variant=variant, count=flops, build=build, reference=plain))
+    return found
+
+
+def _build(m: int, n: int, count: int, dtype: str, config: POETConfig | None):
+    def build(device: str) -> Work:
+        torch.manual_seed(0)
+        place = {"device": device, "dtype": DTYPES[dtype]}
+        weight = torch.randn(n, m, **place) / m**0.5
+        if config is None:
+            layer = nn.Linear(m, n, bias=False, **place)
+            with torch.no_grad():
+                layer.weight.copy_(weight)
+        else:
+            layer = POETLinear(m, n, config, weight=weight, generator=torch.Generator().manual_seed(0), **place)
+            with torch.no_grad():
+                for skew in layer.parameters():
+                    skew.normal_(std=0.01)
+        del weight
+        x, grad = torch.randn(count, m, **place).requires_grad_(), torch.randn(count, n, **place)
+
+        def call() -> None:
+            layer(x).backward(grad)
+            x.grad = None
+            for parameter in layer.parameters():
+                parameter.grad = None
+
+        def tensors():
+            return [*layer.parameters(), *layer.buffers(), x, grad]
+
+        # x, W and the gradient of y are read; y, the gradients of x and of what is trained are written.
+        moved = 2 * (x.numel() + grad.numel()) + n * m + sum(p.numel() for p in layer.parameters())
+        return Work(call, tensors, moved * x.element_size())
+
+    return build

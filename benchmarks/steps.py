@@ -1,0 +1,216 @@
+"""Whole training steps: forward, backward, clipping, optimizer, and what is due now and then, spread over the steps."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+
+import torch
+from torch import nn
+
+from benchmarks import operations
+from benchmarks.case import Case, Periodic, Work
+from benchmarks.sizes import SIZES, Size
+from poet.launch.operations import operations_per_step
+from poet.methods import all_rows
+from poet.methods.contract import is_counted, parse_parameters, scale_parameters
+from poet.training.llama import build_llama
+from poet.training.spec import Architecture, RunSpec
+
+CLIP_NORM = 0.1
+#: Of a step on a CPU: about twenty seconds on two cores.
+CPU_FLOPS = 2.6e12
+#: Rows of the method registry; the first two are the ones that the suite promises something of.
+ROWS = ("poet-fs-1_2", "poet-bs-b256", "galore", "lora-r64", "muon")
+PLAIN = "adamw"
+
+
+def step_cases(
+    names: Iterable[str],
+    tokens: Iterable[int],
+    *,
+    rows: Iterable[str] = ROWS,
+    dtype: str = "fp32",
+    sizes: dict[str, Size] = SIZES,
+    threads: int | None = None,
+) -> list[Case]:
+    """Training steps of models, each against AdamW on the same model (rows differ in the feed-forward width).
+
+    Args:
+        names: keys of ``sizes``.
+        tokens: of a step; one micro-batch.
+        rows: keys of ``poet.methods.all_rows()``.
+        dtype: "fp32", or "bf16" for autocast over fp32 parameters.
+        sizes: the models.
+        threads: see :class:`Case`.
+    """
+    known, found = all_rows(), []
+    for name in names:
+        size = sizes[name]
+        for count in tokens:
+            by_architecture: dict[Architecture, list[str]] = {}
+            for row in rows:
+                by_architecture.setdefault(size.of(known[row][1].ffn), []).append(row)
+            for architecture, chosen in by_architecture.items():
+                found += _group(name, size, architecture, count, dtype, chosen, threads)
+    return found
+
+
+def _group(
+    name: str, size: Size, architecture: Architecture, tokens: int, dtype: str, rows: list[str], threads: int | None
+) -> list[Case]:
+    """AdamW and the rows that are compared with it on one model."""
+    shape = f"{name}-ff{architecture.intermediate_size}"
+    common = {"operation": "step", "shape": shape, "tokens": tokens, "dtype": dtype, "threads": threads}
+    plain_spec = _spec(size, architecture, PLAIN, tokens, dtype)
+    plain_count = functools.cache(functools.partial(_flops, plain_spec))
+    # A step of many tokens takes many seconds on a CPU: what is promised there is timed, and the others are not. It is
+    # promised to a few per cent, and in a virtual machine each pair of steps is off by as much.
+    long = tokens > 4096
+    plain = Case(
+        **common, variant=PLAIN, count=plain_count, build=_build(plain_spec), plain=True,
+        least_rounds=2 if long else 3, cpu_flops=CPU_FLOPS,
+    )  # fmt: skip
+    found = [plain]
+    for row in rows:
+        spec = _spec(size, architecture, row, tokens, dtype)
+        count = functools.cache(functools.partial(_flops, spec))
+        promised = spec.method == "poet"
+        found.append(
+            Case(
+                **common, variant=row, count=count, build=_build(spec), reference=plain,
+                needs="peft" if spec.method == "lora" else None,
+                least_rounds=(9 if long else 5) if promised else 3, cpu_flops=CPU_FLOPS if promised else CPU_FLOPS / 2,
+            )  # fmt: skip
+        )
+    return found
+
+
+def _spec(size: Size, architecture: Architecture, row: str, tokens: int, dtype: str) -> RunSpec:
+    """The run whose steps these are."""
+    method, definition = all_rows()[row]
+    parameters = scale_parameters(method, definition.parameters, size.width_divisor)
+    parameters |= (size.parameters or {}).get(method.name, {})
+    return RunSpec(
+        scale="benchmark",
+        model="",
+        variant=row,
+        architecture=architecture,
+        method=method.name,
+        parameters=parameters,
+        data={},
+        batch_rows=tokens // architecture.sequence_length,
+        accumulation=1,
+        steps=parameters.get("merge_every", 1),  # so that one merge falls on these steps
+        weight_decay=0.01,
+        clip_norm=CLIP_NORM,
+        minimum_lr_ratio=0.01,
+        warmup_steps=0,
+        precision=dtype,
+        evaluate_every=1,
+        evaluation_rows=0,
+        final_evaluation_rows=0,
+        seed=0,
+    )
+
+
+def _flops(spec: RunSpec) -> float:
+    """Operations of a step: those of its run, and what the optimizer multiplies."""
+    if spec.method == "lora":  # its package may be missing, and its adapters are products like any other
+        return _lora_flops(spec)
+    total = operations_per_step(spec)
+    if spec.method in ("galore", "muon"):
+        model = build_llama(spec.architecture, device="meta")
+        shapes = [tuple(p.shape) for name, p in model.named_parameters() if is_counted(name)]
+        if spec.method == "muon":
+            total += operations.newton_schulz(shapes, spec.parameters["newton_schulz_steps"])
+        else:
+            total += operations.low_rank_projections(shapes, spec.parameters["rank"])
+    return total
+
+
+def _lora_flops(spec: RunSpec) -> float:
+    """AdamW's without the gradients of the frozen matrices, and each adapter forward and backward."""
+    plain = operations_per_step(replace(spec, method="adamw", parameters={}))
+    tokens, rank = spec.tokens / spec.steps, spec.parameters["rank"]
+    model = build_llama(spec.architecture, device="meta")
+    shapes = [tuple(p.shape) for name, p in model.named_parameters() if is_counted(name)]
+    return plain + sum(tokens * (6 * rank * (n + m) - 2 * n * m) for n, m in shapes)
+
+
+def _build(spec: RunSpec):
+    def build(device: str) -> Work:
+        method = all_rows()[spec.variant][0]
+        instance = method(parse_parameters(method, spec.parameters), weight_decay=spec.weight_decay)
+        model = instance.prepare(build_llama(spec.architecture, seed=0), seed=0).to(device).train()
+        optimizers = instance.optimizers(model)
+        trained = [p for p in model.parameters() if p.requires_grad]
+        generator = torch.Generator().manual_seed(0)
+        architecture = spec.architecture
+        shape = (spec.batch_rows, architecture.sequence_length)
+        rows = torch.randint(1, architecture.vocabulary, shape, generator=generator).to(device)
+        bf16 = spec.precision == "bf16"
+
+        def backward(batch: torch.Tensor = rows) -> None:
+            with torch.autocast(device, dtype=torch.bfloat16) if bf16 else contextlib.nullcontext():
+                loss = model(input_ids=batch, labels=batch).loss
+            loss.backward()
+
+        def update() -> None:
+            nn.utils.clip_grad_norm_(trained, instance.clip_norm(0, spec.clip_norm))
+            for optimizer in optimizers:
+                optimizer.step()
+
+        def clear() -> None:
+            for optimizer in optimizers:
+                optimizer.zero_grad(set_to_none=True)
+
+        def call() -> None:
+            backward()
+            update()
+            clear()
+
+        def state() -> list[torch.Tensor]:
+            entries = (s for optimizer in optimizers for s in optimizer.state.values())
+            return [v for entry in entries for v in entry.values() if isinstance(v, torch.Tensor)]
+
+        def tensors() -> list[torch.Tensor]:
+            return [*model.parameters(), *model.buffers(), *state(), rows]
+
+        backward(rows[:1])  # one short step: the optimizer's state is part of what is held
+        update()
+        clear()
+        own = _bytes(trained)
+        # Weights read forward and backward; gradients written and read; what is trained and its state read and written.
+        moved = 2 * _bytes([*model.parameters(), *model.buffers()]) + 2 * own + 2 * own + 2 * _bytes(state())
+        return Work(call, tensors, moved, periodic=_periodic(spec, instance, optimizers, call, backward, update, clear))
+
+    return build
+
+
+def _bytes(tensors: Iterable[torch.Tensor]) -> int:
+    return sum(t.numel() * t.element_size() for t in tensors)
+
+
+def _periodic(spec: RunSpec, instance, optimizers, call, backward, update, clear) -> Periodic | None:
+    """POET's merge, GaLore's renewal of its projectors."""
+    parameters = asdict(instance.parameters)
+    if spec.method == "poet":
+        every = parameters["merge_every"]
+        # A merge changes what the step after it costs: its small layers are at the identity.
+        return Periodic(lambda: instance.after_step(every - 1), every, prepare=clear, then=call)
+    if spec.method != "galore":
+        return None
+
+    def renew() -> None:
+        # An ordinary optimizer step is in it as well: a small part of the decompositions, spread as thin as they are.
+        for group in optimizers[0].param_groups:
+            group["refresh_every"] = 1
+        update()
+        for group in optimizers[0].param_groups:
+            group["refresh_every"] = parameters["refresh_every"]
+        clear()
+
+    return Periodic(renew, parameters["refresh_every"], prepare=backward)

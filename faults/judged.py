@@ -1,0 +1,131 @@
+"""Whether the regression check notices a fault: short runs with it in place, judged as ``snakemake check`` would.
+
+Every recorded table is compared with itself, but for the rows of Table 2 that were trained with the fault in place: so
+their tolerance is the one that they have in a check of everything.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analyses.common.ablation import perplexity_columns
+from faults.workshop import Workshop, WorkError
+from poet.system.errors import UserError
+from suite.check.compare import compare, recorded_folder
+from suite.check.judge import Finding
+from suite.check.report import failed
+from suite.check.tables import pairs, read
+from suite.collection import Suite, load_suite
+from suite.context import Context
+
+TABLE = "table2.csv"
+#: The smallest of the models: a run takes seconds at mini scale.
+MODEL = "60m"
+
+
+class NotTrainable(UserError):
+    """Data or recorded numbers are missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What the check says of the runs with a fault in place.
+
+    Attributes:
+        by: the numbers that left their tolerance, by row and column; empty where none did.
+        most: the finding about the perplexity that used up most of its tolerance; None if a run did not end.
+        said: why a run did not end.
+    """
+
+    by: tuple[str, ...]
+    most: Finding | None
+    said: str = ""
+
+    def columns(self) -> dict[str, Any]:
+        """The cells of the table of faults."""
+        if self.most is None:
+            return {"caught_by_check": f"a run stops: {self.said}"}
+        most = self.most
+        share = 100 / abs(float(most.recorded))
+        return {
+            "number": most.row,
+            "recorded": most.recorded,
+            "found": most.fresh,
+            "moved_percent": most.change * share,
+            "tolerance_percent": most.tolerance * share,
+            "caught_by_check": "; ".join(self.by) or ("no" if most.status in ("equal", "within") else most.status),
+        }
+
+
+class RecordedNumbers:
+    """The recorded tables of a scale, and how runs are compared with them.
+
+    Args:
+        suite: of the scale.
+        recorded: folder of the recorded tables.
+        datasets: folder of the prepared data sets.
+
+    Raises:
+        NotTrainable: the scale's data is not there, or Table 2 is not recorded.
+    """
+
+    def __init__(self, suite: Suite, recorded: Path, datasets: Path) -> None:
+        self.suite, self.recorded, self.data = suite, recorded, datasets / suite.dataset.name
+        if not (self.data / "meta.json").exists():
+            raise NotTrainable(
+                f"{self.data} holds no prepared data: make it with `snakemake --cores 2 {suite.dataset}/meta.json "
+                f"--config scale={suite.scale.name}`, or say with --data where it is"
+            )
+        if not (recorded / TABLE).exists():
+            raise NotTrainable(f"{recorded / TABLE} is missing: keep results of the scale with `make record` first")
+        tables = (path.name for path in suite.default_targets() if path.suffix == ".csv")
+        self._tables = [name for name in tables if (recorded / name).exists()]
+
+    def noticed(self, workshop: Workshop, rows: Sequence[str]) -> Noticed:
+        """Train rows of Table 2 in a workshop as it is, with the recorded seeds, and compare them with what is recorded."""
+        with tempfile.TemporaryDirectory(dir=workshop.folder) as folder:
+            results, scale = Path(folder), self.suite.scale
+            for name in self._tables:
+                shutil.copy(self.recorded / name, results)
+            lines = read(results / TABLE)
+            trained = [line for line in lines if line["model"] == MODEL and line["variant"] in rows]
+            try:
+                for line in trained:
+                    for seed in map(int, line["seeds"].split()):
+                        workshop.train(scale.name, MODEL, line["variant"], seed, self.data, results)
+                    line |= self._columns(results, line)
+            except (WorkError, UserError) as error:
+                return Noticed((), None, str(error))
+            with open(results / TABLE, "w", newline="") as file:
+                writer = csv.DictWriter(file, lines[0], lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(lines)
+            found = compare(self.recorded, results, self._tables)
+            names = [pair.row for pair in pairs("table2", lines, lines) if pair.fresh in trained]
+        about = [one for one in found if one.table == "table2" and one.row in names and one.kind == "number"]
+        by = tuple(f"{one.row}: {one.column}" for one in failed(found))
+        return Noticed(by, max(about, key=lambda one: one.strain))
+
+    def _columns(self, results: Path, line: dict[str, str]) -> dict[str, str]:
+        """What Table 2 has of runs, as its cells are written."""
+        context = Context(self.suite.scale, results)
+        specs = [self.suite.scale.run(MODEL, line["variant"], int(seed)) for seed in line["seeds"].split()]
+        first = context.record(specs[0])
+        columns = perplexity_columns(context, specs) | {
+            "run_trainable": first["trainable_parameters"],
+            "run_parameters": first["total_parameters"],
+            "run_tokens": first["tokens"],
+        }
+        return {k: "" if isinstance(v, float) and math.isnan(v) else str(v) for k, v in columns.items() if k in line}
+
+
+def recorded_numbers(scale: str, datasets: Path) -> RecordedNumbers:
+    """Those of a scale; raises as :class:`RecordedNumbers` does, and ``UserError`` for an unknown scale."""
+    return RecordedNumbers(load_suite({"scale": scale, "seeds": [0]}), recorded_folder(scale), datasets)

@@ -1,0 +1,176 @@
+"""Plant every fault, one at a time, and see what catches it: ``make faults``, or ``python -m faults.plant``.
+
+In a copy of the repository the tests that should notice a fault are run with it in place, after all of them have passed
+without any. With ``--numbers`` rows of Table 2 are trained as well, with and without the fault, and judged by the
+regression check against what is recorded. Writes ``results/faults.csv``; exit code 1 if neither a test nor the check
+catches a fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import queue
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from benchmarks.rows import environment
+from faults.catalogue import FAULTS
+from faults.fault import Fault, NotPlantable
+from faults.judged import RecordedNumbers, recorded_numbers
+from faults.workshop import ROOT, WorkError, Workshop
+from poet.system.errors import UserError
+from poet.system.files import write_text
+
+TABLE = Path("results/faults.csv")
+#: In the order of the file. A cell is empty where there is nothing to say.
+COLUMNS = {
+    "fault": "its name",
+    "what": "what a user would suffer",
+    "file": "where it is planted",
+    "tests": "that were run with it in place, up to the first failure",
+    "caught_by": "the first test that failed; empty: none did",
+    "seconds": "that the tests took",
+    "number": "of those that were trained with it in place, the one that used up most of its tolerance",
+    "recorded": "mean over the recorded seeds, without the fault",
+    "found": "mean over the same seeds, with it; empty: a run diverged",
+    "moved_percent": "found minus recorded",
+    "tolerance_percent": "what may be moved in this direction",
+    "caught_by_check": "numbers that left their tolerance; no: none did; empty: nothing was trained",
+    "scale": "of the numbers",
+    "device": "name",
+    "torch": "version",
+    "python": "version",
+    "commit": "of this repository, + if files differ from it",
+}
+#: What stands in the place of a fault's name where none is planted.
+CONTROL = "none"
+
+
+class ControlError(Exception):
+    """Tests or numbers fail without a fault: what fails with one shows nothing."""
+
+
+def control(faults: tuple[Fault, ...], workshop: Workshop, numbers: RecordedNumbers | None) -> dict[str, Any]:
+    """The line without a fault.
+
+    Raises:
+        ControlError: something catches it.
+    """
+    nodes = tuple(dict.fromkeys(node for fault in faults for node in fault.caught_by))
+    rows = tuple(dict.fromkeys(row for fault in faults for row in fault.rows))
+    line = examine(workshop, nodes, rows, numbers)
+    if not line["passed"] or line.get("caught_by_check", "no") != "no":
+        raise ControlError(f"without a fault: {line['caught_by'] or line.get('caught_by_check') or line['said']}")
+    return line | {"fault": CONTROL, "what": "Nothing is planted.", "tests": "all of those below"}
+
+
+def examine(
+    workshop: Workshop, nodes: tuple[str, ...], rows: tuple[str, ...], numbers: RecordedNumbers | None
+) -> dict[str, Any]:
+    """What tests and numbers say of a workshop as it is: cells of the table, and ``passed`` and ``said`` of the tests."""
+    begin = time.monotonic()
+    tested = workshop.test(nodes)
+    line = {
+        "tests": " ".join(nodes),
+        "caught_by": tested.failed,
+        "seconds": round(time.monotonic() - begin, 1),
+        "passed": tested.passed,
+        "said": tested.said,
+    }
+    return line | (numbers.noticed(workshop, rows).columns() if numbers and rows else {})
+
+
+def caught(line: dict[str, Any]) -> bool:
+    """Whether a test or the check noticed the fault of a line."""
+    return bool(line["caught_by"]) or line.get("caught_by_check", "no") not in ("no", "not judged")
+
+
+def summary(line: dict[str, Any]) -> str:
+    """A line of the table for a reader."""
+    parts = [f"{line['caught_by'] or ('passed' if line['passed'] else 'no test was reached')} ({line['seconds']} s)"]
+    if line.get("found"):
+        parts.append(f"{line['number']} moved by {line['moved_percent']:+.2f}% (tolerance {line['tolerance_percent']:.2f}%)")
+    if "caught_by_check" in line:
+        parts.append(f"check: {line['caught_by_check']}")
+    word = "control" if line["fault"] == CONTROL else "caught" if caught(line) else "NOT CAUGHT"
+    return f"{word}  {line['fault']}: {'; '.join(parts)}"
+
+
+def plant(faults: tuple[Fault, ...], jobs: int, numbers: RecordedNumbers | None) -> list[dict[str, Any]]:
+    """Plant faults one at a time in each of ``jobs`` copies of the repository; returns the lines of the table.
+
+    Raises:
+        ControlError: see there.
+        NotPlantable: a fault's text is not in its file.
+    """
+    with ExitStack() as stack:
+        free: queue.SimpleQueue[Workshop] = queue.SimpleQueue()
+        for _ in range(jobs):
+            free.put(stack.enter_context(Workshop()))
+
+        def line_of(fault: Fault | None) -> dict[str, Any]:
+            workshop = free.get()
+            try:
+                if fault is None:
+                    line = control(faults, workshop, numbers)
+                else:
+                    with fault.planted(workshop.root):
+                        line = examine(workshop, fault.caught_by, fault.rows, numbers)
+                    line |= {"fault": fault.name, "what": fault.what, "file": fault.file}
+            finally:
+                free.put(workshop)
+            print(summary(line), flush=True)
+            if fault is not None and not caught(line):
+                print(line["said"])
+            return line
+
+        pool = stack.enter_context(ThreadPoolExecutor(jobs))
+        return list(pool.map(line_of, (None, *faults)))
+
+
+def as_csv(lines: list[dict[str, Any]], scale: str) -> str:
+    """The table, with where it was made; None and NaN as empty cells."""
+    where = {name: value for name, value in environment("cpu").items() if name in COLUMNS} | {"scale": scale}
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for line in lines:
+        cells = line | where
+        writer.writerow({k: "" if v is None or v != v else v for k, v in cells.items()})
+    return text.getvalue()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m faults.plant", description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", metavar="FAULT", help="these alone; the table stays as it is")
+    parser.add_argument("--numbers", action="store_true", help="train with each fault, and ask the regression check")
+    parser.add_argument("--scale", default="mini", help="of the numbers (default: mini)")
+    parser.add_argument("--data", type=Path, default=ROOT / "data", help="folder of the prepared data sets (default: data)")
+    parser.add_argument("--jobs", type=int, default=2, help="faults at a time (default: 2)")
+    given = parser.parse_args(arguments)
+    known = {fault.name: fault for fault in FAULTS}
+    if unknown := [name for name in given.only or () if name not in known]:
+        print(f"error: there is no fault {unknown[0]!r}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    faults = tuple(known[name] for name in given.only) if given.only else FAULTS
+    try:
+        numbers = recorded_numbers(given.scale, given.data) if given.numbers else None
+        lines = plant(faults, given.jobs, numbers)
+    except (UserError, NotPlantable, ControlError, WorkError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if not given.only:
+        write_text(TABLE, as_csv(lines, given.scale if given.numbers else ""))
+    missed = [line["fault"] for line in lines[1:] if not caught(line)]
+    print(f"{len(faults) - len(missed)} of {len(faults)} faults caught" + (f"; not {', '.join(missed)}" if missed else ""))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+"""Which rows moved, and whether they left their tolerance; the rule is at the top of :mod:`suite.check`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from suite.check.spread import ROUNDING, Spread, Tolerance, tolerances
+from suite.check.tables import BESIDE, CONCLUSIONS, VALUES, Line, Number, Pair, as_float, interval, method, number
+
+Status = Literal["equal", "within", "outside", "not judged", "new", "left out"]
+
+#: Rows of one method that agree in these columns are taken to spread alike: other models, settings and matrices, but
+#: not other points of one curve, which the same runs draw and which say nothing new.
+POOLED_BY = ("quantity", "step", "terms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A number, or a text that changed.
+
+    Attributes:
+        table, row, column: where.
+        status: "within": it moved, and stayed within its tolerance; "new": nothing is recorded; "left out": it
+            depends on the machine.
+        unit: of the number.
+        recorded, fresh: as written; empty where there is none.
+        recorded_n, recorded_std, fresh_n: seeds and standard deviation of the number.
+        change: fresh minus recorded; NaN for texts and missing numbers.
+        tolerance: the largest change in its direction that is within; NaN if there is none.
+        freedom: degrees of freedom of the recorded spread; NaN if there is none.
+        reason: what the numbers alone do not say.
+    """
+
+    table: str
+    row: str
+    column: str
+    status: Status
+    unit: str = ""
+    recorded: str = ""
+    fresh: str = ""
+    recorded_n: int = 0
+    recorded_std: float = math.nan
+    fresh_n: int = 0
+    change: float = math.nan
+    tolerance: float = math.nan
+    freedom: float = math.nan
+    reason: str = ""
+
+    @property
+    def kind(self) -> Literal["row", "number", "text"]:
+        """What it is about."""
+        return "row" if self.column == "row" else "number" if self.column in VALUES else "text"
+
+    @property
+    def relative_change(self) -> float:
+        """The change as a share of the recorded number; infinite from zero, and NaN where the change is."""
+        old = abs(as_float(self.recorded))
+        return self.change / old if old else math.copysign(math.inf, self.change)
+
+    @property
+    def strain(self) -> float:
+        """The change as a multiple of its tolerance; infinite where nothing was allowed to change."""
+        if self.status == "outside" and not self.tolerance > 0:
+            return math.inf
+        return abs(self.change) / self.tolerance if self.tolerance > 0 else 0.0
+
+
+def judge(pairs: Sequence[Pair]) -> list[Finding]:
+    """One finding for each number, and one for each text that changed."""
+    found: list[Finding] = []
+    for pair, tolerance in zip(pairs, _from_spread(pairs), strict=True):
+        if pair.recorded is None:
+            found.append(Finding(table=pair.table, row=pair.row, column="row", status="new", reason="not recorded"))
+        elif pair.fresh is None:
+            found.append(
+                Finding(table=pair.table, row=pair.row, column="row", status="outside", reason="no longer there")
+            )
+        elif pair.kind == "of the machine":
+            found.append(Finding(table=pair.table, row=pair.row, column="row", status="left out"))
+        else:
+            one = _judge_number(pair, tolerance)
+            found += [*([one] if one else []), *_texts(pair, one)]
+    return found
+
+
+def _from_spread(pairs: Sequence[Pair]) -> list[Tolerance | None]:
+    """Tolerances of trained numbers; None where there is no spread, or where another rule holds."""
+    spreads: dict[int, Spread] = {}
+    for i, pair in enumerate(pairs):
+        if pair.recorded is None or pair.fresh is None or pair.kind != "trained":
+            continue
+        old, new = number(pair.recorded), number(pair.fresh)
+        if old is None or old.found != "all" or new is None or new.found != "all":
+            continue
+        kind = (_value_column(pair.recorded), pair.recorded.get("unit", ""))
+        pool = (kind, method(pair.recorded), *(pair.recorded.get(column, "") for column in POOLED_BY))
+        spreads[i] = Spread(old.value, old.std, old.n, new.n, kind, pool, pair.table)
+    found = dict(zip(spreads, tolerances(list(spreads.values())), strict=True))
+    return [found.get(i) for i in range(len(pairs))]
+
+
+def _value_column(line: Line) -> str:
+    return next(column for column in VALUES if column in line)
+
+
+def _judge_number(pair: Pair, spread: Tolerance | None) -> Finding | None:
+    """The finding about a row's number; None where nothing is measured."""
+    old, new = number(pair.recorded), number(pair.fresh)
+    if old is None or new is None or old.found == new.found == "none":
+        return None
+    column = _value_column(pair.recorded)
+    one = Finding(
+        table=pair.table,
+        row=pair.row,
+        column=column,
+        status="equal",
+        unit=pair.recorded.get("unit", ""),
+        recorded=pair.recorded[column],
+        fresh=pair.fresh[column],
+        recorded_n=old.n,
+        recorded_std=old.std,
+        fresh_n=new.n,
+        change=new.value - old.value if old.value != new.value else 0.0,
+        reason="; ".join(_counts(pair)),
+    )
+    if old.found != "all" or new.found != "all":
+        return _judge_missing(one, old, new)
+    if pair.kind == "trained":
+        if spread:
+            one = replace(one, tolerance=spread.up if one.change >= 0 else spread.down, freedom=spread.freedom)
+    else:
+        one = replace(one, tolerance=_exact_tolerance(pair, old.value, new.value))
+    if old.value == new.value:
+        return one
+    if not math.isnan(one.tolerance):
+        return replace(one, status="within" if abs(one.change) <= one.tolerance else "outside")
+    if _turned(pair, "collapsed"):
+        return replace(one, status="outside")
+    why = "spreads by factors" if one.freedom > 0 else "no spread recorded"
+    return replace(one, status="not judged", reason="; ".join(filter(None, (one.reason, why))))
+
+
+def _judge_missing(one: Finding, old: Number, new: Number) -> Finding:
+    """The mean of a number that some run has not: that one has it and the other not is all there is to judge."""
+    if old.found == new.found and one.recorded_n == one.fresh_n:
+        return one
+    if old.found == "some":
+        return replace(one, status="not judged", reason=one.reason or "recorded from some of its seeds alone")
+    return replace(one, status="outside", reason=one.reason or "no value")
+
+
+def _exact_tolerance(pair: Pair, old: float, new: float) -> float:
+    """How far a number may be from the recorded one in the direction in which it is, where no seed is drawn anew."""
+    if pair.kind == "counted" or (old.is_integer() and new.is_integer()):
+        return 0.0
+    # An effect is a difference of numbers, or a share: rounding is that of what it is a difference of.
+    size = max(abs(old), 1.0) if "effect" in pair.recorded else abs(old)
+    rounding, ends = ROUNDING * size, interval(pair.recorded)
+    return rounding if ends is None else rounding + max(0.0, ends[1] - old if new > old else old - ends[0])
+
+
+def _counts(pair: Pair) -> Iterator[str]:
+    """How many runs diverged or collapsed, where that changed."""
+    for what in ("diverged", "collapsed"):
+        old, new = (int(float(line.get(what) or 0)) for line in (pair.recorded, pair.fresh))
+        if old != new:
+            yield f"{what}: {new} of {_runs(pair.fresh)}, recorded {old} of {_runs(pair.recorded)}"
+
+
+def _runs(line: Line) -> int:
+    return int(float(line.get("n") or 0)) + int(float(line.get("diverged") or 0))
+
+
+def _turned(pair: Pair, what: str) -> bool:
+    """Whether none of the recorded runs did it and all of the fresh ones did, or the other way round."""
+    shares = [float(line.get(what) or 0) / max(_runs(line), 1) for line in (pair.recorded, pair.fresh)]
+    return sorted(shares) == [0.0, 1.0]
+
+
+def _texts(pair: Pair, about: Finding | None) -> Iterator[Finding]:
+    """Everything else that the recorded row says and the fresh one does not."""
+    for column, old in pair.recorded.items():
+        new = pair.fresh.get(column, "")
+        if old == new or column in BESIDE or column in VALUES or _same_number(old, new):
+            continue
+        status: Status = "outside"
+        reason = ""
+        if about and column in CONCLUSIONS and pair.kind == "trained":
+            status = about.status if about.status in ("outside", "not judged") else "within"
+            reason = f"follows from numbers that are {'not ' if status == 'not judged' else ''}judged"
+        yield Finding(
+            table=pair.table, row=pair.row, column=column, status=status, recorded=old, fresh=new, reason=reason
+        )
+
+
+def _same_number(old: str, new: str) -> bool:
+    a, b = as_float(old), as_float(new)
+    if a == b or not (math.isfinite(a) and math.isfinite(b)) or (a.is_integer() and b.is_integer()):
+        return a == b
+    return abs(a - b) <= ROUNDING * abs(a)

@@ -1,0 +1,57 @@
+"""What an artifact is built from: the scale, and the records of its runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from poet.launch.records import read_history, read_probes, read_record, reading
+from poet.training.errors import RunError
+from poet.training.spec import RunSpec
+from suite.scale import Scale
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an artifact builds from.
+
+    Attributes:
+        scale: the scale with its seeds.
+        results: the results folder.
+    """
+
+    scale: Scale
+    results: Path
+
+    def record(self, spec: RunSpec) -> dict[str, Any]:
+        """The record of a run; see :func:`poet.launch.records.read_record` for the errors."""
+        return read_record(self.results, spec)
+
+    def history(self, spec: RunSpec) -> pd.DataFrame:
+        """The history of a run, one line a measured step; NaN where a column was not measured.
+
+        Raises:
+            RunError: missing or unreadable; the sentence has the command that makes it again.
+        """
+        self.record(spec)  # refuses files that another spec left under this name
+        with reading(self.results, spec, "history.csv") as path:
+            return pd.DataFrame(read_history(path)).astype(float)
+
+    def probes(self, spec: RunSpec) -> dict[str, np.ndarray]:
+        """What a run's probes measured; see :func:`poet.training.probes.read_probes`."""
+        return read_probes(self.results, spec)
+
+    def table(self, name: str) -> pd.DataFrame:
+        """The CSV of another artifact, which has to stand in ``Artifact.reads`` of the one that asks.
+
+        Raises:
+            RunError: it is not there; the sentence has the command that makes it.
+        """
+        path = self.results / f"{name}.csv"
+        if not path.exists():
+            raise RunError(f"{path} is missing: snakemake --cores all {path} --config scale={self.scale.name}")
+        return pd.read_csv(path, keep_default_na=False, na_values=[""])

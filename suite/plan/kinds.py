@@ -1,0 +1,111 @@
+"""What runs of one kind cost: runs that differ in nothing that operations and memory depend on are counted once."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from poet.data.workers import workers
+from poet.launch.operations import operations_per_step
+from poet.methods import get_method
+from poet.training.spec import RunSpec
+from suite.plan.memory import Footprint, footprint, micro_batch_rows
+from suite.scale import Scale
+
+#: Below so many kinds, starting processes takes longer than counting; each process first imports libraries for seconds.
+WORTH_PROCESSES, MOST_PROCESSES = 8, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run of one kind costs.
+
+    Attributes:
+        operations: floating-point operations of a step on all devices; see ``poet.launch.operations``.
+        memory: on each device.
+        remedy: what to change where that is too much, and what it comes to then; empty where it fits.
+    """
+
+    operations: int
+    memory: Footprint
+    remedy: str
+
+
+def devices(resources: dict[str, Any]) -> int:
+    """How many devices train a run together: its GPUs, or the processes of one on CPUs."""
+    return resources["gpus"] or resources["processes"]
+
+
+def divided(spec: RunSpec, resources: dict[str, Any]) -> int:
+    """Among how many devices a run's optimizer state is divided."""
+    return devices(resources) if resources["shard_optimizer"] and get_method(spec.method).shards_state else 1
+
+
+def kind(spec: RunSpec) -> str:
+    """Equal for runs that cost the same: seeds, learning rates, probes and names are left out."""
+    rates = get_method(spec.method).learning_rates
+    parameters = {name: value for name, value in sorted(spec.parameters.items()) if name not in rates}
+    shape = (spec.model, spec.batch_rows, spec.accumulation, spec.steps, spec.precision, spec.method, parameters)
+    return json.dumps([*shape, spec.to_dict()["architecture"]])
+
+
+def costs(scale: Scale, runs: Iterable[RunSpec], limits: dict[str, float]) -> dict[str, Cost]:
+    """The cost of each kind among runs.
+
+    Args:
+        scale: for their resources.
+        runs: of the scale.
+        limits: bytes that a run may hold on a device, by model.
+    """
+    examples = {kind(spec): spec for spec in runs}
+    arguments = [(spec, scale.resources(spec.model), limits[spec.model]) for spec in examples.values()]
+    if len(arguments) < WORTH_PROCESSES:
+        found = list(map(_cost, arguments))
+    else:
+        with workers(min(MOST_PROCESSES, os.cpu_count() or 1)) as pool:
+            found = list(pool.map(_cost, arguments))
+    return dict(zip(examples, found, strict=True))
+
+
+def _cost(given: tuple[RunSpec, dict[str, Any], float]) -> Cost:
+    spec, resources, limit = given
+    with warnings.catch_warnings(action="ignore"):  # what libraries say of their own future
+        memory = _footprint(spec, resources)
+        return Cost(operations(spec), memory, "" if memory.total <= limit else _remedy(spec, resources, limit))
+
+
+def operations(spec: RunSpec) -> int:
+    """``operations_per_step``, which goes through all layers, from one of them: POET's merges apart, which are rounded, the same.
+
+    What has no layer is trained alike by every method (``poet.methods.contract``): AdamW stands for them there.
+    """
+    without = replace(spec, architecture=replace(spec.architecture, layers=0), method="adamw", parameters={})
+    one = replace(spec, architecture=replace(spec.architecture, layers=1))
+    rest = operations_per_step(without)
+    return rest + spec.architecture.layers * (operations_per_step(one) - rest)
+
+
+def _footprint(spec: RunSpec, resources: dict[str, Any]) -> Footprint:
+    return footprint(spec, devices=devices(resources), divided=divided(spec, resources))
+
+
+def _remedy(spec: RunSpec, resources: dict[str, Any], limit: float) -> str:
+    """The smallest change that makes a run fit: AdamW's state divided, else smaller micro-batches."""
+    if get_method(spec.method).shards_state and devices(resources) > 1 and not resources["shard_optimizer"]:
+        divided = _footprint(spec, {**resources, "shard_optimizer": True})
+        if divided.total <= limit:
+            return f"shard_optimizer: true -> {divided.total / 1e9:.0f} GB"
+    number = devices(resources)
+    for accumulation in range(spec.accumulation + 1, spec.batch_rows + 1):
+        if spec.batch_rows % accumulation or accumulation % number:
+            continue
+        smaller = replace(spec, accumulation=accumulation)
+        if micro_batch_rows(smaller, number) < micro_batch_rows(spec, number):
+            found = _footprint(smaller, resources)
+            if found.total <= limit:
+                return f"accumulation: {accumulation} -> {found.total / 1e9:.0f} GB"
+    return "more memory: weights, gradients and state alone are too much"

@@ -1,0 +1,183 @@
+"""A plan as text and as CSV."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import pandas as pd
+
+from suite.plan.disk import checkpoint_bytes
+from suite.plan.kinds import divided
+from suite.plan.order import RULE
+from suite.plan.plan import Plan, Run
+from suite.plan.rate import DEVICES
+from suite.status import duration
+
+
+def _number(value: float) -> str:
+    """Two digits where they are all that is known: 0.031, 4.2, 120, 5,400."""
+    return f"{float(f'{value:.2g}'):,.12g}"
+
+
+def _size(value: float) -> str:
+    """Bytes in the unit that suits: ``_size(2.4e12) == "2.4 TB"``."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if value >= size:
+            return f"{_number(value / size)} {unit}"
+    return f"{_number(value / 1e3)} kB"
+
+
+def page(plan: Plan) -> str:
+    """What is printed."""
+    if not plan.runs:
+        return f"Scale {plan.suite.scale.name}: nothing to train."
+    unit = "core" if plan.device == "cpu" else "GPU"
+    return "\n\n".join([_totals(plan, unit), _order(plan, unit), _runs(plan, unit), _disk(plan)])
+
+
+def _totals(plan: Plan, unit: str) -> str:
+    left, scale = plan.left, plan.suite.scale
+    hours, tokens = sum(run.device_hours for run in left), sum(run.spec.tokens for run in left)
+    operations = sum(run.operations for run in left)
+    lines = [
+        f"Scale {scale.name}, seeds {list(scale.seeds)}: {len(plan.runs)} runs, {len(plan.runs) - len(left)} done, {len(left)} left. "
+        f"Left are {tokens:.3g} tokens (padding included), {operations:.3g} FLOP and {_number(hours)} {unit}-hours; a run that "
+        "several artifacts share is counted once, and one that is under way is counted whole.",
+    ]
+    peak = DEVICES[plan.device].peak[scale.settings["training"]["precision"]]
+    for source, number in Counter(run.rate.source for run in left).items():
+        rates = [run.rate.per_second for run in left if run.rate.source == source]
+        between = f"{min(rates):.3g}" if max(rates) < 1.01 * min(rates) else f"{min(rates):.3g} to {max(rates):.3g}"
+        lines.append(
+            f"Time of {number} runs, {source}: {between} FLOP/s for each {unit} ({plan.device}: {peak:.3g} at its peak in "
+            f"{scale.settings['training']['precision']}). Evaluation and saving are not in the operations, and only in times that were measured."
+        )
+    if len(scale.seeds) == 1:
+        lines.append(
+            "With one seed an interval has no end, and most claims about differences stay inconclusive (suite/claim.py): "
+            "SEEDS=[0,1,2] is three times the cost."
+        )
+    return "\n".join(lines)
+
+
+def _order(plan: Plan, unit: str) -> str:
+    table, hours, claims = [], 0.0, 0
+    for place, step in enumerate(plan.steps, start=1):
+        hours, claims, new = hours + step.hours, claims + step.claims, [plan.runs[name] for name in step.runs]
+        table.append(
+            {
+                "": place,
+                "artifact": step.artifact,
+                "runs": len(plan.needs[step.artifact]),
+                "done": sum(plan.runs[name].done for name in plan.needs[step.artifact]),
+                "new": len(step.runs),
+                "tokens": f"{sum(run.spec.tokens for run in new):.2g}" if new else "",
+                "FLOP": f"{sum(run.operations for run in new):.2g}" if new else "",
+                f"{unit}-hours": _number(step.hours) if new else "",
+                "in all": _number(hours),
+                "longest": duration(3600 * max(run.hours for run in new)) if new else "",
+                "claims": step.claims,
+                "claims in all": claims,
+            }
+        )
+    free = [name for name, found in plan.suite.artifacts.items() if found.in_all and not found.reads and name not in plan.needs]
+    text = f"Artifacts in the order in which to run them. {RULE}\n\n{pd.DataFrame(table).to_string(index=False)}"
+    return text + (f"\n\nWithout any training: {', '.join(free)}." if free and len(plan.needs) > 1 else "")
+
+
+def _runs(plan: Plan, unit: str) -> str:
+    groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    for run in sorted(plan.runs.values(), key=lambda run: plan.suite.scale.models.index(run.spec.model)):
+        groups[run.spec.model, run.spec.method].append(run)
+    table = []
+    for (model, method), runs in groups.items():
+        largest = max(runs, key=lambda run: run.cost.memory.total)
+        memory = largest.cost.memory
+        table.append(
+            {
+                "model": model,
+                "method": method,
+                "runs": len(runs),
+                "left": sum(not run.done for run in runs),
+                f"{unit}s": largest.devices,
+                "a run takes": _range([run.hours for run in runs]),
+                "jobs": max(run.jobs for run in runs),
+                "weights": _size(memory.weights),
+                "gradients": _size(memory.gradients),
+                "state": _size(memory.state),
+                "working": _size(memory.working),
+                "in all": _size(memory.total),
+                "of": _size(plan.limits[model]),
+                "fits": _fits(plan, largest),
+            }
+        )
+    lines = [
+        f"Time of a run, the jobs that its time limit makes of it, and memory on each {unit} (of the run of a group that needs most):",
+        "",
+        pd.DataFrame(table).to_string(index=False),
+    ]
+    remedies = {(run.spec.model, run.spec.variant): run.cost.remedy for run in plan.runs.values() if run.cost.remedy}
+    if remedies:
+        lines += ["", f"Too much; what makes it fit, in config/scales/{plan.suite.scale.name}.yaml:"]
+        lines += [f"  {model} {variant}: {remedy}" for (model, variant), remedy in remedies.items()]
+    return "\n".join(lines)
+
+
+def _fits(plan: Plan, run: Run) -> str:
+    return "yes" if run.cost.memory.total <= plan.limits[run.spec.model] else "no"
+
+
+def _range(hours: list[float]) -> str:
+    low, high = (duration(3600 * value) for value in (min(hours), max(hours)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _disk(plan: Plan) -> str:
+    need = plan.disk
+    data = need.data
+    there = " (there already)" if (plan.suite.dataset / "meta.json").exists() else ""
+    return (
+        f"Disk: prepared data {_size(data.prepared_bytes)}{there}, from {_size(data.source_bytes)} that are read and {_number(data.core_hours)} "
+        f"core-hours of tokenizing; the longest run goes through it {data.passes:.2f} times. Checkpoints (two of a run, and a third "
+        f"while it is written): {_size(need.largest)} for the largest run, {_size(need.checkpoints)} were all that are left trained at "
+        f"once. Kept weights and records: {_size(need.kept)}."
+    )
+
+
+def table(plan: Plan) -> pd.DataFrame:
+    """One line for each run, in the order in which to run them."""
+    first = {name: step.artifact for step in plan.steps for name in step.runs}
+    lines = []
+    for place, (name, run) in enumerate(plan.runs.items(), start=1):
+        spec, memory = run.spec, run.cost.memory
+        resources = plan.suite.scale.resources(spec.model)
+        lines.append(
+            {
+                "place": place,
+                "run": name,
+                "for": first.get(name, ""),
+                "state": run.state,
+                "model": spec.model,
+                "variant": spec.variant,
+                "seed": spec.seed,
+                "devices": run.devices,
+                "device": plan.device,
+                "steps": spec.steps,
+                "tokens": spec.tokens,
+                "flop": run.operations,
+                "flop_per_second_and_device": run.rate.per_second,
+                "rate_source": run.rate.source,
+                "hours": run.hours,
+                "device_hours": run.device_hours,
+                "jobs": run.jobs,
+                "weights_bytes": memory.weights,
+                "gradients_bytes": memory.gradients,
+                "state_bytes": memory.state,
+                "working_bytes": memory.working,
+                "memory_bytes": memory.total,
+                "fits": _fits(plan, run),
+                "remedy": run.cost.remedy,
+                "checkpoint_bytes": checkpoint_bytes(memory, divided(spec, resources)),
+            }
+        )
+    return pd.DataFrame(lines)

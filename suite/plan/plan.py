@@ -1,0 +1,149 @@
+"""A plan: every run that is asked for with what it takes, and the order of the artifacts."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from poet.training.spec import RunSpec
+from suite.collection import Suite
+from suite.plan.disk import Disk, disk
+from suite.plan.kinds import Cost, costs, devices, divided, kind
+from suite.plan.order import Step, evidence, in_order, needed
+from suite.plan.rate import DEVICES, Rate, Rates
+from suite.scale import ConfigError
+from suite.status import progress
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run and what it takes.
+
+    Attributes:
+        spec: the run.
+        state: see ``suite.status``.
+        done: whether it has its record.
+        devices: GPUs that train it, or processes on CPUs.
+        cost: operations of a step, memory.
+        rate: of one device.
+        limit_minutes: the time limit of its job.
+    """
+
+    spec: RunSpec
+    state: str
+    done: bool
+    devices: int
+    cost: Cost
+    rate: Rate
+    limit_minutes: int
+
+    @property
+    def operations(self) -> int:
+        return self.cost.operations * self.spec.steps
+
+    @property
+    def hours(self) -> float:
+        """Wall time from the first step to the last."""
+        return self.operations / (self.rate.per_second * self.devices) / 3600
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs its time limit makes of it: each goes on where the one before it was ended."""
+        return math.ceil(60 * self.hours / self.limit_minutes)
+
+    @property
+    def device_hours(self) -> float:
+        return self.hours * self.devices
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Attributes:
+    suite: scale, artifacts and runs.
+    device: a key of :data:`suite.plan.rate.DEVICES`.
+    limits: bytes that a run may hold on one device, by model.
+    runs: by name, each once however many artifacts share it, in the order in which to run them.
+    needs: names of the runs of each artifact.
+    steps: artifacts in the order in which to run them.
+    disk: for the runs that are left.
+    """
+
+    suite: Suite
+    device: str
+    limits: dict[str, float]
+    runs: dict[str, Run]
+    needs: dict[str, set[str]]
+    steps: list[Step]
+    disk: Disk
+
+    @property
+    def left(self) -> list[Run]:
+        """The runs that are not done."""
+        return [run for run in self.runs.values() if not run.done]
+
+
+def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, device: str | None = None, mfu: float = 0.3) -> Plan:
+    """The plan of a scale, or of one artifact at it.
+
+    Args:
+        suite: the scale with its seeds.
+        results: the results folder, for what is done and what was measured.
+        artifact: its name; None for all of ``snakemake all``, but for those that only gather the others.
+        device: a key of :data:`suite.plan.rate.DEVICES`; None for an H100, or a core of a CPU where runs want no GPU.
+        mfu: model FLOPs utilization: the share of the device's peak that runs get where nothing was measured.
+
+    Raises:
+        ConfigError: there is no such artifact, the scale cannot make it, or the device is not one that the scale trains on.
+        DataError: see :func:`suite.plan.disk.disk`.
+    """
+    scale = suite.scale
+    names = _names(suite, artifact)
+    specs = {name: needed(suite, name) for name in names}
+    runs = {name: spec for found in specs.values() for name, spec in found.items()}
+    resources = {model: scale.resources(model) for model in scale.models}
+    device = _device(suite, device)
+    limits = {model: DEVICES[device].memory or 1e6 * asked["mem_mb"] / devices(asked) for model, asked in resources.items()}
+    found = costs(scale, runs.values(), limits)
+
+    rates, now = Rates(scale, found, device, mfu), time.time()
+    states = {name: progress(results, spec, now) for name, spec in runs.items()}
+    for name, run in states.items():
+        if run.record is not None:
+            rates.add(runs[name], run.record)
+    rates.add_recorded(artifact or "all", list(runs.values()))
+
+    lines = {}
+    for name, spec in runs.items():
+        asked, state = resources[spec.model], states[name]
+        done = state.record is not None
+        lines[name] = Run(spec, state.state, done, devices(asked), found[kind(spec)], rates.of(spec), asked["runtime"])
+    needs = {name: set(found) for name, found in specs.items() if found}
+    hours = {name: 0.0 if line.done else line.device_hours for name, line in lines.items()}
+    steps = in_order(needs, {name: evidence(suite, name) for name in needs}, hours)
+    order = [run for step in steps for run in step.runs]
+    ordered = {name: lines[name] for name in [*order, *(name for name in lines if name not in set(order))]}
+    left = [(line.spec, line.cost.memory, divided(line.spec, resources[line.spec.model])) for line in lines.values() if not line.done]
+    return Plan(suite, device, limits, ordered, needs, steps, disk(scale, left))
+
+
+def _names(suite: Suite, artifact: str | None) -> list[str]:
+    if artifact is None:
+        return [name for name, found in suite.artifacts.items() if found.in_all and not found.reads]
+    if artifact in suite.left_out:
+        missing, models = ", ".join(suite.left_out[artifact]), ", ".join(suite.scale.models)
+        raise ConfigError(f"{artifact} needs model {missing}; scale {suite.scale.name} has {models}: choose another scale")
+    if artifact not in suite.artifacts:
+        raise ConfigError(f"there is no artifact {artifact!r}; there are {', '.join(suite.artifacts)}")
+    return [artifact]
+
+
+def _device(suite: Suite, device: str | None) -> str:
+    on_gpu = suite.scale.settings["resources"]["gpus"] > 0
+    device = device or ("h100" if on_gpu else "cpu")
+    if device not in DEVICES:
+        raise ConfigError(f"there is no device {device!r}; known are {', '.join(DEVICES)} (suite/plan/rate.py)")
+    if on_gpu == (device == "cpu"):
+        raise ConfigError(f"scale {suite.scale.name} trains on {'GPUs' if on_gpu else 'CPUs'}: choose another device than {device}")
+    return device

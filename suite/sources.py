@@ -1,0 +1,71 @@
+"""Digests of source files: what the prepared data, and what an artifact, is made by."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from pathlib import Path
+
+from poet.launch.sources import digest
+from suite.artifact import names_read
+from suite.discovery import discover, locate
+from suite.scale import ROOT
+
+#: Files that belong to the artifact in whose folder they lie.
+ASSETS = (".html", ".css", ".js")
+
+
+def data_sources() -> str:
+    """Digest of the source files that the prepared data depends on."""
+    return digest(path for path in (ROOT / "poet" / "data").glob("*.py") if path.name not in ("rows.py", "order.py"))
+
+
+def artifact_sources(name: str, root: Path = ROOT) -> str:
+    """Digest of :func:`artifact_files`."""
+    return digest(artifact_files(name, root), root)
+
+
+def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
+    """The files that an artifact is remade for when one changes.
+
+    Its own file with whatever that imports of ``analyses/`` and ``suite/``, directly or by way of others. One that is built
+    from other artifacts depends on theirs too: their claims stand there. Beside the code: templates, styles and scripts in
+    the folder that bears its name, and the published numbers.
+
+    Args:
+        name: of the artifact.
+        root: of the repository, or of a copy.
+    """
+    places, artifacts = locate(root), discover()
+    code = {path for other in (name, *names_read(artifacts[name], artifacts)) for path in _closure(places[other], root)}
+    own = places[name].parent
+    assets = {path for path in own.rglob("*") if own.name == name and path.suffix in ASSETS}
+    # Tables count parameters at paper scale, whichever scale they are made at.
+    return code | assets | {*(root / "analyses" / "published").glob("*.csv"), root / "config" / "scales" / "paper.yaml"}
+
+
+def _closure(path: Path, root: Path) -> set[Path]:
+    """A file, and every one of ``analyses/`` and ``suite/`` that it imports, directly or by way of others."""
+    found, waiting = set(), {path}
+    while waiting:
+        found |= waiting
+        waiting = {other for path in waiting for other in _imported(path.read_bytes(), root)} - found
+    return found
+
+
+@functools.cache
+def _imported(source: bytes, root: Path) -> frozenset[Path]:
+    """The files of ``analyses/`` and ``suite/`` that a source imports, anywhere in it, with their packages' own files."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    paths = set()
+    for package, *parts in (name.split(".") for name in names):
+        if package in ("analyses", "suite"):
+            folders = [root.joinpath(package, *parts[:depth]) for depth in range(len(parts) + 1)]
+            # The last part may be a name in a module, and the part before it that module.
+            paths |= {folder / "__init__.py" for folder in folders} | {folder.with_suffix(".py") for folder in folders[-2:]}
+    return frozenset(path for path in paths if path.is_file())

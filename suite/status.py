@@ -1,0 +1,219 @@
+"""How far the runs of a scale are, from their files alone: ``make status SCALE=paper``.
+
+A run that is done has ``results/runs/<run>/record.json``; one that is not says in ``results/checkpoints/<run>/status.json``
+how far it is (``poet.launch.status``). Neither Slurm nor Snakemake is asked, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from poet.launch.status import read_status
+from poet.system.errors import UserError
+from poet.training.spec import RunSpec
+from suite.collection import RESULTS, Suite, load_suite
+from suite.scale import ConfigError
+
+#: States, in the order in which they are told. A silent run calls itself running, and has not said a word for long; an outdated
+#: one has a record of another spec under its name, and will be trained again.
+STATES = ("done", "diverged", "running", "silent", "stopped", "failed", "outdated", "not started")
+#: A run that goes on says so at each step, or every few seconds. It is silent after ten minutes without a word, or after
+#: this many of its steps where they are that long: evaluating, saving and measuring take the time of several.
+QUIET_SECONDS, QUIET_STEPS = 600.0, 20
+#: Seconds by which clocks of two machines may differ without a word about it.
+CLOCKS_DIFFER = 60.0
+#: How many runs a sentence names.
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the files of a run say.
+
+    Attributes:
+        spec: the run.
+        state: one of :data:`STATES`.
+        status: the numbers of ``status.json`` where that counts; else empty.
+        age: seconds since its last word; never negative.
+        record: of a run that is done or diverged; else None.
+        notes: sentences on files that cannot be used.
+    """
+
+    spec: RunSpec
+    state: str
+    status: dict[str, Any] = field(default_factory=dict)
+    age: float = 0.0
+    record: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the last step, at the pace of its last word; NaN where that says none."""
+        speed = self.status.get("tokens_per_second")
+        return (self.spec.steps - self.status["step"]) * _step_tokens(self.spec) / speed if speed else math.nan
+
+
+def _step_tokens(spec: RunSpec) -> float:
+    return spec.tokens / spec.steps
+
+
+def progress(results: Path, spec: RunSpec, now: float) -> Progress:
+    """How far a run is.
+
+    Args:
+        results: the results folder.
+        spec: the run.
+        now: seconds since 1970.
+    """
+    notes, record, status = [], None, None
+    try:
+        record = _record(results, spec, notes)
+        if record is not None and record["spec_digest"] == spec.digest:
+            return Progress(spec, "diverged" if record["status"] == "diverged" else "done", record=record)
+        status = _status(results, spec, notes)
+    except OSError as error:
+        notes.append(f"{error.filename} cannot be read ({error.strerror})")
+    if status is None:
+        return Progress(spec, "not started" if record is None else "outdated", notes=tuple(notes))
+    ahead = status["updated"] - now
+    if ahead > CLOCKS_DIFFER:
+        notes.append(f"the clock of {status['host']} is {duration(ahead)} ahead of this machine's: {spec.name} may be silent")
+    state, age = status["state"], max(0.0, -ahead)
+    if state == "running" and age > _quiet(spec, status["tokens_per_second"]):
+        state = "silent"
+    return Progress(spec, state, status, age, notes=tuple(notes))
+
+
+def _record(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | None:
+    """The record that lies where the run's belongs, of whatever spec; None, with a note, where it cannot be read."""
+    path = results / "runs" / spec.name / "record.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["spec_digest"] and record["status"]:
+            return record
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, KeyError, TypeError):
+        notes.append(f"{path} cannot be read as a record: remove it, and the run is trained again")
+    return None
+
+
+def _status(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | None:
+    """What the run last said of itself; None, with a note where that cannot be used."""
+    folder = results / "checkpoints" / spec.name
+    try:
+        status = read_status(folder)
+        if status is None or status["spec_digest"] != spec.digest:
+            return None
+        speed = status["tokens_per_second"]
+        return {
+            **status,
+            "state": {name: name for name in ("running", "stopped", "failed")}[status["state"]],
+            "updated": float(status["updated"]),
+            "step": int(status["step"]),
+            "tokens_per_second": None if speed is None or not math.isfinite(speed) else float(speed),
+            "where": f"job {status['job']}" if status["job"] else f"{status['host']}, process {status['pid']}",
+        }
+    except (ValueError, KeyError, TypeError, NotADirectoryError):
+        notes.append(f"{folder / 'status.json'} cannot be read as a status: the run writes it anew when it goes on")
+        return None
+
+
+def _quiet(spec: RunSpec, speed: float | None) -> float:
+    """Seconds without a word after which a run that goes on would be a surprise."""
+    return max(QUIET_SECONDS, QUIET_STEPS * _step_tokens(spec) / speed if speed else 0.0)
+
+
+def duration(seconds: float) -> str:
+    """In the two largest units: ``duration(7380) == "2 h 3 min"``; empty for NaN."""
+    if math.isnan(seconds):
+        return ""
+    days, hours, minutes, rest = (int(seconds) // 86400, int(seconds) // 3600 % 24, int(seconds) // 60 % 60, int(seconds) % 60)
+    parts = [f"{n} {unit}" for n, unit in ((days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")) if n]
+    return " ".join(parts[:2]) or "0 s"
+
+
+def page(scale: str, found: Iterable[Progress]) -> str:
+    """What is printed: totals, runs that go on, runs that do not, and what cannot be read."""
+    found = list(found)
+    counts = Counter(run.state for run in found)
+    lines = [f"Scale {scale}: {len(found)} runs: " + ", ".join(f"{counts[s]} {s}" for s in STATES if counts[s]) + "."]
+    table = [_line(run) for run in found if run.state in ("running", "silent", "stopped")]
+    if table:
+        lines += ["", pd.DataFrame(table).to_string(index=False)]
+    if left := [run for run in found if run.state == "running" and not math.isnan(run.seconds_left)]:
+        last = max(left, key=lambda run: run.seconds_left)
+        lines += ["", f"The last of those that are running ends in {duration(last.seconds_left)}: {last.spec.name}."]
+    for run in found:
+        if run.state == "failed":
+            lines += ["", f"{run.spec.name} failed {duration(run.age)} ago after step {run.status['step']}: {run.status['error']}"]
+    if outdated := [run.spec.name for run in found if run.state == "outdated"]:
+        named = ", ".join(outdated[:NAMED]) + (f" and {len(outdated) - NAMED} more" if len(outdated) > NAMED else "")
+        lines += ["", f"Outdated, with a record of another spec, so that they will be trained again: {named}."]
+    if notes := [note for run in found for note in run.notes]:
+        lines += ["", *(f"- {note}." for note in notes)]
+    return "\n".join(lines)
+
+
+def _line(run: Progress) -> dict[str, str]:
+    status, speed = run.status, run.status["tokens_per_second"]
+    last = f"{duration(run.age)} ago"
+    return {
+        "run": run.spec.name,
+        "state": run.state,
+        "step": f"{status['step']:,} of {run.spec.steps:,}",
+        "tokens/s": f"{speed:,.0f}" if speed else "",
+        "time left": duration(run.seconds_left),
+        "devices": status.get("devices", ""),
+        "where": status["where"],
+        "last word": f"no word for {duration(run.age)}" if run.state == "silent" else last,
+        "saved": f"step {status.get('checkpoint_step', 0):,}",
+    }
+
+
+def load(scale: str, seeds: str) -> Suite:
+    """The suite that a command line asks for.
+
+    Args:
+        scale: its name.
+        seeds: a JSON list.
+
+    Raises:
+        ConfigError: there is no such scale, or that is no list of seeds.
+    """
+    try:
+        return load_suite({"scale": scale, "seeds": json.loads(seeds)})
+    except json.JSONDecodeError:
+        raise ConfigError(f"seeds: {seeds!r} is no list of whole numbers, such as [0,1,2]") from None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line: 0, or 2 where the scale or the seeds cannot be used."""
+    parser = argparse.ArgumentParser(prog="python -m suite.status", description=__doc__.splitlines()[0])
+    parser.add_argument("--scale", default="mini")
+    parser.add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    try:
+        suite = load(given.scale, given.seeds)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    now = time.time()
+    print(page(given.scale, (progress(given.results, spec, now) for spec in suite.runs.values())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+"""The controls: what they train, what they say of POET's advantage, and AdamW at equal cost."""
+
+import io
+import math
+
+import pytest
+import torch
+
+from analyses.common.grid import grid_runs
+from analyses.common.longer import longer_runs
+from analyses.controls import cells as control_cells
+from analyses.controls import controls
+from analyses.controls.equal_cost import costs_of, perplexity_at
+from poet.launch.operations import operations_per_step
+from poet.training.run import Run
+from suite.scale import load_scale
+
+MINI = {"scale": "mini", "seeds": [0]}
+
+
+def test_the_reference_points_are_table_2s_runs():
+    scale = load_scale(MINI)
+    known = {spec.name: spec for spec in grid_runs(scale)}
+    own = {(c.model, c.control): c.specs[0] for c in control_cells.cells(scale) if c.own_rate}
+    for model in ("60m", "130m", "350m"):
+        for control in (controls.ADAMW, controls.POET_FS, controls.POET_BS):
+            assert known[own[model, control].name] == own[model, control]
+        adamw, normalized = own[model, controls.ADAMW], own[model, controls.NORMALIZED]
+        assert normalized.parameters == {**adamw.parameters, "init": "normalized"}
+        poet, frozen = own[model, controls.POET_FS], own[model, controls.FROZEN]
+        assert frozen.parameters == {**poet.parameters, "budget_r": 0.0, "budget_p": 0.0}
+        rates = own[model, controls.TWO_RATES].parameters
+        assert (
+            rates == {"lr": poet.parameters["lr"], "matrix_lr": adamw.parameters["lr"]}
+            and rates["lr"] > rates["matrix_lr"]
+        )
+
+
+def test_both_initializations_see_the_whole_grid():
+    scale = load_scale(MINI)
+    grid = scale.settings["sweep"]["grids"]["60m"]["adamw"]["lr"]
+    for control in (controls.ADAMW, controls.NORMALIZED):
+        rates = [
+            c.specs[0].parameters["lr"] for c in control_cells.cells(scale) if (c.model, c.control) == ("60m", control)
+        ]
+        assert sorted(rates) == sorted([*grid, 2 * max(grid), 4 * max(grid)])
+    assert all(c.own_rate for c in control_cells.cells(scale) if c.model != "60m")
+    assert all(c.own_rate for c in control_cells.cells(load_scale({"scale": "paper", "seeds": [0]})))
+
+
+def test_poet_without_r_and_p_trains_the_rest_and_resumes(make_spec, data):
+    """Merges, cache, optimizer and probes with no factor at all; 12 steps with merges after steps 5 and 10."""
+    parameters = {**controls.CONTROLS[controls.FROZEN][1], "variant": "fs", "merge_every": 5, "lr": 0.03}
+    spec = make_spec(
+        method="poet", parameters=parameters, probes={"orthogonality": (3,), "rotations": (3,), "spectrum": (0, 12)}
+    )
+    run = Run(spec, data, "cpu")
+    before = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
+    losses = []
+    for step in range(12):
+        if step == 6:
+            torch.save(run.state(), buffer := io.BytesIO())
+        run.window.zero_()
+        run.train_step()
+        losses.append(run.window.item())
+    after = run.model.state_dict()
+    assert all(torch.equal(after[name], before[name]) for name in after if "_proj" in name)
+    moved = {name for name in after if not torch.equal(after[name], before[name])}
+    assert {"model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"} <= moved
+    assert losses[-1] < losses[0] - 0.3 and not any(line["trainable"] for line in run.elements)
+    buffer.seek(0)
+    resumed = Run(spec, data, "cpu")
+    resumed.restore(torch.load(buffer, weights_only=False))
+    while resumed.step < 12:
+        resumed.train_step()
+    assert resumed.weights_digest() == run.weights_digest()
+
+
+PERPLEXITIES = {
+    controls.ADAMW: 100.0,
+    controls.TWO_RATES: 97.0,
+    controls.NORMALIZED: 90.0,
+    controls.FROZEN: 95.0,
+    controls.EXACT: 82.0,
+    controls.POET_FS: 80.0,
+    controls.POET_BS: 85.0,
+}
+
+
+def record(spec):
+    """POET takes 700 s; AdamW's runs a second a step; another rate of the grid is better with normalized weights."""
+    longer = {960: 64.0, 1440: 60.0}
+    if spec.steps in longer and spec.model == "60m" and spec.method == "adamw":
+        return {"validation_perplexity": longer[spec.steps]}
+    if spec.method == "adamw-two-rates":
+        return {"validation_perplexity": PERPLEXITIES[controls.TWO_RATES]}
+    if spec.method == "adamw":
+        value = PERPLEXITIES[controls.NORMALIZED if spec.parameters["init"] == "normalized" else controls.ADAMW]
+        return {"validation_perplexity": value - (4.0 if "-lr=0.003" in spec.variant else 0.0)}
+    if spec.parameters["budget_r"] == 0.0:
+        control = controls.FROZEN
+    elif spec.parameters["merge"] == "exact":
+        control = controls.EXACT
+    else:
+        control = controls.POET_BS if spec.parameters["variant"] == "bs" else controls.POET_FS
+    return {
+        "validation_perplexity": PERPLEXITIES[control],
+        "cost": {"train_seconds": 700.0 if control != controls.POET_BS else 100.0},
+    }
+
+
+def test_gains_are_shares_of_poets_advantage(recorded):
+    context = recorded(controls.ARTIFACT, record, seeds=(0, 1))
+    frame = controls.table(context)
+    own = frame[(frame.quantity == controls.PERPLEXITY) & (frame.own_rate == "yes") & (frame.model == "60m")].set_index(
+        "control"
+    )
+    assert own.gain[controls.POET_FS] == pytest.approx(math.log(100 / 80)) and own.gain[controls.ADAMW] == 0
+    assert own.gain_share[controls.FROZEN] == pytest.approx(math.log(100 / 95) / math.log(100 / 80))
+    assert own.published[controls.ADAMW] == 26.68 and math.isnan(own.published[controls.FROZEN])
+    assert controls.answers(frame)[0] == (
+        "60m, nats below AdamW: normalized initialization +0.105 (+0.151 at its best rate), AdamW at its best rate +0.041, two learning rates +0.030, embeddings, "
+        "norms and head alone +0.051, to which R and P add +0.172 in POET-FS: +0.223 (+0.198 with exact merges); POET-BS +0.163."
+    )
+    controls.build(context)
+    assert all((context.results / output).stat().st_size > 1000 for output in controls.ARTIFACT.outputs)
+    text = (context.results / "controls.md").read_text()
+    assert "| POET without R and P | **95.00** ± 0.00 (+0.051) |" in text and text.count("\n- ") == 3
+
+
+def test_equal_cost_lies_between_adamws_runs_or_has_no_number(recorded):
+    context = recorded(controls.ARTIFACT, record)
+    frame = controls.table(context).set_index("control")
+    seconds = frame.loc["AdamW at the training time of POET FS b=1/2"]
+    expected = 100 * (64 / 100) ** (math.log(700 / 480) / math.log(2))
+    assert seconds.measured == pytest.approx(expected) and seconds.cost == 700 and seconds.note == ""
+    outside = frame.loc["AdamW at the training time of POET BS b=256"]
+    assert math.isnan(outside.measured) and (outside.n, outside.diverged) == (0, 0) and "extrapolation" in outside.note
+    operations = frame.loc["AdamW at the operations of POET FS b=1/2"]
+    adamw, poet = (operations_per_step(context.scale.run("60m", row, 0)) for row in ("adamw", "poet-fs-1_2"))
+    assert operations.cost == 480 * poet
+    assert operations.measured == pytest.approx(100 * (64 / 100) ** (math.log(poet / adamw) / math.log(2)))
+
+
+def test_divergence_is_shown(recorded):
+    diverged = {"validation_perplexity": math.nan}
+    context = recorded(
+        controls.ARTIFACT, lambda spec: diverged if spec.parameters.get("init") == "normalized" else record(spec)
+    )
+    frame = controls.table(context)
+    line = frame[
+        (frame.quantity == controls.PERPLEXITY) & (frame.control == controls.NORMALIZED) & (frame.model == "130m")
+    ].iloc[0]
+    assert math.isnan(line.measured) and math.isnan(line.gain) and (line.n, line.diverged) == (0, 1)
+    axes = controls.draw(frame).axes
+    assert [any(text.get_text() == "diverged" for text in axis.texts) for axis in axes] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_shares_need_an_advantage(recorded):
+    context = recorded(
+        controls.ARTIFACT, lambda spec: {"validation_perplexity": 90.0 if spec.method == "poet" else 80.0}
+    )
+    frame = controls.table(context)
+    assert "POET-FS: -0.118" in controls.answers(frame)[1]
+    assert frame.gain_share.isna().all()
+
+
+def test_perplexity_at_a_cost_is_linear_in_logarithms():
+    assert perplexity_at(2.0, [1.0, 4.0, 16.0], [64.0, 16.0, 8.0]) == pytest.approx(32.0)
+    assert perplexity_at(2.0, [4.0, 1.0, 16.0], [16.0, 64.0, 8.0]) == pytest.approx(32.0)
+    assert math.isnan(perplexity_at(0.9, [1.0, 4.0], [64.0, 16.0])) and math.isnan(
+        perplexity_at(4.1, [1.0, 4.0], [64.0, 16.0])
+    )
+
+
+def test_a_run_three_times_as_long_costs_three_times_the_operations(recorded):
+    context = recorded(controls.ARTIFACT, record)
+    costs = [costs_of(context, specs)["operations"][0] for specs in longer_runs(context.scale, "60m").values()]
+    assert costs[2] == 3 * costs[0] and costs[1] == 2 * costs[0]

@@ -1,0 +1,177 @@
+"""Errata: every verdict follows from its numbers, the numbers are right, and none outlives what it was computed from."""
+
+import math
+
+import pandas as pd
+import pytest
+import torch
+from analyses.common.published import read_published
+from analyses.errata import errata, erratum
+from analyses.errata.erratum import KINDS, QUOTATION_WORDS, VERDICTS, Computed, Erratum, printed, printed_cell
+from poet.orthogonal import cayley_neumann, orthogonality_error
+from suite.context import Context
+from suite.scale import load_scale
+
+#: The list that the work began with (facts.md), by entry; Equation (1)'s double sum is among what proved right.
+SUSPECTED = (
+    "merge-period", "neumann-table-130m", "twice-or-triple", "variance-of-probing", "second-moment-of-probing",
+    "entropy-sign", "frobenius-norm", "energy-counts-pairs-twice", "batch-130m", "block-models-differ",
+    "rouge-l-columns", "galore-1.3b", "count-118-26",
+)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    errata.ARTIFACT.build(Context(load_scale({"scale": "smoke", "seeds": [0]}), folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def frame(results):
+    return pd.read_csv(results / "errata.csv", keep_default_na=False, na_values=[""]).set_index("id")
+
+
+def entry(name):
+    return next(e for e in errata.ERRATA if e.id == name)
+
+
+def test_the_list_is_whole_and_in_order_of_the_verdicts(frame):
+    assert frame.index.is_unique and len(frame) == len(errata.ERRATA)
+    assert set(SUSPECTED) <= set(frame.index)
+    assert list(dict.fromkeys(frame.verdict)) == list(VERDICTS)
+    assert set(frame.kind) <= set(KINDS)
+    assert (frame.scale == "any").all()
+
+
+def test_a_computation_fills_its_columns_and_a_quotation_leaves_them_empty(frame):
+    computed = frame.check == "computation"
+    assert computed.sum() > len(frame) / 2
+    assert frame[computed][["measured", "n", "unit"]].notna().all().all()
+    assert frame[~computed][["published", "measured", "n", "unit"]].isna().all().all()
+
+
+def test_sentences_have_their_numbers_and_quotations_are_short(frame):
+    sentences = frame.explanation + frame.consequence
+    assert not sentences.str.contains(r"\bnan\b", regex=True).any()
+    for column in ("quotation", "second_quotation"):
+        assert (frame[column].fillna("").str.split().str.len() <= QUOTATION_WORDS).all()
+
+
+def test_the_readable_list_counts_what_the_table_has(results, frame):
+    text = (results / "errata.md").read_text()
+    assert text.count("\n- **") == len(frame)
+    for verdict, count in frame.verdict.value_counts().items():
+        assert f"## {verdict.capitalize()} ({count})" in text and f"{count} {verdict}" in text
+
+
+def test_published_numbers_belong_to_entries_and_are_read():
+    rows = read_published("errata")
+    assert set(rows.erratum) <= {e.id for e in errata.ERRATA} | {"glue"}  # two entries share the cells of Table 4
+    assert not rows.duplicated(["erratum", "quantity"]).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("speed-up-factors", {"Total": 1.95}),
+        ("glue-not-all-tasks", {"Full FT, POET, STS-B": 0.881}),
+        ("glue-oft-worse", {"OFT, AdamW, CoLA": 0.3, "OFT, AdamW, MNLI": 0.3}),
+        ("rouge-l-columns", {"LoRA, CNN/DailyMail, ROUGE-L": 39.9, "OFT, CNN/DailyMail, ROUGE-L": 40.8}),
+        ("galore-1.3b", {"ReLoRA": 18.34}),
+        ("token-counts", {"350m": 45e9}),
+        ("batch-130m", {"130m": 20e9}),
+        ("nearly-six-million", {"fewer": 6.3e6}),
+        ("tokens-of-3b", {"tokens": 6e9}),
+        ("one-tenth", {"share": 0.2}),
+        ("merge-period", None),
+    ],
+)
+def test_a_verdict_does_not_outlive_the_numbers_it_was_written_for(name, change, monkeypatch):
+    compute = entry(name).compute.__globals__
+    if change is None:  # Table 2 with the value of T_m = 400
+        monkeypatch.setitem(compute, "printed_cell", lambda table, *a, **w: 25.31 if table == "table2" else printed_cell(table, *a, **w))
+    else:
+        monkeypatch.setitem(compute, "printed", lambda key: printed(key) | change)
+    with pytest.raises(ValueError, match=f"erratum {name}: .* does not follow"):
+        entry(name).line()
+
+
+def test_entries_that_cannot_stand_are_refused():
+    fields = dict(id="x", where="here", kind="notation", quotation="a", verdict="explained", explanation="", consequence="")
+    for wrong in ({"kind": "language"}, {"verdict": "wrong"}, {"quotation": "a " * 13}, {"second_quotation": "a " * 13}):
+        with pytest.raises(ValueError, match="erratum x"):
+            Erratum(**{**fields, **wrong})
+    refuted = Erratum(**fields, compute=lambda: Computed(computed=1.0, unit="1", holds=False))
+    with pytest.raises(ValueError, match="does not follow"):
+        refuted.line()
+
+
+def test_two_entries_of_one_id_are_refused(monkeypatch):
+    monkeypatch.setattr(errata, "ERRATA", [entry("speed-up-factors")] * 2)
+    with pytest.raises(ValueError, match="speed-up-factors"):
+        errata.table()
+
+
+def test_a_printed_cell_is_one_cell():
+    assert printed_cell("table2", "perplexity", model="60m", variant="adamw") == 26.68
+    for where in ({"model": "60m"}, {"model": "7b"}):
+        with pytest.raises(ValueError, match="table2.csv"):
+            erratum.printed_cell("table2", "perplexity", **where)
+
+
+# --- computations against numbers that were worked out another way ----------------------------------------------------
+
+
+def test_share_of_r_by_hand(frame):
+    def pairs(b):
+        return math.comb(b, 2)
+
+    square, side, wide = pairs(64), pairs(512 // 8), pairs(1376 // 8)
+    r = 4 * square + 2 * side + wide
+    assert frame.measured["half-is-not-standard"] == pytest.approx(r / (r + 4 * square + 2 * wide + side))
+
+
+def test_counts_by_hand(frame):
+    linear = 8 * (4 * 512**2 + 3 * 512 * 1376)
+    assert frame.measured["what-is-counted"] * 1e6 == linear + 2 * 32000 * 512 + 17 * 512
+    assert frame.measured["block-models-differ"] == pytest.approx(8 * (4 * 512**2 + 3 * 512 * 1280) / linear - 1)
+    assert frame.measured["count-118-26"] * 1e6 == 24 * (8 * 2048 + 3 * (2048 + 5376)) * 255 / 2
+    assert frame.measured["batch-130m"] == pytest.approx(400_000 * 256 * 256 / 1e9)
+
+
+def test_the_order_of_the_error_in_one_plane():
+    """Q turns one plane by t: R R' = |1 - (it)^(k+1)|^2 I, with (it)^(k+1) imaginary for even k."""
+    t = 0.25
+    q = torch.tensor([[0.0, t], [-t, 0.0]], dtype=torch.float64)
+    for k in range(6):
+        power = abs(abs(1 - (1j * t) ** (k + 1)) ** 2 - 1)
+        assert orthogonality_error(cayley_neumann(q, k)).item() == pytest.approx(power, rel=1e-9)
+        assert power == pytest.approx(t ** (2 * k + 2) if k % 2 == 0 else 2 * t ** (k + 1), rel=0.05)
+
+
+def test_orderings_that_the_paper_does_not_expect(frame):
+    assert frame.measured["error-not-monotone"] > 10
+    assert frame.measured["no-terms-diverge"] == pytest.approx(0.5, abs=0.02)
+    assert frame.measured["merges-accumulate-error"] == pytest.approx(100, rel=1e-6)
+
+
+def test_pair_probability_by_counting(frame):
+    """Sets of 64 out of 512 that hold two given coordinates, out of all sets."""
+    p = math.comb(510, 62) / math.comb(512, 64)
+    draws = math.ceil(3 * math.log(512) * 64)
+    assert frame.measured["pair-probability"] == pytest.approx((1 - p) ** draws, rel=1e-9)
+    assert frame.published["pair-probability"] == pytest.approx(512**-3)
+
+
+def test_probing_without_merges_by_hand(frame):
+    square = 1 - math.sqrt((0.6 + 0.65) / 2)  # (1 - t^2)^2 = v'Rv
+    assert frame.measured["probing-without-merges"] == pytest.approx(1 - (1 - square**2) ** 2)
+
+
+def test_tables_against_their_own_cells(frame):
+    assert (frame.measured["glue-not-all-tasks"], frame.published["glue-not-all-tasks"]) == (23, 24)
+    assert frame.measured["glue-oft-worse"] == 5
+    assert frame.measured["nearly-six-million"] == pytest.approx(6.23)
+    assert frame.measured["length-of-phase-two"] == pytest.approx((233 - 58) / 300, abs=2e-3)
+    assert frame.measured["twice-or-triple"] == pytest.approx(2.8)

@@ -1,0 +1,247 @@
+"""The report as text: nothing is missing, nothing is loaded from elsewhere, and no text becomes HTML."""
+
+import base64
+import csv
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from analyses.report.provenance import Run, flat, models, words
+from analyses.report.sources import left_out, on_the_page
+from poet.training.errors import RunError
+from suite.collection import RESULTS, collect_runs, load_suite
+from suite.context import Context
+from suite.discovery import find
+from suite.scale import load_scale
+from tests.analyses.report.small_results import HOSTILE, png, record, write_lines, write_results
+
+REPORT = find("report")
+
+
+class Page(HTMLParser):
+    """The tags of a page, each with its attributes, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def all(self, tag):
+        return [attributes for found, attributes in self.tags if found == tag]
+
+    def values(self, attribute):
+        return [attributes[attribute] for _, attributes in self.tags if attribute in attributes]
+
+
+def build(folder, scale="mini", seeds=(0,)):
+    context = Context(load_scale({"scale": scale, "seeds": list(seeds)}), folder)
+    write_results(context)
+    REPORT.build(context)
+    return context, (folder / "report.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("results"), seeds=(0, 1))
+
+
+@pytest.fixture(scope="module")
+def page(built):
+    return Page(built[1])
+
+
+def test_every_artifact_figure_claim_erratum_and_run_is_there_once(built, page):
+    context, _ = built
+    artifacts = on_the_page(context.scale)
+    ids = page.values("id")
+    assert len(ids) == len(set(ids))
+    assert len(artifacts) > 30 and set(artifacts) | {f"from-{name}" for name in artifacts} <= set(ids)
+    pictures = [output for a in artifacts.values() for output in a.outputs if output.endswith(".png")]
+    shown = [base64.b64decode(image["src"].removeprefix("data:image/png;base64,")) for image in page.all("img")]
+    assert sorted(shown) == sorted((context.results / output).read_bytes() for output in pictures)
+    assert all(image["alt"] and int(image["height"]) > 3 for image in page.all("img"))
+    for name, prefix, key in (("claims", "claim-", "claim"), ("errata", "erratum-", "id")):
+        with open(context.results / f"{name}.csv", newline="") as file:
+            assert {prefix + line[key] for line in csv.DictReader(file)} == {i for i in ids if i.startswith(prefix)}
+    assert sorted(page.values("data-run")) == sorted(collect_runs(artifacts, context.scale))
+
+
+def test_tables_and_figures_stand_in_the_paper_s_order(page):
+    labels = [i for i in page.values("id") if re.fullmatch(r"(table|figure)\d+", i)]
+    assert labels == sorted(labels, key=lambda i: (i.startswith("figure"), int(re.sub(r"\D", "", i))))
+
+
+def test_the_page_asks_for_nothing_but_itself(built, page):
+    context, text = built
+    for source in page.values("src"):
+        assert source.startswith("data:image/png;base64,")
+    files = {output for a in [*on_the_page(context.scale).values(), find("claims")] for output in a.outputs}
+    for target in page.values("href"):
+        assert target.startswith(("#", "data:,")) or target in files, target
+    assert not re.search(r"@import|url\(", (style := re.search("<style>(.*?)</style>", text, re.S)[1])) and len(style) > 1000
+    (policy,) = (m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; img-src data:;")
+
+
+def test_links_within_the_page_lead_somewhere(page):
+    ids = {*page.values("id"), ""}
+    for target in page.values("href"):
+        if target.startswith("#"):
+            assert target[1:].partition("?")[0] in ids, target
+
+
+def test_texts_stay_texts(built, page):
+    assert len(page.all("script")) == 1
+    assert all("onerror" not in attributes for _, attributes in page.tags)
+    assert HOSTILE in "".join(page.text)
+    assert "https://example.org/" in "".join(page.text)  # written, and no link
+
+
+def test_marks_have_words_and_cells_their_lines(built):
+    _, text = built
+    mark = '<span class="mark contradicted"><span aria-hidden="true">✗</span> contradicted</span>'
+    assert f'<td class="number">1.00 / <strong>2.00</strong> ± 0.10{mark}(1.21B)</td>' in text
+    assert re.search(r'<td class="number">26\.68 / <strong>133\.98</strong><br ?/?>\s*\(25\.30M\)</td>', text)
+    # No measured number is before it, so this is no mark.
+    assert '<td class="number"><code>&lt;https://example.org/&gt;</code> -</td>' in text
+
+
+def test_the_summary_says_where_the_numbers_come_from(built):
+    context, text = built
+    runs = collect_runs(on_the_page(context.scale), context.scale)
+    head = " ".join(Page(text[text.index("<header") : text.index("</header>")]).text)
+    head = re.sub(r"\s+", " ", head)
+    assert "Seeds 0, 1 " in head and "enwik8 (stand-in for C4)" in head
+    assert f"{len(runs)} runs, {len(runs) * 36 * 2 / 3600:,.2f} core-hours" in head  # 36 seconds on two threads
+    assert "aaaaaaaaa" in head and "bbbbbbbbb" in head and "some with uncommitted changes" in head
+
+
+def test_verdicts_are_counted(built):
+    context, text = built
+    with open(context.results / "claims.csv", newline="") as file:
+        verdicts = [line["verdict"] for line in csv.DictReader(file)]
+    for verdict in ("reproduced", "contradicted", "inconclusive", "not at this scale"):
+        assert f"<strong>{verdicts.count(verdict)}</strong> {verdict}</a>" in text
+
+
+def test_only_the_smoke_scale_disowns_its_numbers(built, tmp_path):
+    banner = "The numbers on this page mean nothing."
+    assert banner not in built[1]
+    assert banner in build(tmp_path, "smoke")[1]
+
+
+def test_a_scale_without_a_model_says_what_it_leaves_out(tmp_path):
+    context, text = build(tmp_path, "gpu")
+    assert "table3" in left_out(context.scale) and "table3" not in Page(text).values("id")
+    assert "Table 3 needs 3b, which this scale has no model for." in text
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    context = Context(load_scale({"scale": "mini", "seeds": [0]}), tmp_path_factory.mktemp("results"))
+    write_results(context)
+    return context
+
+
+def remove(path):
+    path.unlink()
+
+
+def of_another_scale(path):
+    write_lines(path, [{"published": 1.0, "measured": 2.0, "scale": "smoke"}])
+
+
+def without_a_column(path):
+    path.write_text("claim,artifact\nx,table2\n")
+
+
+def no_picture(path):
+    path.write_text("<svg/>")
+
+
+@pytest.mark.parametrize(
+    ("name", "harm", "sentence"),
+    [
+        ("claims.csv", remove, r"claims.csv is missing: make it with `snakemake .*claims.csv --config scale=mini"),
+        ("claims.csv", without_a_column, "claims.csv has no column place: make it again with `"),
+        ("table5.md", remove, "table5.md is missing: make it with `"),
+        ("figures/figure2.png", remove, "figure2.png is missing: make it with `"),
+        ("figures/figure2.png", no_picture, "figure2.png is no PNG: make it again with `"),
+        ("table6.csv", of_another_scale, "table6.csv is of scale smoke, not mini: make it again with `"),
+        ("runs/mini/60m/adamw/seed0/record.json", remove, "run mini/60m/adamw/seed0 has no record"),
+    ],
+)
+def test_what_is_missing_or_broken_is_named_in_one_sentence(written, name, harm, sentence):
+    path = written.results / name
+    content = path.read_bytes()
+    harm(path)
+    try:
+        with pytest.raises(RunError, match=sentence) as raised:
+            REPORT.build(written)
+    finally:
+        path.write_bytes(content)
+    assert "\n" not in str(raised.value)
+    assert not (written.results / "report.html").exists()
+
+
+def run(spec):
+    return Run(spec, record(spec), "E1", "D1")
+
+
+def test_a_run_s_whole_spec_is_what_is_usual_and_what_differs(make_spec):
+    usual = {"method": "adamw", "parameters": {"lr": 0.01, "init": "keep"}}
+    specs = [make_spec(**usual, seed=seed) for seed in (0, 1)]
+    specs += [make_spec(**{**usual, "parameters": {"lr": 0.02, "init": "keep"}}, variant="faster", clip_norm=0.5)]
+    specs += [make_spec(**usual, variant="probed", probes={"energy": tuple(range(0, 13, 3))})]
+    (model,) = models(list(map(run, specs)))
+    assert "clip_norm 1.0" in model.usual and model.methods == {"adamw": "lr 0.01, init keep"}
+    by_variant = {setting.variant: setting for setting in model.settings}
+    assert [r.spec.seed for r in by_variant["adamw"].runs] == [0, 1]
+    assert by_variant["adamw"].differences == ""
+    assert by_variant["faster"].differences == "lr 0.02, clip_norm 0.5"
+    assert by_variant["probed"].differences == "probes.energy 0 to 12 by 3"
+    described = f"{model.usual}, {model.methods['adamw']}, seed, scale, model, variant, method"
+    for key, _ in flat(specs[0].to_dict()):
+        assert key.removeprefix("parameters.") in described, key
+
+
+def test_long_lists_of_steps_are_written_once(make_spec):
+    steps = tuple(sorted(n * n for n in range(40)))
+    specs = [make_spec(steps=2000, variant=v, probes={"energy": steps}, clip_norm=c) for v, c in (("a", 1.0), ("b", 2.0))]
+    (model,) = models(list(map(run, specs)))
+    assert model.steps == {"S1": words(steps)}
+    assert [setting.differences for setting in model.settings] == ["probes.energy S1", "clip_norm 2.0, probes.energy S1"]
+
+
+@pytest.mark.parametrize("steps", [(0,), (0, 5), (0, 1, 2, 3, 4, 8, 12, 16, 17), tuple(range(9)), (0, 2, 4, 5, 6), (3, 1, 4)])
+def test_steps_in_short_are_the_steps(steps):
+    found = []
+    for part in words(steps).split(", "):
+        numbers = list(map(int, re.findall(r"\d+", part)))
+        found += range(numbers[0], numbers[1] + 1, numbers[2]) if len(numbers) == 3 else numbers
+    assert tuple(found) == steps
+
+
+def test_values_of_a_spec_are_exact():
+    assert words(0.1 + 0.2) == "0.30000000000000004"
+    assert json.loads(words(1e-7)) == 1e-7 and words(None) == "null" and words("keep") == "keep"
+
+
+def test_a_picture_is_as_large_as_its_file_says(tmp_path, built):
+    _, text = built
+    assert png(4, 9)[16:24] == bytes([0, 0, 0, 4, 0, 0, 0, 9])
+    assert 'width="4" height="10" alt="Figure 2:' in text  # see write_results: 3 and the length of the name
+
+
+def test_the_report_is_built_from_every_other_artifact():
+    suite = load_suite({"scale": "mini", "seeds": [0]})
+    needed = {RESULTS / output for name in (*on_the_page(suite.scale), "claims") for output in suite.artifacts[name].outputs}
+    assert set(suite.sources("report")) == needed and RESULTS / "report.html" in suite.default_targets()

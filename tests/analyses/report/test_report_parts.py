@@ -1,0 +1,118 @@
+"""Numbers, regions, comparisons and intervals of the report."""
+
+import math
+import re
+
+import pandas as pd
+import pytest
+
+from analyses.common.layout import paper_layout
+from analyses.report.interval import MARGIN, WIDTH, interval
+from analyses.report.markup import to_html
+from analyses.report.numbers import between, comparison, number
+from suite.artifact import Artifact
+from suite.claim import NEGATIVE, POSITIVE, Evidence, judge
+
+INFINITY = math.inf
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (133.98321, "134"),
+        (26.68, "26.68"),
+        (0.000123456, "0.000123"),
+        (1234567.0, "1,234,567"),
+        (12345.678, "12,346"),
+        (-0.5, "-0.5"),
+        (0.0, "0"),
+        (5e-324, "0"),
+        (math.nan, ""),
+        (-INFINITY, "-∞"),
+        ("", ""),
+        ("2.50", "2.5"),
+        ("POET FS", "POET FS"),
+    ],
+)
+def test_numbers_have_four_digits(value, written):
+    assert number(value) == written
+
+
+@pytest.mark.parametrize(
+    ("region", "words"),
+    [
+        (NEGATIVE, "below 0"),
+        (POSITIVE, "above 0"),
+        ((-INFINITY, 0.0), "at most 0"),
+        ((0.5, INFINITY), "at least 0.5"),
+        ((0.25, 0.35), "0.25 to 0.35"),
+        ((1.0, 1.0), "exactly 1"),
+        ((-INFINITY, INFINITY), "anything"),
+    ],
+)
+def test_regions_in_words_keep_their_open_ends(region, words):
+    assert between(*region) == words
+
+
+def test_a_comparison_shows_printed_values_with_no_more_columns_than_tell_them_apart():
+    shared = {"model": "60m", "measured": "2.0", "std": "", "unit": "perplexity", "published_low": "", "published_high": ""}
+    lines = [
+        {"model": "60m", "budget": budget, "h": h, "allocation": a, "published": p, **shared}
+        for budget, h in (("small", "8"), ("large", "2"))
+        for a, p in (("1:0", "36.5"), ("0:1", "35.25"), ("1:1", ""))
+    ]
+    found = comparison(lines)
+    assert found.settings == ("budget", "allocation") and found.about == "model 60m" and found.unit == "perplexity"
+    assert [line[0] for line in found.lines] == [("small", "1:0"), ("small", "0:1"), ("large", "1:0"), ("large", "0:1")]
+    assert found.lines[1][1:] == ("35.25", "2", "", "perplexity") and not found.spread
+    assert comparison([{"published": "", "measured": "1.0"}]) is None and comparison([{"measured": "1.0"}]) is None
+
+
+def test_a_comparison_says_what_diverged_and_what_was_read_off():
+    line = {"step": "600", "published": "0.63", "published_low": "0.6", "published_high": "0.66", "measured": "", "diverged": "1"}
+    (found,) = comparison([line]).lines
+    assert found[1:3] == ("0.63 (0.6 to 0.66)", "diverged")
+
+
+def drawn(svg):
+    """(region, line, dot) of a drawing, in pixels."""
+    start, width = map(float, re.search(r'class="region" x="([\d.]+)" y="1" width="([\d.]+)"', svg).groups())
+    begin, stop = map(float, re.search(r'class="line" d="M([\d.]+) [\d.]+H([\d.]+)"', svg).groups())
+    return (start, start + width), (begin, stop), float(re.search(r'circle cx="([\d.]+)"', svg)[1])
+
+
+@pytest.mark.parametrize("region", [NEGATIVE, POSITIVE, (-1.0, 1.0), (0.4, INFINITY), (2.0, 3.0)])
+@pytest.mark.parametrize("centre", [-1.5, -0.2, 0.3, 2.5])
+@pytest.mark.parametrize("half", [0.0, 0.1, 4.0])
+def test_a_drawing_shows_the_verdict(region, centre, half):
+    low, high = centre - half, centre + half
+    band, line, dot = drawn(interval(centre, low, high, region))
+    inside = band[0] <= line[0] and line[1] <= band[1]
+    apart = line[1] < band[0] or band[1] < line[0]
+    shown = "reproduced" if inside else "contradicted" if apart else "inconclusive"
+    assert shown == judge(Evidence(effect=centre, low=low, high=high, n=3), region)
+    assert line[0] <= dot <= line[1] and 0 <= band[0] < band[1] <= WIDTH
+    assert math.isinf(region[0]) or band[0] > MARGIN  # the ends of the region are in the drawing
+    assert math.isinf(region[1]) or band[1] < WIDTH - MARGIN
+
+
+def test_an_endless_interval_has_arrows_and_nothing_is_drawn_of_nothing():
+    endless = interval(0.5, -INFINITY, INFINITY, POSITIVE)
+    assert endless.count("v8z") == 2 and drawn(endless)[1] == (2, WIDTH - 2)
+    assert "v8z" not in interval(0.5, 0.2, 0.8, POSITIVE)
+    assert interval(math.nan, math.nan, math.nan, POSITIVE) == ""
+
+
+def test_every_mark_of_the_paper_s_layout_gets_its_word(tmp_path):
+    cells = [("reproduced", ""), ("contradicted", ""), ("inconclusive", "as published"), ("inconclusive", "opposite"), ("reference", "")]
+    shared = {"model": "60m", "published": 1.5, "measured": 2.0, "n": 2, "std": 0.1, "diverged": 0, "collapsed": 0}
+    lines = [
+        {"method": f"row {i}", **shared, "scale": "mini", "corpus": "text", "verdict": verdict, "direction": direction, "counted_trainable": "1M"}
+        for i, (verdict, direction) in enumerate(cells)
+    ]
+    artifact = Artifact(label="Table 0", caption="Nothing - at all +", outputs=(), runs=lambda s: [], build=print)
+    paper_layout(pd.DataFrame(lines), artifact, ["A sentence -"], tmp_path / "table.md")
+    page = to_html((tmp_path / "table.md").read_text(), "Table 0")
+    words = re.findall(r'<span class="mark ([\w-]+)"><span aria-hidden="true">.</span> ([\w ]+)</span>', page)
+    assert words == [("reproduced",) * 2, ("contradicted",) * 2, ("as-published", "as published"), ("opposite",) * 2]
+    assert "<h1" not in page and page.count("<table>") == 1 and 'class="scroll" tabindex="0"' in page

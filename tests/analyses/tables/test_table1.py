@@ -1,0 +1,101 @@
+"""Table 1: formulas against hand counts, and what real runs held beside them."""
+
+import math
+import types
+
+import pandas as pd
+import pytest
+
+from analyses.tables.table1 import table1
+from analyses.tables.table1.memory_formulas import FORMULAS, expected, published
+from poet.training.run import Run
+
+BUDGET = types.SimpleNamespace(budget=0.5)
+
+
+def test_printed_formulas_at_the_papers_sizes():
+    fs = published(FORMULAS["poet-fs"], 512, 1376, BUDGET)
+    assert (fs["trainable"], fs["total"]) == (256 * 255, 512 * 1376 + 3 * 256 * 255)
+    assert published(FORMULAS["poet-fs"], 1376, 512, BUDGET) == pytest.approx(fs, nan_ok=True)  # m is the shorter side
+    galore = published(FORMULAS["galore"], 1376, 512, types.SimpleNamespace(rank=128))
+    assert (galore["trainable"], galore["total"]) == (512 * 1376, 512 * 1376 + 512 * 128 + 2 * 1376 * 128)
+    bs = published(FORMULAS["poet-bs"], 512, 1280, types.SimpleNamespace(block_size=256))
+    assert (bs["trainable"], bs["total"]) == (1792 * 255 / 2, 512 * 1280 + 3 * 1792 * 255 / 2)
+    assert math.isnan(bs["state"]) and math.isnan(bs["gradients"])
+
+
+def test_two_block_sizes_give_the_count_that_table_2_prints():
+    """8.54M for 60M: 8 layers of four 512 x 512, two 512 x 1376 and one 1376 x 512."""
+    count = 8 * sum(
+        number * expected(FORMULAS["poet-fs"], m, n, BUDGET)["trainable"]
+        for m, n, number in ((512, 512, 4), (512, 1376, 2), (1376, 512, 1))
+    )
+    assert f"{count / 1e6:.2f}M" == "8.54M"
+
+
+PARAMETERS = {
+    "adamw": {"init": "keep"},
+    "galore": {"rank": 4},
+    "poet-fs": {"variant": "fs", "budget": 0.25},
+    "poet-bs": {"variant": "bs", "block_size": 8},
+}
+
+
+@pytest.mark.parametrize("key", PARAMETERS)
+def test_formulas_are_what_a_real_step_holds(make_spec, data, key):
+    run = Run(make_spec(method=key.partition("-")[0], parameters=PARAMETERS[key]), data, "cpu")
+    run.train_step()
+    shapes = table1.held_by_shape({"held": run.elements})
+    assert set(shapes) == {(32, 32), (32, 64), (64, 32)}
+    for (m, n), layers in shapes.items():
+        for layer in layers:
+            assert {q: layer[q] for q in table1.QUANTITIES} == expected(FORMULAS[key], m, n, run.method.parameters)
+
+
+def held(spec, changes=()):
+    """A record of one square and one wide matrix that agrees with the formulas but for ``changes``."""
+    key = next(k for k, row in table1.ROWS.items() if row == spec.variant)
+    parameters = types.SimpleNamespace(**spec.parameters)
+    lines = []
+    for m, n in ((32, 32), (32, 32), (32, 64)):
+        values = expected(FORMULAS[key], m, n, parameters)
+        del values["total"]
+        lines.append({"layer": "x", "m": m, "n": n, **values, **dict(changes)})
+    return {"held": lines}
+
+
+def test_lines_agree_and_totals_add_up(recorded):
+    context = recorded(table1.ARTIFACT, held)
+    table1.build(context)
+    frame = pd.read_csv(context.results / "table1.csv")
+    assert set(frame.agrees) == {"yes"}
+    assert (frame.groupby(["method", "matrix"]).size() == 6).all() and len(frame) == 4 * 6 * 3
+    for _, part in frame.groupby(["method", "quantity"]):
+        by_matrix = part.set_index("matrix")
+        for column in ("expected", "measured", "published"):
+            total = 2 * by_matrix[column]["32 x 32"] + by_matrix[column]["32 x 64"]
+            assert by_matrix[column]["whole model"] == pytest.approx(total, nan_ok=True)
+        assert by_matrix.matrices.to_dict() == {"32 x 32": 2, "32 x 64": 1, "whole model": 3}
+    one_b = frame[(frame.published_agrees == "no") & (frame.matrix != "whole model")]
+    assert set(zip(one_b.method, one_b.matrix, strict=True)) == {("POET (FS)", "32 x 64")}
+    text = (context.results / "table1.md").read_text()
+    assert "| POET (FS) | b(b-1) | 32 x 32: 240 / **240** | 32 x 64: 240 / **616** | 720 / **1,096** |" in text
+    assert "72 of 72 lines" in text
+
+
+def test_a_line_that_holds_more_does_not_agree(recorded):
+    context = recorded(table1.ARTIFACT, lambda spec: held(spec, {"state": 7} if spec.method == "galore" else {}))
+    frame = table1.table(context)
+    wrong = frame[frame.agrees == "no"]
+    assert set(wrong.method) == {"GaLore"} and set(wrong.quantity) == {
+        "optimizer state",
+        "memory: weights + optimizer state",
+    }
+
+
+def test_the_runs_are_table_2s(recorded):
+    from analyses.common.grid import grid_runs
+
+    context = recorded(table1.ARTIFACT, held)
+    known = {spec.name: spec for spec in grid_runs(context.scale)}
+    assert all(known[spec.name] == spec for spec in table1.ARTIFACT.runs(context.scale))

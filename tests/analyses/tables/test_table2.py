@@ -1,0 +1,112 @@
+"""Table 2: the counts, the rule of its verdicts, and what its rows are."""
+
+import math
+
+import pandas as pd
+import pytest
+from analyses.common.grid import MODELS, grid_runs
+from analyses.common.published import as_printed, number, read_published
+from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
+from analyses.tables.table2.table2 import judge, summary
+from poet.methods import table_rows
+from poet.training.llama import build_llama
+from suite.claim import Evidence
+from suite.scale import load_scale
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return paper_counts()
+
+
+def test_35_of_36_printed_counts_come_out_of_the_models(counts):
+    printed = {(p.model, p.variant): p.trainable for p in read_published("table2").itertuples()}
+    assert len(printed) == 36
+    different = {key: as_printed(counts[key], value) for key, value in printed.items()
+                 if as_printed(counts[key], value) != value}
+    assert different == {("1.3b", "poet-bs-b256"): "118.29M"}
+    assert set(different) == set(KNOWN_COUNT_DIFFERENCES)
+
+
+def test_the_explanation_of_the_36th_count_holds():
+    def count(b, d_ff):
+        return 24 * (4 * 2 * 2048 + 3 * (2048 + d_ff)) * (b - 1) / 2
+
+    assert as_printed(count(256, 5376), "1.00M") == "118.29M"
+    assert as_printed(count(64, 5376), "1.00M") == "29.22M"
+    assert as_printed(count(128, 5376), "1.00M") == "58.91M"
+    assert all(as_printed(count(b, 5376), "1.00M") != "118.26M" for b in range(2, 2049))
+    assert all(as_printed(count(256, 256 * k), "1.00M") != "118.26M" for k in range(1, 64))
+
+
+def test_counting_builds_no_weights():
+    spec = load_scale({"scale": "paper", "seeds": [0]}).run("1.3b", "adamw", 0)
+    model = build_llama(spec.architecture, device="meta")
+    assert all(p.is_meta for p in model.parameters())
+
+
+@pytest.mark.parametrize("text", ["25.30M", "1.21B", "0.53M", "302.38M"])
+def test_a_printed_number_survives_reading_and_printing(text):
+    assert as_printed(number(text), text) == text
+
+
+def test_one_seed_never_settles_a_cell():
+    assert judge(-1.4, [80.0], [100.0], "mini") == ("as published", "inconclusive")
+    assert judge(-1.4, [120.0], [100.0], "mini") == ("opposite", "inconclusive")
+
+
+def test_verdicts_follow_the_paired_interval():
+    baseline = [50.0, 60.0, 70.0]
+    assert judge(-1.4, [48.0, 57.9, 68.1], baseline, "mini") == ("as published", "reproduced")
+    assert judge(-1.4, [52.0, 62.1, 71.9], baseline, "mini") == ("opposite", "contradicted")
+    assert judge(-1.4, [48.0, 62.1, 69.0], baseline, "mini") == ("as published", "inconclusive")
+    assert judge(-1.4, [48.0, math.nan, 68.1], baseline, "mini") == ("", "diverged")
+    assert judge(-1.4, [48.0, 57.9, 68.1], baseline, "smoke") == ("as published", "not at this scale")
+    assert judge(None, [48.0, 57.9, 68.1], baseline, "mini") == ("", "not in the paper")
+
+
+def test_a_diverged_baseline_is_not_the_fault_of_the_cells_beside_it():
+    baseline = [math.nan]
+    assert judge(0.0, baseline, baseline, "mini") == ("", "diverged")
+    assert judge(-1.4, [48.0], baseline, "mini") == ("", "reference diverged")
+
+
+def test_the_summary_has_the_rank_agreement_of_each_model_with_its_interval():
+    cells = {"model": "60m", "direction": ["", "opposite"], "verdict": ["reference", "inconclusive"], "trainable_agrees": "yes"}
+    agreements = {"60m": Evidence(effect=0.5, low=0.1, high=0.9, n=3, note="9 rows")}
+    lines = summary(pd.DataFrame({**cells, "scale": "mini"}), agreements)
+    assert "60m: rank agreement with the paper (9 rows), Kendall's tau 0.50 (95% interval 0.10 to 0.90, 3 seeds)." in lines
+    assert lines[0] == "Against AdamW on the same model, 0 of 1 cells stand on the side that the paper prints."
+
+
+def test_the_grid_is_every_row_on_every_model():
+    scale = load_scale({"scale": "mini", "seeds": [0, 1]})
+    specs = grid_runs(scale)
+    assert len(specs) == 4 * len(table_rows()) * 2
+    assert len({s.name for s in specs}) == len({s.digest for s in specs}) == len(specs)
+
+
+@pytest.mark.parametrize("name", ["mini", "smoke"])
+def test_proxies_keep_the_papers_ratios(name):
+    proxy, paper = (load_scale({"scale": s, "seeds": [0]}) for s in (name, "paper"))
+    for model in MODELS:
+        for row in table_rows():
+            a, b = proxy.run(model, row, 0), paper.run(model, row, 0)
+            assert a.architecture.hidden_size * 16 == b.architecture.hidden_size
+            assert a.architecture.layers * 4 == b.architecture.layers
+            # d_ff / 16 is not always whole, and blocks of b=1/8 have to fit: rounded up to a multiple of 8, within 3%
+            assert a.architecture.intermediate_size * 16 == pytest.approx(b.architecture.intermediate_size, rel=0.03)
+            for key in ("block_size", "rank"):
+                if key in a.parameters:
+                    assert a.parameters[key] * 16 == b.parameters[key]
+            assert a.parameters.get("budget") == b.parameters.get("budget")
+
+
+def test_paper_scale_has_the_hyperparameters_of_tables_9_and_10():
+    scale = load_scale({"scale": "paper", "seeds": [0]})
+    run = scale.run("350m", "poet-fs-1_4", 0)
+    assert (run.parameters["lr"], run.parameters["poet_lr"], run.parameters["merge_every"]) == (5e-3, 2e-3, 400)
+    assert (run.parameters["neumann_terms"], run.parameters["init"]) == (3, "normalized")
+    assert (run.steps, run.batch_rows, run.clip_norm, run.weight_decay) == (400_000, 512, 0.1, 0.01)
+    assert (run.minimum_lr_ratio, run.warmup_steps, run.precision) == (0.01, 0, "bf16")
+    assert scale.run("1.3b", "poet-bs-b64", 0).parameters["poet_lr"] == 4e-3

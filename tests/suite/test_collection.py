@@ -1,0 +1,37 @@
+"""What the rules are told: which runs share a process, and what an artifact is built from."""
+
+import re
+
+import pytest
+
+from suite.collection import RESULTS, load_suite
+from suite.discovery import discover
+
+
+@pytest.fixture(scope="module")
+def smoke():
+    return load_suite({"scale": "smoke", "seeds": [0, 1]})
+
+
+def test_runs_that_share_a_process_are_each_in_one_and_match_no_pattern(smoke):
+    for model in smoke.scale.models:
+        jobs = smoke.shared_jobs(model)
+        names = [name for job in jobs for name in job]
+        assert sorted(names) == sorted(name for name, spec in smoke.runs.items() if spec.model == model)
+        assert max(map(len, jobs)) == smoke.scale.settings["resources"]["runs_per_job"] or len(jobs) == 1
+        assert not any(re.fullmatch(smoke.pattern(model), name) for name in names)
+
+
+def test_a_run_has_a_process_of_its_own_where_the_scale_says_nothing():
+    mini = load_suite({"scale": "mini", "seeds": [0]})
+    for model in mini.scale.models:
+        assert mini.shared_jobs(model) == []
+        matched = {name for name in mini.runs if re.fullmatch(mini.pattern(model), name)}
+        assert matched == {name for name, spec in mini.runs.items() if spec.model == model}
+
+
+def test_what_gathers_is_built_from_every_other_artifact_of_all(smoke):
+    plain = [RESULTS / o for a in smoke.artifacts.values() if a.in_all and not a.reads for o in a.outputs]
+    assert smoke.sources("claims") == plain and RESULTS / "table2.csv" in plain
+    assert smoke.sources("table2") == []
+    assert not set(smoke.sources("claims")) & {RESULTS / o for a in discover().values() if a.reads for o in a.outputs}

@@ -1,0 +1,203 @@
+"""What a plan counts, what it takes as measured, and the order that it proposes."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from poet.launch.operations import operations_per_step
+from poet.launch.records import write_record
+from poet.methods import METHODS
+from suite.collection import load_suite
+from suite.plan.__main__ import main
+from suite.plan.disk import CHECKPOINTS, RECORD_BYTES, disk
+from suite.plan.kinds import Cost, _remedy, costs, kind, operations
+from suite.plan.memory import Footprint
+from suite.plan.order import evidence, in_order, needed
+from suite.plan.plan import make_plan
+from suite.plan.rate import DEVICES, Rates
+
+BYTES = Footprint(weights=4, gradients=3, state=8, working=5)
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return load_suite({"scale": "paper", "seeds": [0, 1]})
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_operations_of_one_layer_stand_for_all(make_spec, architecture, method):
+    parameters = {"poet": {"block_size": 8, "merge_every": 4}, "galore": {"rank": 4}, "lora": {"rank": 4}, "oft": {"block_size": 8}}
+    deep = replace(architecture, layers=5)
+    spec = make_spec(method=method, parameters=parameters.get(method, {}), architecture=deep, accumulation=2)
+    # Merges are spread over steps and rounded, once for each model that is counted.
+    assert operations(spec) == pytest.approx(operations_per_step(spec), abs=deep.layers + 1)
+
+
+def test_runs_of_one_kind_differ_in_nothing_that_costs(paper):
+    scale = paper.scale
+    run = scale.run("60m", "poet-fs-1_2", 0)
+    assert kind(run) == kind(scale.run("60m", "poet-fs-1_2", 1))
+    assert kind(run) == kind(scale.run("60m", "poet-fs-1_2", 0, overrides={"poet_lr": 0.5}))
+    others = [
+        scale.run("60m", "poet-fs-1_4", 0),
+        scale.run("60m", "poet-fs-1_2", 0, steps=1000),
+        scale.run("130m", "poet-fs-1_2", 0),
+        replace(run, accumulation=4),
+        replace(run, precision="fp32"),
+    ]
+    assert len({kind(spec) for spec in [run, *others]}) == 1 + len(others)
+
+
+def test_order_by_claims_for_each_hour_that_is_added():
+    needs = {"large": {"a", "b", "c"}, "small": {"a"}, "part": {"a", "b"}, "none": {"d"}, "done": {"e"}}
+    claims = {"large": 20, "small": 2, "part": 6, "none": 0, "done": 1}
+    hours = {"a": 1.0, "b": 2.0, "c": 17.0, "d": 1.0, "e": 0.0}
+    steps = in_order(needs, claims, hours)
+    # done costs nothing; then 6 in 3 hours are no more than 2 in 1, and the larger of equals waits; part then adds b alone.
+    assert [step.artifact for step in steps] == ["done", "small", "part", "large", "none"]
+    assert [step.runs for step in steps] == [(), ("a",), ("b",), ("c",), ("d",)]
+    assert sum(step.hours for step in steps) == sum(hours.values()), "a run that is shared counts once"
+
+
+def test_a_shared_run_makes_the_next_artifact_cheap():
+    needs = {"first": {"a"}, "shared": {"a", "b"}, "own": {"c"}}
+    steps = in_order(needs, {"first": 9, "shared": 2, "own": 3}, {"a": 3.0, "b": 1.0, "c": 2.0})
+    assert [step.artifact for step in steps] == ["first", "shared", "own"]
+
+
+def test_evidence_is_claims_that_rest_on_runs_and_that_the_scale_can_judge(paper):
+    everything = sum(evidence(paper, name) for name, found in paper.artifacts.items() if not found.reads)
+    assert evidence(paper, "table2") == len(paper.artifacts["table2"].claims)
+    assert evidence(paper, "theory") == 0, "simulated at any scale, without a run"
+    assert evidence(paper, "claims") == everything and set(needed(paper, "claims")) == set(paper.runs)
+    smoke = load_suite({"scale": "smoke", "seeds": [0]})
+    assert evidence(smoke, "table2") == 0, "smoke judges nothing"
+
+
+def record(spec, tokens_per_second, device="NVIDIA H100 80GB HBM3", devices=1):
+    return {
+        "spec_digest": spec.digest,
+        "status": "completed",
+        "cost": {"tokens_per_second": tokens_per_second},
+        "provenance": {"device": device, "devices": devices},
+    }
+
+
+def test_a_record_of_the_same_kind_and_device_is_a_measurement(paper):
+    scale = paper.scale
+    done, same, other = (scale.run(m, "adamw", s) for m, s in (("60m", 0), ("60m", 1), ("130m", 0)))
+    found = {kind(spec): Cost(10**13, BYTES, "") for spec in (done, other)}
+    rates = Rates(scale, found, "h100", 0.3)
+    for strange in (record(done, 1e6, device="NVIDIA A100-SXM4-80GB"), record(done, 1e6, devices=2), record(done, None)):
+        rates.add(done, strange)
+    assumed = rates.of(same)
+    assert assumed.per_second == 0.3 * DEVICES["h100"].peak["bf16"] and assumed.source.startswith("at an MFU of 0.3 on h100")
+    rates.add(done, record(done, 1e6))
+    rates.add(done, record(done, 3e6))
+    measured = rates.of(same)
+    assert measured.source.startswith("measured")
+    assert measured.per_second == pytest.approx(2e6 * 10**13 / (512 * 256))
+    assert rates.of(other) == assumed
+
+
+def test_recorded_costs_are_a_measurement_of_their_artifact(repository):
+    suite = load_suite({"scale": "mini", "seeds": [0]})
+    runs = list(needed(suite, "table6").values())
+    found = {kind(spec): Cost(10**9, BYTES, "") for spec in runs}
+    rates = Rates(suite.scale, found, "cpu", 0.3)
+    rates.add_recorded("table6", runs)
+    recorded = pd.read_csv(repository / "analyses" / "recorded" / "mini" / "cost.csv").set_index("artifact").loc["table6"]
+    seconds = 60 * recorded.core_minutes / recorded.runs
+    rate = rates.of(runs[0])
+    assert sum(10**9 * spec.steps / rate.per_second for spec in runs) / len(runs) == pytest.approx(seconds)
+    assert "cost.csv" in rate.source
+
+
+@pytest.fixture(scope="module")
+def table3(paper, tmp_path_factory):
+    """The plan of Table 3, with one of its four runs done."""
+    results = tmp_path_factory.mktemp("results")
+    spec = paper.scale.run("3b", "adamw", 0)
+    write_record(results / "runs" / spec.name / "record.json", record(spec, 1e6, devices=8))
+    return make_plan(paper, results, artifact="table3"), results
+
+
+def test_what_is_done_is_not_left(table3, paper):
+    plan, _ = table3
+    adamw, poet = ([paper.scale.run("3b", row, seed).name for seed in (0, 1)] for row in ("adamw", "poet-fs-1_2"))
+    assert {run.spec.name for run in plan.left} == {adamw[1], *poet}
+    run = plan.runs[adamw[1]]
+    assert run.device_hours == pytest.approx(run.spec.tokens / 1e6 / 3600 * 8), "eight GPUs, at the measured tokens a second"
+    assert run.rate.source.startswith("measured") and plan.runs[poet[0]].rate.source.startswith("at an MFU")
+    (step,) = plan.steps
+    assert set(step.runs) == {adamw[1], *poet} and step.claims == 2
+    assert step.hours == pytest.approx(sum(run.device_hours for run in plan.left))
+    assert step.runs[0] == min(plan.left, key=lambda run: run.device_hours).spec.name
+    assert all(run.cost.memory.total < 80e9 and not run.cost.remedy for run in plan.runs.values())
+
+
+def test_disk(paper):
+    spec = paper.scale.run("60m", "adamw", 0)
+    found = disk(paper.scale, [(spec, BYTES, 8), (replace(spec, keep_weights=True, steps=5), BYTES, 1)])
+    assert found.largest == CHECKPOINTS * (4 + 8 * 8) and found.checkpoints == found.largest + CHECKPOINTS * (4 + 8)
+    assert found.kept == 2 * RECORD_BYTES + 4
+    assert found.data.passes == pytest.approx(spec.steps * spec.batch_rows / found.data.rows)
+    assert disk(paper.scale, []).largest == 0
+
+
+def test_too_much_memory_names_what_helps(paper, monkeypatch):
+    spec = paper.scale.run("1.3b", "adamw", 0)
+    resources = paper.scale.resources("1.3b")
+    held = lambda spec, asked: Footprint(5, 5, 2 if asked["shard_optimizer"] else 10, 640 // spec.accumulation)  # noqa: E731
+    monkeypatch.setattr("suite.plan.kinds._footprint", held)
+    whole = {**resources, "shard_optimizer": False}
+    assert _remedy(spec, whole, 92.0).startswith("shard_optimizer: true")
+    assert _remedy(spec, resources, 60.0).startswith("accumulation: 16")
+    assert _remedy(spec, resources, 35.0).startswith("accumulation: 32")
+    assert _remedy(spec, resources, 12.0).startswith("more memory")
+    shared = replace(spec, batch_rows=24, accumulation=4)
+    assert _remedy(shared, {**resources, "gpus": 4}, 120.0).startswith("accumulation: 8"), "each device takes as many"
+
+
+def test_many_kinds_are_counted_by_several_processes_alike(make_spec, architecture, monkeypatch):
+    suite = load_suite({"scale": "smoke", "seeds": [0]})
+    runs = [suite.scale.run("60m", "adamw", 0, steps=steps) for steps in (2, 3)]
+    limits = dict.fromkeys(suite.scale.models, 1e9)
+    alone = costs(suite.scale, runs, limits)
+    monkeypatch.setattr("suite.plan.kinds.WORTH_PROCESSES", 1)
+    assert costs(suite.scale, runs, limits) == alone and len(alone) == 2
+
+
+def test_the_command_prints_a_plan_and_writes_its_lines(table3, capsys, tmp_path):
+    _, results = table3
+    path = tmp_path / "plan.csv"
+    given = ["--scale", "paper", "--artifact", "table3", "--mfu", "0.5", "--results", str(results), "--csv", str(path)]
+    assert main(given) == 0
+    out = capsys.readouterr().out
+    for words in ("2 runs, 1 done, 1 left", "MFU of 0.5 on h100", "table3", "GPU-hours", "prepared data 190 GB", "fits"):
+        assert words in out
+    frame = pd.read_csv(path)
+    assert list(frame.state) == ["not started", "done"] and set(frame.fits) == {"yes"}
+    left = frame.iloc[0]
+    assert left.device_hours == pytest.approx(left.flop / (0.5 * 989e12) / 3600)
+    assert left.tokens == 50000 * 512 * 256 and left["for"] == "table3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--scale", "papr"], "there is no scale 'papr'"),
+        (["--scale", "mini", "--artifact", "tabel2"], "there is no artifact 'tabel2'"),
+        (["--scale", "gpu", "--artifact", "table3"], "table3 needs model 3b"),
+        (["--scale", "mini", "--device", "h100"], "scale mini trains on CPUs"),
+        (["--scale", "gpu", "--device", "v100"], "there is no device 'v100'"),
+        (["--scale", "mini", "--mfu", "40"], "mfu: '40' is no share"),
+        (["--scale", "mini", "--seeds", "0,1"], "seeds: '0,1' is no list"),
+    ],
+)
+def test_what_cannot_be_planned_is_said_in_a_sentence(capsys, arguments, words):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: ") and words in captured.err and captured.err.count("\n") == 1
+    assert captured.out == ""

@@ -1,0 +1,142 @@
+"""Scale files: what is wrong in one is refused before anything runs, and names spell out what differs."""
+
+import shutil
+
+import pytest
+
+import suite.scale
+from poet.system.errors import UserError
+from suite.artifact import Artifact
+from suite.collection import collect_runs, load_suite
+from suite.scale import load_scale
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A copy of the configuration that may be broken."""
+    for part in ("config", "workflow/schemas", "analyses/recorded", "analyses/published"):
+        shutil.copytree(suite.scale.ROOT / part, tmp_path / part)
+    monkeypatch.setattr(suite.scale, "ROOT", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("width_divisor: 16", "width_divisor: 16\ncolour: red", ("'colour'", "known are")),
+        ("steps: 480", "stepz: 480", ("models.60m", "'stepz'")),
+        ("methods:          #", "methods:\n  sgd: {lr: 1}\n  #", ("methods", "unknown method 'sgd'", "galore")),
+        ("    350m: *small", "    7b: *small", ("sweep.grids", "unknown model '7b'", "350m")),
+        ("{merge_every: 5,", "{merge_evry: 5,", ("poet", "'merge_evry'", "merge_every")),
+        ("{merge_every: 5,", "{budget: 1.5, merge_every: 5,", ("budget", "between 0 and 1", "1.5")),
+        ("recorded/mini/lr_sweep.csv", "recorded/mini/none.csv", ("learning_rates.table", "none.csv")),
+        ("vocabulary: 1024", "vocabulary: many", ("vocabulary", "'many'", "integer")),
+        ("train_tokens: 4000000", "train_token: 4000000", ("train_token", "train_tokens")),
+        ("{merge_every: 5,", "{merge_every: soon,", ("merge_every", "'soon'", "int")),
+        ("{merge_every: 5,", "{merge_every: 2.5,", ("merge_every", "2.5", "int")),
+        ("width_divisor: 16", "width_divisor: [16", ("mini.yaml", "not YAML")),
+        ("      galore: {lr: [0.01,", "      oft: {lr: [0.01,", ("sweep.grids", "'oft'", "galore")),
+        ("gpus: 0,", "gpus: 1, processes: 2,", ("resources of 60m", "processes", "without a GPU")),
+        ("gpus: 0,", "gpus: 1, runs_per_job: 2,", ("resources of 60m", "runs_per_job", "without a GPU")),
+    ],
+)
+def test_a_wrong_scale_file_is_refused_in_one_sentence(root, old, new, words):
+    path = root / "config" / "scales" / "mini.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(UserError) as refusal:
+        load_suite({"scale": "mini", "seeds": [0]})
+    assert all(word in str(refusal.value) for word in words), refusal.value
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_broken_table_of_learning_rates_is_refused(root):
+    table = root / "analyses" / "recorded" / "mini" / "lr_sweep.csv"
+    lines = table.read_text().splitlines()
+    for broken in (lines[0].replace("chosen", "choice"), *lines[1:]), (lines[0], "60m,nobody,1,,,,yes,,,"):
+        table.write_text("\n".join(broken) + "\n60m,adamw,x,,,,yes,,,\n")
+        with pytest.raises(UserError, match="lr_sweep.csv, line"):
+            load_scale({"scale": "mini", "seeds": [0]})
+
+
+def test_an_override_that_changes_nothing_is_the_same_run():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    plain = scale.run("60m", "poet-fs-1_2", 0)
+    assert scale.run("60m", "poet-fs-1_2", 0, overrides={"merge_every": plain.parameters["merge_every"]}) == plain
+
+
+def test_names_spell_out_what_differs_from_the_row():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    assert scale.run("60m", "poet-fs-1_2", 3).name == "mini/60m/poet-fs-1_2/seed3"
+    changed = scale.run("60m", "poet-fs-1_2", 3, overrides={"merge_every": 7, "poet_lr": 0.25})
+    assert changed.name == "mini/60m/poet-fs-1_2-merge_every=7-poet_lr=0.25/seed3"
+    assert changed.parameters["merge_every"] == 7
+
+
+def test_learning_rates_come_from_the_recorded_sweep():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    for row in ("adamw", "galore", "lora-r64", "poet-bs-b256", "poet-fs-1_8"):
+        for model, lender in (("60m", "60m"), ("130m", "60m"), ("350m", "350m"), ("1.3b", "350m")):
+            source = model if (model, row) in scale.learning_rates else lender
+            run = scale.run(model, row, 0)
+            rates = scale.learning_rates[source, row]
+            assert rates
+            assert {name: run.parameters[name] for name in rates} == rates
+
+
+def test_one_name_for_two_specs_is_refused():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    one, two = scale.run("60m", "adamw", 0), scale.run("60m", "adamw", 0, overrides={"lr": 0.5})
+    object.__setattr__(two, "variant", "adamw")
+    artifacts = {
+        name: Artifact(label="", caption="", outputs=(), runs=lambda _, spec=spec: [spec], build=print)
+        for name, spec in (("a", one), ("b", two))
+    }
+    with pytest.raises(ValueError, match="two different specs"):
+        collect_runs(artifacts, scale)
+
+
+def test_a_run_that_two_artifacts_share_is_one_run():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    shared = Artifact(label="", caption="", outputs=(), runs=lambda s: [s.run("60m", "adamw", 0)], build=print)
+    assert len(collect_runs({"a": shared, "b": shared}, scale)) == 1
+
+
+def test_steps_and_probes_are_part_of_the_run_and_of_its_name():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    plain = scale.run("60m", "muon", 0, steps=480, probes={})
+    assert plain.name == "mini/60m/muon/seed0"  # the model's own number of steps changes nothing
+    longer = scale.run("60m", "muon", 0, steps=960, probes={"spectrum": range(0, 960, 96), "energy": [960]})
+    assert longer.name == "mini/60m/muon-steps=960-energy=1-spectrum=10/seed0"
+    assert longer.steps == 960 and longer.probes["spectrum"][-1] == 864 and longer.probes["energy"] == (960,)
+    with pytest.raises(ValueError, match="unknown probe 'speed'; known are spectrum"):
+        scale.run("60m", "muon", 0, probes={"speed": [1]})
+
+
+def test_an_artifact_whose_model_the_scale_lacks_is_left_out_and_says_so(monkeypatch):
+    wanted = Artifact(label="", caption="", outputs=("big.csv",), runs=lambda s: [s.run("3b", "adamw", 0)], build=print, models=("3b",))
+    monkeypatch.setattr("suite.collection.discover", lambda: {"big": wanted})
+    here, there = (load_suite({"scale": name, "seeds": [0]}) for name in ("mini", "gpu"))
+    assert len(here.runs) == 1 and not here.left_out and here.default_targets()
+    assert not there.runs and not there.default_targets()
+    here.check_targets(["results/big.csv"])
+    with pytest.raises(UserError, match="big needs model 3b; scale gpu has 60m, 130m"):
+        there.check_targets(["results/big.csv"])
+
+
+def test_paper_runs_ask_for_the_gpus_of_tables_9_and_10():
+    suite = load_suite({"scale": "paper", "seeds": [0]})
+    assert [suite.resources(model)["gpu"] for model in ("60m", "130m", "350m", "1.3b", "3b")] == [1, 1, 4, 8, 8]
+    assert [suite.resources(model)["shard_optimizer"] for model in ("350m", "1.3b", "3b")] == [0, 1, 1]
+
+
+def test_a_model_s_resources_stand_before_the_scale_s(root):
+    path = root / "config" / "scales" / "mini.yaml"
+    text = path.read_text().replace("steps: 480, batch_rows: 8, accumulation: 1,", "steps: 480, batch_rows: 8, accumulation: 1, resources: {threads: 3, nodes: 2, processes: 4, partition: big},")
+    path.write_text(text)
+    suite = load_suite({"scale": "mini", "seeds": [0]})
+    assert suite.scale.resources("60m")["threads"] == 3 and suite.scale.resources("130m")["threads"] == 1
+    asked = suite.resources("60m")
+    assert (asked["nodes"], asked["tasks"], asked["mpi"], asked["slurm_partition"], asked["processes"]) == (2, 2, "srun", "big", 4)
+    assert not {"nodes", "mpi", "slurm_partition"} & set(suite.resources("130m"))

@@ -1,0 +1,173 @@
+"""How far runs are, from their files alone: whole, broken, old, of another clock."""
+
+import json
+import math
+
+import pytest
+
+from poet.launch.records import write_record
+from poet.launch.status import Status
+from poet.system.files import write_text
+from suite.status import STATES, duration, main, page, progress
+
+NOW = 1_000_000.0
+MINUTE, HOUR = 60.0, 3600.0
+
+
+@pytest.fixture
+def spec(make_spec):
+    """100 steps of 64 tokens."""
+    return make_spec(steps=100)
+
+
+@pytest.fixture
+def saying(tmp_path, spec):
+    """``saying(age, **changes)``: how far the run is by a ``status.json`` that is so many seconds old."""
+
+    def _saying(age=5.0, drop=(), **changes):
+        values = {
+            "state": "running",
+            "name": spec.name,
+            "step": 40,
+            "steps": 100,
+            "tokens_per_second": 32.0,
+            "updated": NOW - age,
+            "host": "node7",
+            "pid": 123,
+            "job": "4711",
+            "devices": 8,
+            "error": None,
+            "checkpoint_step": 30,
+            "spec_digest": spec.digest,
+            **changes,
+        }
+        values = {key: value for key, value in values.items() if key not in drop}
+        write_text(tmp_path / "checkpoints" / spec.name / "status.json", json.dumps(values))
+        return progress(tmp_path, spec, NOW)
+
+    return _saying
+
+
+def recorded(tmp_path, spec, **changes):
+    record = {"spec_digest": spec.digest, "status": "completed", **changes}
+    write_record(tmp_path / "runs" / spec.name / "record.json", record)
+    return progress(tmp_path, spec, NOW)
+
+
+def test_nothing_is_there(tmp_path, spec):
+    found = progress(tmp_path, spec, NOW)
+    assert (found.state, found.notes) == ("not started", ())
+
+
+def test_a_record_is_the_last_word(tmp_path, spec, saying):
+    assert saying().state == "running"
+    assert recorded(tmp_path, spec).state == "done"
+    assert recorded(tmp_path, spec, status="diverged", validation_perplexity=math.nan).state == "diverged"
+
+
+def test_a_record_of_another_spec_is_not_done(tmp_path, spec, saying):
+    assert recorded(tmp_path, spec, spec_digest="0" * 64).state == "outdated"
+    text = page("test", [progress(tmp_path, spec, NOW)])
+    assert "0 done" not in text and "1 outdated" in text and f"trained again: {spec.name}" in text
+    assert saying().state == "running", "it is being trained again"
+
+
+def test_what_another_spec_of_the_run_said_does_not_count(saying):
+    found = saying(spec_digest="0" * 64, state="failed")
+    assert (found.state, found.notes) == ("not started", ())
+
+
+def test_a_running_run(saying, spec):
+    found = saying()
+    assert (found.state, found.age, found.seconds_left) == ("running", 5.0, 60 * 64 / 32)
+    text = page("test", [found])
+    for words in ("40 of 100", "32", "2 min", "job 4711", "5 s ago", "step 30", f"ends in 2 min: {spec.name}"):
+        assert words in text
+    assert "node7, process 123" in page("test", [saying(job=None)])
+
+
+def test_a_run_that_has_just_begun_has_no_pace(saying):
+    for speed in (None, 0, math.nan):
+        found = saying(step=0, tokens_per_second=speed)
+        assert found.state == "running" and math.isnan(found.seconds_left)
+        assert "0 of 100" in page("test", [found]) and "nan" not in page("test", [found])
+
+
+def test_silence_is_measured_by_the_runs_own_pace(saying):
+    assert saying(age=9 * MINUTE).state == "running"
+    found = saying(age=2 * HOUR)
+    assert found.state == "silent" and "no word for 2 h" in page("test", [found])
+    slow = {"tokens_per_second": 64 / (10 * MINUTE)}  # ten minutes a step
+    assert saying(age=2 * HOUR, **slow).state == "running"
+    assert saying(age=4 * HOUR, **slow).state == "silent"
+    assert saying(age=4 * HOUR, state="stopped").state == "stopped", "it said that it would be silent"
+
+
+def test_a_failed_run_has_its_error(saying, spec):
+    text = page("test", [saying(state="failed", error="the disk is full: free some space", age=3 * HOUR)])
+    assert f"{spec.name} failed 3 h ago after step 40: the disk is full: free some space" in text
+    assert "1 failed" in text
+
+
+def test_a_clock_that_is_ahead(saying):
+    near = saying(age=-30.0)
+    assert (near.age, near.notes) == (0.0, ())
+    far = saying(age=-2 * HOUR)
+    assert (far.age, far.state) == (0.0, "running")
+    text = page("test", [far])
+    assert "the clock of node7 is 2 h ahead" in text and "-" not in text.split("- the clock")[0].replace("tokens/s", "")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"state": "running"}', "\x00\xff"])
+def test_files_that_cannot_be_read_are_named_in_a_sentence(tmp_path, spec, content):
+    status = tmp_path / "checkpoints" / spec.name / "status.json"
+    record = tmp_path / "runs" / spec.name / "record.json"
+    for path in (status, record):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content.encode("latin-1"))
+    found = progress(tmp_path, spec, NOW)
+    assert found.state == "not started"
+    assert [str(path) in note for path, note in zip((record, status), found.notes, strict=True)] == [True, True]
+
+
+def test_values_that_make_no_sense_are_no_status(saying):
+    for changes in ({"state": "dancing"}, {"state": ["running"]}, {"updated": "noon"}, {"step": None}, {"drop": ["job"]}):
+        found = saying(**changes)
+        assert found.state == "not started" and len(found.notes) == 1, changes
+
+
+def test_what_training_writes_is_what_is_read(tmp_path, spec):
+    status = Status(tmp_path / "checkpoints" / spec.name, spec.name, spec.digest, spec.steps, 2)
+    status.update(now=True, step=7, tokens_per_second=64.0, checkpoint_step=5)
+    found = progress(tmp_path, spec, status.values["updated"])
+    assert found.state == "running" and found.status["step"] == 7 and found.status["devices"] == 2
+    with pytest.raises(ValueError), status:
+        raise ValueError("two lines\nof error")
+    assert progress(tmp_path, spec, NOW).status["error"] == "ValueError: two lines"
+
+
+def test_totals_are_in_one_order_and_leave_nothing_out(tmp_path, spec, saying):
+    found = [recorded(tmp_path, spec), recorded(tmp_path, spec, status="diverged"), recorded(tmp_path, spec, spec_digest="x")]
+    (tmp_path / "runs" / spec.name / "record.json").unlink()
+    found += [saying(), saying(age=HOUR), saying(state="stopped"), saying(state="failed", error="e")]
+    (tmp_path / "checkpoints" / spec.name / "status.json").unlink()
+    found += [progress(tmp_path, spec, NOW)]
+    first = page("test", found).splitlines()[0]
+    assert first == "Scale test: 8 runs: " + ", ".join(f"1 {state}" for state in STATES) + "."
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59.9, "59 s"), (60, "1 min"), (7380, "2 h 3 min"), (90061, "1 d 1 h"), (86400 + 30, "1 d 30 s"), (math.nan, "")],
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_the_command(tmp_path, capsys):
+    assert main(["--scale", "smoke", "--results", str(tmp_path)]) == 0
+    assert "not started" in capsys.readouterr().out and not list(tmp_path.iterdir()), "nothing is written"
+    for wrong in (["--scale", "papr"], ["--seeds", "[0"], ["--seeds", "[]"]):
+        assert main(wrong) == 2
+        err = capsys.readouterr().err
+        assert err.startswith("error: ") and err.count("\n") == 1
