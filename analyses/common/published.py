@@ -21,8 +21,8 @@ def as_printed(count: int, printed: str) -> str:
     return f"{count / _UNITS[unit]:.{digits}f}{unit}"
 
 
-def number(printed: str) -> float:
-    """The value of a printed count: ``number("25.30M") == 25_300_000``."""
+def printed_number(printed: str) -> float:
+    """The value of a printed count: ``printed_number("25.30M") == 25_300_000``."""
     unit = printed[-1] if printed[-1] in _UNITS else ""
     return float(printed.removesuffix(unit)) * _UNITS[unit]
 
@@ -33,5 +33,5 @@ def cell(printed: str) -> int | float:
     Raises:
         ValueError: the cell holds no number.
     """
-    value = number(printed.replace(",", ""))
+    value = printed_number(printed.replace(",", ""))
     return int(value) if value.is_integer() else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from analyses.common.grid import MODELS
 from analyses.common.paper_scale import paper_scale, matrix_shapes
-from analyses.common.published import as_printed, number, read_published
+from analyses.common.published import as_printed, printed_number, read_published
 from analyses.errata.erratum import Computed, checked, printed, printed_cell
 from analyses.tables.table1.memory_formulas import FORMULAS, expected, published
 from poet.config import POETConfig
@@ -50,7 +50,7 @@ def count_118() -> Computed:
     widths = range(256, 2**15, 256)
     others = (a.layers * (8 * a.hidden_size + 3 * (a.hidden_size + width)) * 255 // 2 for width in widths)
     reached = any(as_printed(count, printed_counts[place]) == printed_counts[place] for count in others)
-    return Computed(published=number(printed_counts[place]) / 1e6, computed=counted / 1e6,
+    return Computed(published=printed_number(printed_counts[place]) / 1e6, computed=counted / 1e6,
                     unit="million parameters", holds=counted == _count(*place) and wrong == [place] and not reached)
 
 

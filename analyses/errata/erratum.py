@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from analyses.common.published import number, read_published
+from analyses.common.published import printed_number, read_published
 
 #: Every verdict, and what it says.
 VERDICTS = {
@@ -142,10 +142,10 @@ def printed_cell(table: str, column: str, **where: str) -> float:
         rows = rows[rows[name] == value]
     if len(rows) != 1:
         raise ValueError(f"analyses/published/{table}.csv: {len(rows)} rows with {where}, expected one")
-    return number(rows[column].item())
+    return printed_number(rows[column].item())
 
 
 def printed(erratum: str) -> dict[str, float]:
     """The numbers of an entry that no other table has, by name, from ``analyses/published/errata.csv``."""
     rows = read_published("errata").query("erratum == @erratum")
-    return dict(zip(rows.quantity, rows.value.map(number), strict=True))
+    return dict(zip(rows.quantity, rows.value.map(printed_number), strict=True))

@@ -25,7 +25,7 @@ LONG = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ReportedRun:
     """A run on the page: its spec, its record, and the ids of its environment and data."""
 
     spec: RunSpec
@@ -47,7 +47,7 @@ class Setting:
     variant: str
     method: str
     differences: str
-    runs: list[Run]
+    runs: list[ReportedRun]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Model:
     settings: list[Setting]
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[ReportedRun]:
         """All of them."""
         return [run for setting in self.settings for run in setting.runs]
 
@@ -141,10 +141,10 @@ def _listed(pairs: Mapping[str, str], usual: Mapping[str, str] | None = None) ->
     return ", ".join(f"{key} {value}" for key, value in pairs.items() if (usual or {}).get(key) != value)
 
 
-def _model(name: str, runs: Sequence[Run]) -> Model:
+def _model(name: str, runs: Sequence[ReportedRun]) -> Model:
     usual = _usual([_fields(run.spec) for run in runs])
     by_method: dict[str, list[dict[str, str]]] = {}
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[ReportedRun]] = {}
     for run in runs:
         by_method.setdefault(run.spec.method, []).append(dict(flat(run.spec.parameters)))
         groups.setdefault(json.dumps({**run.spec.to_dict(), "seed": None}, sort_keys=True), []).append(run)
@@ -166,7 +166,7 @@ def _model(name: str, runs: Sequence[Run]) -> Model:
     )
 
 
-def models(runs: Sequence[Run]) -> list[Model]:
+def models(runs: Sequence[ReportedRun]) -> list[Model]:
     """The runs by model and setting."""
     names = dict.fromkeys(run.spec.model for run in runs)
     return [_model(name, [run for run in runs if run.spec.model == name]) for name in names]
@@ -177,7 +177,7 @@ def _numbered(keys: Sequence[str], letter: str) -> dict[str, str]:
     return {key: f"{letter}{i}" for i, (key, _) in enumerate(Counter(keys).most_common(), start=1)}
 
 
-def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, Run]) -> Source:
+def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, ReportedRun]) -> Source:
     """What an artifact was built from.
 
     Raises:
@@ -214,7 +214,7 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
     environment_ids = _numbered(list(environments.values()), "E")
     data_ids = _numbered([record["data_sha256"] for record in records.values()], "D")
     runs = {
-        name: Run(spec, records[name], environment_ids[environments[name]], data_ids[records[name]["data_sha256"]])
+        name: ReportedRun(spec, records[name], environment_ids[environments[name]], data_ids[records[name]["data_sha256"]])
         for name, spec in specs.items()
     }
     machines = list(dict.fromkeys((e["machine"]["cpu"], e["device"]) for e in map(json.loads, environment_ids)))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from poet.system.errors import UserError
-from suite.check.judge import Finding, judge
+from suite.check.judge import Finding, findings
 from suite.check.tables import Pair, pairs, read
 from suite.scale import ROOT
 
@@ -42,4 +42,4 @@ def compare(recorded: Path, results: Path, tables: Iterable[str]) -> list[Findin
     for name in tables:
         old, new = recorded / name, results / name
         found += pairs(Path(name).stem, read(old) if old.exists() else [], read(new) if new.exists() else [])
-    return judge(found)
+    return findings(found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from suite.check.spread import ROUNDING, Spread, Tolerance, tolerances
-from suite.check.tables import BESIDE, CONCLUSIONS, VALUES, Line, Number, Pair, as_float, interval, method, number
+from suite.check.tables import BESIDE, CONCLUSIONS, VALUES, Line, Number, Pair, as_float, interval, measurement, method
 
 Status = Literal["equal", "within", "outside", "not judged", "new", "left out"]
 
@@ -68,7 +68,7 @@ class Finding:
         return abs(self.change) / self.tolerance if self.tolerance > 0 else 0.0
 
 
-def judge(pairs: Sequence[Pair]) -> list[Finding]:
+def findings(pairs: Sequence[Pair]) -> list[Finding]:
     """One finding for each number, and one for each text that changed."""
     found: list[Finding] = []
     for pair, tolerance in zip(pairs, _from_spread(pairs), strict=True):
@@ -92,7 +92,7 @@ def _from_spread(pairs: Sequence[Pair]) -> list[Tolerance | None]:
     for i, pair in enumerate(pairs):
         if pair.recorded is None or pair.fresh is None or pair.kind != "trained":
             continue
-        old, new = number(pair.recorded), number(pair.fresh)
+        old, new = measurement(pair.recorded), measurement(pair.fresh)
         if old is None or old.found != "all" or new is None or new.found != "all":
             continue
         kind = (_value_column(pair.recorded), pair.recorded.get("unit", ""))
@@ -108,7 +108,7 @@ def _value_column(line: Line) -> str:
 
 def _judge_number(pair: Pair, spread: Tolerance | None) -> Finding | None:
     """The finding about a row's number; None where nothing is measured."""
-    old, new = number(pair.recorded), number(pair.fresh)
+    old, new = measurement(pair.recorded), measurement(pair.fresh)
     if old is None or new is None or old.found == new.found == "none":
         return None
     column = _value_column(pair.recorded)

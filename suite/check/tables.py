@@ -117,7 +117,7 @@ def _by_name(lines: Sequence[Line], width: int) -> dict[tuple[str, ...], Line]:
     return found
 
 
-def number(line: Line) -> Number | None:
+def measurement(line: Line) -> Number | None:
     """The number of a row; None if the table has none (its rows are names and text alone)."""
     column = next((column for column in VALUES if column in line), None)
     if column is None:

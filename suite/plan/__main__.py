@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-import suite.plan
 from poet.system.errors import UserError
 from poet.system.files import write_text
 from suite.collection import RESULTS
+from suite.plan import __doc__ as DESCRIPTION
 from suite.plan.page import page, table
 from suite.plan.plan import make_plan
 from suite.plan.rate import DEVICES
@@ -19,7 +19,7 @@ from suite.status import load
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line: 0, or 2 where what was asked for cannot be used."""
-    parser = argparse.ArgumentParser(prog="python -m suite.plan", description=suite.plan.__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m suite.plan", description=DESCRIPTION.splitlines()[0])
     parser.add_argument("--scale", default="mini")
     parser.add_argument("--artifact", help="this one alone; without it, all of snakemake all")
     parser.add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")

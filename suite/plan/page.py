@@ -9,7 +9,7 @@ import pandas as pd
 from suite.plan.disk import checkpoint_bytes
 from suite.plan.kinds import divided
 from suite.plan.order import RULE
-from suite.plan.plan import Plan, Run
+from suite.plan.plan import Plan, PlannedRun
 from suite.plan.rate import DEVICES
 from suite.status import duration
 
@@ -86,7 +86,7 @@ def _order(plan: Plan, unit: str) -> str:
 
 
 def _runs(plan: Plan, unit: str) -> str:
-    groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[PlannedRun]] = defaultdict(list)
     for run in sorted(plan.runs.values(), key=lambda run: plan.suite.scale.models.index(run.spec.model)):
         groups[run.spec.model, run.spec.method].append(run)
     table = []
@@ -123,7 +123,7 @@ def _runs(plan: Plan, unit: str) -> str:
     return "\n".join(lines)
 
 
-def _fits(plan: Plan, run: Run) -> str:
+def _fits(plan: Plan, run: PlannedRun) -> str:
     return "yes" if run.cost.memory.total <= plan.limits[run.spec.model] else "no"
 
 

@@ -18,7 +18,7 @@ from suite.status import progress
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PlannedRun:
     """A run and what it takes.
 
     Attributes:
@@ -73,13 +73,13 @@ class Plan:
     suite: Suite
     device: str
     limits: dict[str, float]
-    runs: dict[str, Run]
+    runs: dict[str, PlannedRun]
     needs: dict[str, set[str]]
     steps: list[Step]
     disk: Disk
 
     @property
-    def left(self) -> list[Run]:
+    def left(self) -> list[PlannedRun]:
         """The runs that are not done."""
         return [run for run in self.runs.values() if not run.done]
 
@@ -118,7 +118,7 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
     for name, spec in runs.items():
         asked, state = resources[spec.model], states[name]
         done = state.record is not None
-        lines[name] = Run(spec, state.state, done, devices(asked), found[kind(spec)], rates.of(spec), asked["runtime"])
+        lines[name] = PlannedRun(spec, state.state, done, devices(asked), found[kind(spec)], rates.of(spec), asked["runtime"])
     needs = {name: set(found) for name, found in specs.items() if found}
     hours = {name: 0.0 if line.done else line.device_hours for name, line in lines.items()}
     steps = in_order(needs, {name: evidence(suite, name) for name in needs}, hours)

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from analyses.common.grid import cell_runs
-from analyses.common.published import number, read_published
+from analyses.common.published import printed_number, read_published
 from analyses.tables.claims import line
 from suite.artifact import Artifact
 from suite.collection import collect_runs
@@ -71,7 +71,7 @@ def write_counts(results, change=lambda frame: frame):
     """What claims read of ``table2.csv``: the printed counts, but for the one that the models do not give."""
     frame = read_published("table2").rename(columns={"trainable": "published_trainable"}).assign(method="a row")
     frame["counted_trainable"] = frame.published_trainable.replace("118.26M", "118.29M")
-    frame["counted_trainable_exact"] = frame.counted_trainable.map(number)
+    frame["counted_trainable_exact"] = frame.counted_trainable.map(printed_number)
     frame["trainable_agrees"] = np.where(frame.counted_trainable == frame.published_trainable, "yes", "no")
     results.mkdir(exist_ok=True)
     change(frame).to_csv(results / "table2.csv", index=False)

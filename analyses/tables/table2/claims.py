@@ -14,7 +14,7 @@ from analyses.common.claim_forms import Pair, ordering, printed_perplexity, same
 from analyses.common.comparisons import perplexities, rank_agreement
 from analyses.common.evidence import rank_correlation, share_of
 from analyses.common.grid import BASELINE, MODELS, cell_runs
-from analyses.common.published import number
+from analyses.common.published import printed_number
 from analyses.tables.table2.counts import CLAIMS as COUNTS
 from analyses.tables.table2.rows import BS, BY_BUDGET, FS, GALORE, LORA, POET, ROWS, label, printed
 from suite.claim import Claim, Evidence
@@ -45,7 +45,7 @@ def _budget_correlation(context: Context) -> Evidence:
     groups, runs = [], []
     for model in (m for m in MODELS if m in context.scale.models):
         cells = {row: cell_runs(context.scale, model, row) for row in POET}
-        budgets = printed(model).set_index("variant").trainable.map(number)[list(POET)].tolist()
+        budgets = printed(model).set_index("variant").trainable.map(printed_number)[list(POET)].tolist()
         groups.append((budgets, [perplexities(context, specs) for specs in cells.values()]))
         runs += [spec for specs in cells.values() for spec in specs]
     return rank_correlation(groups, runs, f"mean over {len(groups)} models, {len(POET)} rows each")

@@ -23,7 +23,7 @@ from analyses.common.evidence import paired_interval, with_interval
 from analyses.common.grid import BASELINE, grid_runs
 from analyses.common.layout import paper_layout, write_csv
 from analyses.common.plotting import save_figure
-from analyses.common.published import as_printed, number, read_published
+from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.claims import CLAIMS, agreement
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
 from poet.methods import table_rows
@@ -52,7 +52,7 @@ FAMILY_LABELS = {
 }
 
 
-def judge(
+def cell_verdict(
     published_difference: float | None, values: list[float], baseline: list[float], scale: str
 ) -> tuple[str, str]:
     """(direction, verdict) of a cell by the rule at the top of this file.
@@ -99,7 +99,7 @@ def table(context: Context) -> pd.DataFrame:
         values, paper, baseline = measured[key], printed.get(key), printed.get((model, BASELINE))
         reference = measured[model, BASELINE]
         published_difference = float(paper.perplexity) - float(baseline.perplexity) if paper else None
-        direction, verdict = judge(published_difference, values, reference, context.scale.name)
+        direction, verdict = cell_verdict(published_difference, values, reference, context.scale.name)
         trainable = as_printed(counts[key], paper.trainable if paper else "1.00M")
         first = records[key][0]
         lines.append(
@@ -162,7 +162,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         published = part[part.published_trainable != ""]
         views = (
             (part.run_trainable, part.measured, f"{model} ({part.scale.iloc[0]} scale)"),
-            (published.published_trainable.map(number), published.published, f"{model} (paper)"),
+            (published.published_trainable.map(printed_number), published.published, f"{model} (paper)"),
         )
         for row, (x, y, title) in enumerate(views):
             axis = axes[row, column]

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from analyses.report.provenance import Run, flat, models, words
+from analyses.report.provenance import ReportedRun, flat, models, words
 from analyses.report.sources import left_out, on_the_page
 from poet.training.errors import RunError
 from suite.collection import RESULTS, collect_runs, load_suite
@@ -193,7 +193,7 @@ def test_what_is_missing_or_broken_is_named_in_one_sentence(written, name, harm,
 
 
 def run(spec):
-    return Run(spec, record(spec), "E1", "D1")
+    return ReportedRun(spec, record(spec), "E1", "D1")
 
 
 def test_a_run_s_whole_spec_is_what_is_usual_and_what_differs(make_spec):

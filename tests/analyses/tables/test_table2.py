@@ -5,9 +5,9 @@ import math
 import pandas as pd
 import pytest
 from analyses.common.grid import MODELS, grid_runs
-from analyses.common.published import as_printed, number, read_published
+from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
-from analyses.tables.table2.table2 import judge, summary
+from analyses.tables.table2.table2 import cell_verdict, summary
 from poet.methods import table_rows
 from poet.training.llama import build_llama
 from suite.claim import Evidence
@@ -47,28 +47,28 @@ def test_counting_builds_no_weights():
 
 @pytest.mark.parametrize("text", ["25.30M", "1.21B", "0.53M", "302.38M"])
 def test_a_printed_number_survives_reading_and_printing(text):
-    assert as_printed(number(text), text) == text
+    assert as_printed(printed_number(text), text) == text
 
 
 def test_one_seed_never_settles_a_cell():
-    assert judge(-1.4, [80.0], [100.0], "mini") == ("as published", "inconclusive")
-    assert judge(-1.4, [120.0], [100.0], "mini") == ("opposite", "inconclusive")
+    assert cell_verdict(-1.4, [80.0], [100.0], "mini") == ("as published", "inconclusive")
+    assert cell_verdict(-1.4, [120.0], [100.0], "mini") == ("opposite", "inconclusive")
 
 
 def test_verdicts_follow_the_paired_interval():
     baseline = [50.0, 60.0, 70.0]
-    assert judge(-1.4, [48.0, 57.9, 68.1], baseline, "mini") == ("as published", "reproduced")
-    assert judge(-1.4, [52.0, 62.1, 71.9], baseline, "mini") == ("opposite", "contradicted")
-    assert judge(-1.4, [48.0, 62.1, 69.0], baseline, "mini") == ("as published", "inconclusive")
-    assert judge(-1.4, [48.0, math.nan, 68.1], baseline, "mini") == ("", "diverged")
-    assert judge(-1.4, [48.0, 57.9, 68.1], baseline, "smoke") == ("as published", "not at this scale")
-    assert judge(None, [48.0, 57.9, 68.1], baseline, "mini") == ("", "not in the paper")
+    assert cell_verdict(-1.4, [48.0, 57.9, 68.1], baseline, "mini") == ("as published", "reproduced")
+    assert cell_verdict(-1.4, [52.0, 62.1, 71.9], baseline, "mini") == ("opposite", "contradicted")
+    assert cell_verdict(-1.4, [48.0, 62.1, 69.0], baseline, "mini") == ("as published", "inconclusive")
+    assert cell_verdict(-1.4, [48.0, math.nan, 68.1], baseline, "mini") == ("", "diverged")
+    assert cell_verdict(-1.4, [48.0, 57.9, 68.1], baseline, "smoke") == ("as published", "not at this scale")
+    assert cell_verdict(None, [48.0, 57.9, 68.1], baseline, "mini") == ("", "not in the paper")
 
 
 def test_a_diverged_baseline_is_not_the_fault_of_the_cells_beside_it():
     baseline = [math.nan]
-    assert judge(0.0, baseline, baseline, "mini") == ("", "diverged")
-    assert judge(-1.4, [48.0], baseline, "mini") == ("", "reference diverged")
+    assert cell_verdict(0.0, baseline, baseline, "mini") == ("", "diverged")
+    assert cell_verdict(-1.4, [48.0], baseline, "mini") == ("", "reference diverged")
 
 
 def test_the_summary_has_the_rank_agreement_of_each_model_with_its_interval():
