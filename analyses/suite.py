@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from analyses.artifact import EVERY, Artifact, collect_runs, discover
-from analyses.scale import ROOT, ConfigError, Scale, dataset_name, load_scale
+from analyses.scale import ROOT, Scale, dataset_name, load_scale
 from poet.launch.sources import digest, training_digest
 from poet.methods import all_rows
+from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
 
 RESULTS = Path("results")
@@ -87,7 +88,7 @@ class Suite:
 
         None where the scale says that finished runs are kept all the same: their records say which commit made them.
         """
-        if not self.scale.settings.get("retrain", True):
+        if not self.scale.settings.retrain:
             return []
         specs = (self.runs[name] for name in names)
         pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs}

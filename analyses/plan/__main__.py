@@ -10,11 +10,11 @@ import analyses.plan
 from analyses.plan.page import page, table
 from analyses.plan.plan import make_plan
 from analyses.plan.rate import DEVICES
-from analyses.scale import ConfigError
 from analyses.status import load
 from analyses.suite import RESULTS
 from poet.system.errors import UserError
 from poet.system.files import write_text
+from poet.system.validation import ConfigError
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -11,9 +11,9 @@ from analyses.plan.disk import Disk, disk
 from analyses.plan.kinds import Cost, costs, devices, divided, kind
 from analyses.plan.order import Step, evidence, in_order, needed
 from analyses.plan.rate import DEVICES, Rate, Rates
-from analyses.scale import ConfigError
 from analyses.status import progress
 from analyses.suite import Suite
+from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
 
 
@@ -140,7 +140,7 @@ def _names(suite: Suite, artifact: str | None) -> list[str]:
 
 
 def _device(suite: Suite, device: str | None) -> str:
-    on_gpu = suite.scale.settings["resources"]["gpus"] > 0
+    on_gpu = suite.scale.settings.resources.gpus > 0
     device = device or ("h100" if on_gpu else "cpu")
     if device not in DEVICES:
         raise ConfigError(f"there is no device {device!r}; known are {', '.join(DEVICES)} (analyses/plan/rate.py)")
