@@ -14,7 +14,7 @@ from poet.methods import METHODS
 from poet.primitives import VARIANTS
 from poet.training.spec import Architecture, RunSpec
 
-FOREIGN = ("snakemake", "transformers", "datasets", "peft")
+FOREIGN = ("snakemake", "transformers", "datasets", "peft", "pydantic")
 OWN = ("poet.methods", "poet.training", "poet.data", "poet.launch", "poet.system")
 #: Parts of poet, each with what it may not know: arrows point from launch to training to methods and data to the core.
 FORBIDDEN = {

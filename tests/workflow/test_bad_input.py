@@ -55,7 +55,7 @@ def test_an_unknown_run_is_refused_with_those_that_there_are(project, name):
 def test_a_block_size_that_does_not_divide_fails_before_anything_runs(project):
     project.edit("config/scales/smoke.yaml", "divisible: 80}", "divisible: 84}")
     said = refused(project, "--config", "scale=smoke")
-    assert all(word in said for word in ("scale smoke", "poet-bs-b128", "model 60m", "mlp", "8 does not divide dimension 84")), said
+    assert all(word in said for word in ("scale smoke", "poet-bs-b256", "model 60m", "mlp", "16 does not divide dimension 84")), said
 
 
 def test_data_and_model_that_disagree_fail_in_one_sentence(project):
