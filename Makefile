@@ -5,7 +5,7 @@ SCALE ?= mini
 SEEDS ?= [0]
 CORES ?= all
 
-.PHONY: help all check plan status test test-slurm faults bench bench-gpu record lock clean
+.PHONY: help all check plan status test test-slurm faults bench bench-gpu record schema lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,8 +18,9 @@ help:
 	@echo "make test-slurm  start a Slurm of this machine's own, and send the pipeline through it (needs root; Debian's packages)"
 	@echo "make faults  plant small faults in a copy of the code, one at a time, and show what catches each [NUMBERS=1: train with each, too]"
 	@echo "make bench   time layers, kernels and training steps on the CPU into results/bench.csv [K=a pytest -k expression]"
-	@echo "make bench-gpu  the same on a GPU into results/bench-gpu.csv, with PYTHON's own torch, Triton, transformers and numpy"
+	@echo "make bench-gpu  the same on a GPU into results/bench-gpu.csv, with PYTHON's own torch, Triton, transformers, numpy and pydantic"
 	@echo "make record  keep results/ as the recorded numbers of SCALE, and bring README.md up to date"
+	@echo "make schema  write workflow/schemas/*.json anew, by which an editor completes and checks config/"
 	@echo "make lock    write requirements.lock and environment.yml anew from pyproject.toml (constraints-cuda.txt is kept by hand)"
 	@echo "make clean   remove the virtual environment"
 
@@ -67,6 +68,9 @@ bench-gpu:
 
 record: .venv/installed
 	.venv/bin/python tools/record.py --scale $(SCALE) --seeds '$(SEEDS)'
+
+schema: .venv/installed
+	.venv/bin/python -m suite.settings
 
 lock: .venv/installed
 	.venv/bin/python tools/lock.py

@@ -65,7 +65,7 @@ class Case:
         build: set up on a device ("cpu" or "cuda").
         reference: the case that the ratio is taken to; None where there is none.
         plain: it is the one that others are compared with. Its ratio to itself says what noise does.
-        needs: a package that it cannot do without, beside torch, Triton, transformers and numpy.
+        needs: a package that it cannot do without, beside torch, Triton, transformers, numpy and pydantic.
         least_rounds: rounds, however long one takes.
         cpu_flops: left out on a CPU if it has more operations.
         threads: on a CPU; None takes those of the process.

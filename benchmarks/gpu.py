@@ -1,6 +1,6 @@
 """The benchmark on a GPU: ``make bench-gpu``, or ``python -m benchmarks.gpu`` in the root of the repository.
 
-Needs torch, Triton, transformers and numpy, and no network. Every kernel is checked against fp64 before it is timed; a
+Needs torch, Triton, transformers, numpy and pydantic, and no network. Every kernel is checked against fp64 before it is timed; a
 wrong one ends the run. Writes ``results/bench-gpu.csv``.
 """
 

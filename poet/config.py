@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from typing import get_type_hints
 
 from poet.initialization import INITIALIZATIONS
 from poet.primitives import VARIANTS, Primitive
+
+_types = functools.cache(get_type_hints)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,11 @@ class POETConfig:
     clip_ramp_start: float = 0.1
 
     def __post_init__(self) -> None:
+        for name, wanted in _types(POETConfig).items():
+            value = getattr(self, name)
+            number = type(value) is int and isinstance(1.0, wanted)  # 1 is a number as good as 1.0
+            if not number and (not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)):
+                raise ValueError(f"POETConfig.{name} is of type {getattr(wanted, '__name__', wanted)}, got {value!r}")
         if self.variant not in VARIANTS:
             raise ValueError(f"POETConfig.variant is one of {', '.join(map(repr, VARIANTS))}, got {self.variant!r}")
         if self.merge not in ("neumann", "exact"):

@@ -12,10 +12,11 @@ from typing import Any
 
 from poet.launch.sources import training_digest
 from poet.methods import all_rows
+from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact, names_read
 from suite.discovery import discover
-from suite.scale import ConfigError, Scale, dataset_name, load_scale
+from suite.scale import Scale, dataset_name, load_scale
 from suite.sources import data_sources
 
 RESULTS = Path("results")
@@ -89,7 +90,7 @@ class Suite:
 
         None where the scale says that finished runs are kept all the same: their records say which commit made them.
         """
-        if not self.scale.settings.get("retrain", True):
+        if not self.scale.settings.retrain:
             return []
         specs = (self.runs[name] for name in names)
         pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs}

@@ -1,7 +1,7 @@
 """A scale: what a model name, a token budget and a method's row mean on a given machine.
 
-``config/scales/<name>.yaml`` says it, ``workflow/schemas/scale.schema.json`` checks it, and :meth:`Scale.run` turns a
-(model, row, seed) into a :class:`RunSpec`. Nothing else in the suite depends on the scale.
+``config/scales/<name>.yaml`` says it, :class:`suite.settings.ScaleFile` says what may stand there, and :meth:`Scale.run`
+turns a (model, row, seed) into a :class:`RunSpec`. Nothing else in the suite depends on the scale.
 """
 
 from __future__ import annotations
@@ -9,41 +9,22 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import yaml
 
-from poet.data.description import check_description
-from poet.system.errors import UserError
-from poet.methods import METHODS, all_rows
+from suite.settings import Config, ScaleFile
+from poet.methods import all_rows
 from poet.methods.contract import parse_parameters, scale_parameters
+from poet.system.validation import ConfigError, parse
 from poet.training.probes import get_probe
 from poet.training.spec import Architecture, RunSpec
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-class ConfigError(UserError):
-    """A key or a value of the configuration is wrong."""
-
-
-def _validate(values: Any, schema: str, where: str) -> None:
-    """Check against a JSON schema; the first error as one sentence that names the key and what it may be."""
-    rules = json.loads((ROOT / "workflow" / "schemas" / schema).read_text())
-    errors = sorted(jsonschema.Draft202012Validator(rules).iter_errors(values), key=lambda e: list(map(str, e.path)))
-    if not errors:
-        return
-    error = errors[0]
-    place = ": ".join([where, *([".".join(map(str, error.path))] if error.path else [])])
-    if error.validator == "additionalProperties":
-        known = error.schema["properties"]
-        unknown = next(key for key in error.instance if key not in known)
-        raise ConfigError(f"{place}: unknown key {unknown!r}; known are {', '.join(known)}")
-    raise ConfigError(f"{place}: {error.message} (see workflow/schemas/{schema})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +34,28 @@ class Scale:
     Attributes:
         name: smoke, mini, gpu, paper, or another file in ``config/scales``.
         seeds: seeds of every run.
-        settings: the validated YAML file.
+        settings: the scale's file.
         learning_rates: {(model, row key): {learning rate's name: value}}, swept or published.
     """
 
     name: str
     seeds: tuple[int, ...]
-    settings: dict[str, Any]
+    settings: ScaleFile
     learning_rates: dict[tuple[str, str], dict[str, float]]
 
     @property
     def models(self) -> tuple[str, ...]:
         """Model names, smallest first."""
-        return tuple(self.settings["models"])
+        return tuple(self.settings.models)
 
     def resources(self, model: str) -> dict[str, Any]:
-        """What a run of a model asks of the machine: the scale's ``resources`` with what the model changes in them.
-
-        They say where and how fast a run is trained, and never what comes out of it.
-        """
-        defaults = {"nodes": 1, "processes": 1, "shard_optimizer": False, "partition": None, "runs_per_job": 1}
-        return {**defaults, **self.settings["resources"], **self.settings["models"][model].get("resources", {})}
+        """What a run of a model asks of the machine: :class:`suite.settings.Resources` by name."""
+        return self.settings.resources_of(model).model_dump()
 
     @property
     def data(self) -> dict[str, Any]:
-        """What ``poet.data.prepare`` is given."""
-        return self.settings["data"]
+        """What ``poet.data.prepare`` is given: the keys that stand in the file, and no others."""
+        return self.settings.data.model_dump(exclude_unset=True)
 
     @property
     def corpus(self) -> str:
@@ -91,12 +68,12 @@ class Scale:
         source = self._swept_model(model, row)
         if (source, row) not in self.learning_rates:
             return "the method's defaults"
-        return f"{self.settings['learning_rates']['table']} ({source})"
+        return f"{self.settings.learning_rates.table} ({source})"
 
     def _swept_model(self, model: str, row: str) -> str:
         """The model whose rates a row takes: its own if they were swept, else the one that the scale borrows from."""
         own = (model, row) in self.learning_rates
-        return model if own else self.settings["learning_rates"].get("borrow", {}).get(model, model)
+        return model if own else self.settings.learning_rates.borrow.get(model, model)
 
     def run(
         self,
@@ -122,53 +99,59 @@ class Scale:
             probes: what to measure, and after which steps; see ``poet.training.probes``.
 
         Raises:
-            ConfigError: the scale has no such model.
-            ValueError: no such row, or parameters that the method refuses.
+            ConfigError: the scale has no such model, or the method refuses the parameters, or a layer's shape with them.
+            ValueError: no such row.
         """
-        if model not in self.settings["models"]:
+        if model not in self.settings.models:
             raise ConfigError(f"scale {self.name} has no model {model!r}; it has {', '.join(self.models)}")
         rows = all_rows()
         if row not in rows:
             raise ValueError(f"no row {row!r}; there are {', '.join(rows)}")
         method, definition = rows[row]
-        m, training = self.settings["models"][model], self.settings["training"]
-        published = {**m.get("methods", {}).get(method.name, {}), **definition.parameters}
-        parameters = scale_parameters(method, published, self.settings["width_divisor"])
-        parameters |= self.settings.get("methods", {}).get(method.name, {})
+        m = self.settings.models[model]
+        published = {**m.methods.get(method.name, {}), **definition.parameters}
+        parameters = scale_parameters(method, published, self.settings.width_divisor)
+        parameters |= self.settings.methods.get(method.name, {})
         parameters |= self.learning_rates.get((self._swept_model(model, row), row), {})
         overrides = overrides or {}
         differing = {name: value for name, value in overrides.items() if spell_all or parameters.get(name) != value}
         parameters |= overrides
-        parse_parameters(method, parameters)  # a wrong name or value is refused now, not when the run starts
         probes = {name: tuple(at) for name, at in sorted((probes or {}).items())}
         for name in probes:
             get_probe(name)
-        steps = steps or m["steps"]
-        if steps != m["steps"]:
+        steps = steps or m.steps
+        if steps != m.steps:
             differing["steps"] = steps
         differing |= {name: len(at) for name, at in probes.items()}
+        architecture = Architecture(
+            hidden_size=m.hidden_size,
+            intermediate_size=getattr(m.intermediate_size, definition.ffn),
+            layers=m.layers,
+            heads=m.heads,
+            vocabulary=self.settings.vocabulary,
+            sequence_length=self.settings.data.sequence_length,
+        )
+        parsed = parse_parameters(method, parameters)  # what is wrong is refused now, not when the run starts
+        for layer, shape in architecture.shapes.items():
+            try:
+                method.check_layer(parsed, *shape)
+            except ValueError as error:
+                raise ConfigError(f"{row} on model {model}: layer {layer}: {error}") from None
         variant = "-".join([row, *(f"{name}={_short(value)}" for name, value in differing.items())])
         return RunSpec(
             scale=self.name,
             model=model,
             variant=variant,
-            architecture=Architecture(
-                hidden_size=m["hidden_size"],
-                intermediate_size=m["intermediate_size"][definition.ffn],
-                layers=m["layers"],
-                heads=m["heads"],
-                vocabulary=self.settings["vocabulary"],
-                sequence_length=self.data["sequence_length"],
-            ),
+            architecture=architecture,
             method=method.name,
             parameters=parameters,
             data=self.data,
-            batch_rows=m["batch_rows"],
-            accumulation=m["accumulation"],
+            batch_rows=m.batch_rows,
+            accumulation=m.accumulation,
             steps=steps,
             seed=seed,
             probes=probes,
-            **training,
+            **self.settings.training.model_dump(),
         )
 
 
@@ -200,33 +183,6 @@ def _read_learning_rates(path: Path) -> dict[tuple[str, str], dict[str, float]]:
     return rates
 
 
-def _check_names(settings: dict[str, Any], where: str) -> None:
-    """Names in a scale file that point to models, methods and rows: each has to exist."""
-    models, grids = settings["models"], settings.get("sweep", {}).get("grids", {})
-    rows = all_rows()
-    borrow = settings["learning_rates"].get("borrow", {})
-    mentions = [
-        *((f"models.{m}.methods", name, METHODS) for m, values in models.items() for name in values.get("methods", {})),
-        *(("methods", name, METHODS) for name in settings.get("methods", {})),
-        *(("sweep.grids", name, {**rows, **{method.name: method for method, _ in rows.values()}}) for grid in grids.values() for name in grid),
-        *(("sweep.grids", name, models) for name in grids),
-        *(("learning_rates.borrow", name, models) for pair in borrow.items() for name in pair),
-    ]
-    for key, name, known in mentions:
-        if name not in known:
-            kind = "model" if known is models else "method"
-            raise ConfigError(f"{where}: {key}: unknown {kind} {name!r}; known are {', '.join(known)}")
-
-
-def _check_resources(settings: dict[str, Any], where: str) -> None:
-    """Keys of ``resources`` that exclude each other, for each model."""
-    for model, values in settings["models"].items():
-        asked = {**settings["resources"], **values.get("resources", {})}
-        for key in ("processes", "runs_per_job"):
-            if asked["gpus"] and asked.get(key, 1) > 1:
-                raise ConfigError(f"{where}: resources of {model}: {key} is for runs without a GPU: leave it out, or set gpus to 0")
-
-
 def load_scale(config: dict[str, Any]) -> Scale:
     """The scale that a configuration names.
 
@@ -237,24 +193,20 @@ def load_scale(config: dict[str, Any]) -> Scale:
         ConfigError: an unknown key, scale or seed list, in one sentence.
     """
     if isinstance(config.get("seeds"), list):  # Snakemake hands a list from the command line on as strings
-        numbers = [int(s) if isinstance(s, str) and s.isascii() and s.isdigit() else s for s in config["seeds"]]
-        config = {**config, "seeds": numbers}
-    _validate(config, "config.schema.json", "config")
-    path = ROOT / "config" / "scales" / f"{config['scale']}.yaml"
+        config = {**config, "seeds": [int(s) if re.fullmatch(r"-?[0-9]+", str(s)) else s for s in config["seeds"]]}
+    asked = parse(Config, config, "config")
+    path = ROOT / "config" / "scales" / f"{asked.scale}.yaml"
+    where = str(path.relative_to(ROOT))
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in path.parent.glob("*.yaml")))
-        raise ConfigError(f"config: scale: there is no scale {config['scale']!r}; choose one of {known}")
+        raise ConfigError(f"config: scale: there is no scale {asked.scale!r}; choose one of {known}")
     try:
-        settings = yaml.safe_load(path.read_text())
+        settings = parse(ScaleFile, yaml.safe_load(path.read_text()), where)
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         line = f", line {place.line + 1}" if place else ""
-        raise ConfigError(f"{path.relative_to(ROOT)}{line}: not YAML ({getattr(error, 'problem', error)})") from None
-    _validate(settings, "scale.schema.json", str(path.relative_to(ROOT)))
-    check_description(settings["data"])
-    _check_names(settings, str(path.relative_to(ROOT)))
-    _check_resources(settings, str(path.relative_to(ROOT)))
-    table = ROOT / settings["learning_rates"]["table"]
+        raise ConfigError(f"{where}{line}: not YAML ({getattr(error, 'problem', error)})") from None
+    table = ROOT / settings.learning_rates.table
     if not table.exists():
-        raise ConfigError(f"{path.relative_to(ROOT)}: learning_rates.table: there is no file {table.relative_to(ROOT)}")
-    return Scale(config["scale"], tuple(config["seeds"]), settings, _read_learning_rates(table))
+        raise ConfigError(f"{where}: learning_rates.table: there is no file {settings.learning_rates.table}")
+    return Scale(asked.scale, tuple(asked.seeds), settings, _read_learning_rates(table))

@@ -22,8 +22,8 @@ import pandas as pd
 from poet.launch.status import read_status
 from poet.system.errors import UserError
 from poet.training.spec import RunSpec
+from poet.system.validation import ConfigError
 from suite.collection import RESULTS, Suite, load_suite
-from suite.scale import ConfigError
 
 #: States, in the order in which they are told. A silent run calls itself running, and has not said a word for long; an outdated
 #: one has a record of another spec under its name, and will be trained again.

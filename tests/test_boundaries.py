@@ -15,7 +15,7 @@ from poet.primitives import VARIANTS
 from poet.training.spec import Architecture, RunSpec
 from suite.discovery import locate
 
-FOREIGN = ("snakemake", "transformers", "datasets", "peft")
+FOREIGN = ("snakemake", "transformers", "datasets", "peft", "pydantic")
 OWN = ("poet.methods", "poet.training", "poet.data", "poet.launch", "poet.system")
 #: Top-level packages. What stands above the suite starts or measures things: nothing imports it.
 ABOVE = ("workflow", "benchmarks", "faults", "tests", "tools")

@@ -34,6 +34,30 @@ def test_values_out_of_range_are_refused_by_name(field, value):
         POETConfig(**{field: value})
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "wanted"),
+    (
+        ("merge_every", 2.5, "int"),
+        ("block_size", "256", "int"),
+        ("block_size", 64.0, "int"),
+        ("merge_every", True, "int"),
+        ("neumann_terms", 3.0, r"int \| None"),
+        ("budget", "0.5", "float"),
+        ("budget", False, "float"),
+        ("reset_state", 1, "bool"),
+        ("variant", 3, "str"),
+        ("block_size", None, "int"),
+    ),
+)
+def test_values_of_another_type_are_refused_by_name(field, value, wanted):
+    with pytest.raises(ValueError, match=f"POETConfig.{field} is of type {wanted}, got {value!r}"):
+        POETConfig(**{field: value})
+
+
+def test_a_whole_number_is_a_number():
+    assert POETConfig(variant="fs", budget=1, budget_r=0, budget_p=None, clip_ramp_start=1).budget == 1
+
+
 def test_overrides_win_and_zero_is_the_identity():
     r, p = POETConfig(variant="fs", budget=0.5, budget_r=0.25).primitives(16, 8)
     assert (r.block_size, p.block_size) == (4, 4)

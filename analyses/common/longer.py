@@ -16,7 +16,7 @@ FACTORS = (1, 2, 3)
 
 def longer_runs(scale: Scale, model: str) -> dict[int, list[RunSpec]]:
     """AdamW for each of :data:`FACTORS`, by seed: own cosine schedules, and AdamW's learning rate of that model."""
-    steps = scale.settings["models"][model]["steps"]
+    steps = scale.settings.models[model].steps
     return {
         factor: [scale.run(model, "adamw", seed, steps=factor * steps) for seed in scale.seeds] for factor in FACTORS
     }

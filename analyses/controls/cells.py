@@ -69,11 +69,7 @@ def cells(scale: Scale) -> list[Cell]:
     """Every control on every model that the scale has."""
     found = []
     for model in (m for m in MODELS if m in scale.models):
-        grid = (
-            scale.settings.get("sweep", {}).get("grids", {}).get(model, {}).get("adamw", {}).get("lr", [])
-            if model == SMALLEST
-            else []
-        )
+        grid = scale.settings.grids.get(model, {}).get("adamw", {}).get("lr", []) if model == SMALLEST else []
         grid = [*grid, *(multiple * max(grid) for multiple in BEYOND if grid)]
         for control in CONTROLS:
             own = specs_of(scale, model, control)

@@ -50,7 +50,7 @@ PROJECTION = "up_proj"
 
 def middle(scale: Scale) -> int:
     """The block whose matrix is shown."""
-    return scale.settings["models"][model(scale)]["layers"] // 2
+    return scale.settings.models[model(scale)].layers // 2
 
 
 def shown(context: Context, row: str) -> list[np.ndarray]:

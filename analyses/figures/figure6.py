@@ -35,7 +35,7 @@ DRAWS = 3
 
 def entropies(context: Context, row: str) -> tuple[tuple[int, ...], dict[str, list[np.ndarray]]]:
     """(steps, {matrix type: by seed (steps,), the mean over blocks}) of a method."""
-    depth = context.scale.settings["models"][model(context.scale)]["layers"]
+    depth = context.scale.settings.models[model(context.scale)].layers
     steps, seeds = measured(context, row, "spectrum")
     found = {}
     for projection, matrix in LABELS.items():

@@ -23,7 +23,7 @@ from suite.scale import Scale
 
 def axes(scale: Scale, model: str, row: str) -> dict[str, list[float]]:
     """The grid of a table row on a model, or that of its method; empty if the scale has neither."""
-    grids, (method, _) = scale.settings["sweep"]["grids"][model], all_rows()[row]
+    grids, (method, _) = scale.settings.grids[model], all_rows()[row]
     return grids.get(row, grids.get(method.name, {}))
 
 
@@ -35,12 +35,9 @@ def grid(scale: Scale, model: str, row: str) -> list[dict[str, float]]:
 
 def candidates(scale: Scale) -> list[tuple[RunSpec, str, dict[str, float]]]:
     """(run, its row's key, its learning rates), in the order of the table; none if the scale sweeps nothing."""
-    if "sweep" not in scale.settings:
-        return []
-    sweep = scale.settings["sweep"]
     return [
-        (scale.run(model, key, sweep["seed"], overrides=rates, spell_all=True), key, rates)
-        for model in sweep["grids"]
+        (scale.run(model, key, scale.settings.sweep.seed, overrides=rates, spell_all=True), key, rates)
+        for model in scale.settings.grids
         for key in all_rows()
         for rates in grid(scale, model, key)
     ]
@@ -69,7 +66,7 @@ def table(context: Context) -> pd.DataFrame:
         ends = [name for name, values in names.items() if frame.loc[best, name] in (min(values), max(values))]
         frame.loc[best, "at_grid_end"] = " ".join(ends)
     frame["scale"] = context.scale.name
-    frame["seed"] = context.scale.settings["sweep"]["seed"]
+    frame["seed"] = context.scale.settings.sweep.seed
     return frame
 
 

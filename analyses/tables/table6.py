@@ -33,7 +33,7 @@ def periods(steps: int) -> dict[str, int]:
 
 def specs(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each printed T_m, by seed."""
-    used = periods(scale.settings["models"][MODEL]["steps"])
+    used = periods(scale.settings.models[MODEL].steps)
     return {
         label: [scale.run(MODEL, ROW, seed, overrides={"merge_every": period}) for seed in scale.seeds]
         for label, period in used.items()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
+
+from poet.system.validation import parse
 
 
 def scales_with_width(default: int) -> Any:
@@ -70,6 +72,14 @@ class Method(ABC):
     def __init__(self, parameters: Any, *, weight_decay: float = 0.0) -> None:
         self.parameters, self.weight_decay = parameters, weight_decay
 
+    @staticmethod
+    def check_layer(parameters: Any, in_features: int, out_features: int) -> None:
+        """Refuse parameters that a linear layer of this shape cannot have, before anything is built.
+
+        Raises:
+            ValueError: as above.
+        """
+
     def prepare(self, model: nn.Module, seed: int) -> nn.Module:
         """Reparameterize, freeze or re-initialize the model (in place where possible) and return it."""
         return model
@@ -96,20 +106,12 @@ class Method(ABC):
 
 
 def parse_parameters(method: type[Method], values: dict[str, Any]) -> Any:
-    """``method.Parameters(**values)``, refusing unknown names.
+    """``method.Parameters(**values)``, checked.
 
     Raises:
-        ValueError: a name that the method does not have, a value of another type, or one that it refuses.
+        ConfigError: a name that the method does not have, a value of another type, or one that it refuses.
     """
-    known = get_type_hints(method.Parameters)
-    for name in values:
-        if name not in known:
-            raise ValueError(f"method {method.name} has no parameter {name!r}; it has {', '.join(sorted(known))}")
-        wanted, value = known[name], values[name]
-        fits = isinstance(value, wanted) and (not isinstance(value, bool) or wanted is bool)
-        if not fits and not (isinstance(value, int) and isinstance(1.0, wanted)):  # 1 is a number as good as 1.0
-            raise ValueError(f"method {method.name}: {name} is of type {getattr(wanted, '__name__', wanted)}, not {value!r}")
-    return method.Parameters(**values)
+    return parse(method.Parameters, values, f"method {method.name}")
 
 
 def scale_parameters(method: type[Method], values: dict[str, Any], width_divisor: int) -> dict[str, Any]:

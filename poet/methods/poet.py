@@ -41,6 +41,10 @@ class POET(Method):
         Row(f"poet-fs-1_{d}", f"POET FS b=1/{d}", {"variant": "fs", "budget": 1 / d}) for d in (8, 4, 2)
     )
 
+    @staticmethod
+    def check_layer(parameters, in_features, out_features):
+        parameters.primitives(in_features, out_features)
+
     def prepare(self, model, seed):
         self._seed = seed
         return apply_poet(model, self.parameters, generator=torch.Generator().manual_seed(seed))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from poet.system.validation import parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,12 @@ class Architecture:
     def __post_init__(self) -> None:
         if self.hidden_size % self.heads or (self.hidden_size // self.heads) % 2:
             raise ValueError(f"{self.heads} heads need a hidden size that splits into even parts, not {self.hidden_size}")
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """(inputs, outputs) of the linear layers of a block; those of self_attn are alike, and so are up_proj and gate_proj."""
+        hidden, inner = self.hidden_size, self.intermediate_size
+        return {"self_attn": (hidden, hidden), "mlp.up_proj": (hidden, inner), "mlp.down_proj": (inner, hidden)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,19 +121,9 @@ class RunSpec:
         """The inverse of :meth:`to_dict`.
 
         Raises:
-            ValueError: a key is unknown or missing.
+            ConfigError: a key is unknown or missing, or a value is of another type or out of its range.
         """
-        known = {f.name for f in fields(cls)}
-        if unknown := sorted(set(values) - known):
-            raise ValueError(f"a run spec has no key {unknown[0]!r}")
-        if missing := sorted(known - set(values) - {"probes", "keep_weights"}):
-            raise ValueError(f"a run spec needs the key {missing[0]!r}")
-        try:
-            architecture = Architecture(**values["architecture"])
-        except TypeError as error:
-            raise ValueError(f"a run spec's architecture: {error}") from None
-        probes = {name: tuple(steps) for name, steps in values.get("probes", {}).items()}
-        return cls(**{**values, "architecture": architecture, "probes": probes})
+        return parse(cls, values, "run spec")
 
 
 def _canonical(value: Any) -> Any:

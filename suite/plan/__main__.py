@@ -8,12 +8,12 @@ from pathlib import Path
 
 from poet.system.errors import UserError
 from poet.system.files import write_text
+from poet.system.validation import ConfigError
 from suite.collection import RESULTS
 from suite.plan import __doc__ as DESCRIPTION
 from suite.plan.page import page, table
 from suite.plan.plan import make_plan
 from suite.plan.rate import DEVICES
-from suite.scale import ConfigError
 from suite.status import load
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from poet.training.spec import RunSpec
+from poet.system.validation import ConfigError
 from suite.collection import Suite
 from suite.plan.disk import Disk, disk
 from suite.plan.kinds import Cost, costs, devices, divided, kind
 from suite.plan.order import Step, evidence, in_order, needed
 from suite.plan.rate import DEVICES, Rate, Rates
-from suite.scale import ConfigError
 from suite.status import progress
 
 
@@ -140,7 +140,7 @@ def _names(suite: Suite, artifact: str | None) -> list[str]:
 
 
 def _device(suite: Suite, device: str | None) -> str:
-    on_gpu = suite.scale.settings["resources"]["gpus"] > 0
+    on_gpu = suite.scale.settings.resources.gpus > 0
     device = device or ("h100" if on_gpu else "cpu")
     if device not in DEVICES:
         raise ConfigError(f"there is no device {device!r}; known are {', '.join(DEVICES)} (suite/plan/rate.py)")

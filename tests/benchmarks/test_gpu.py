@@ -12,7 +12,7 @@ from benchmarks.bench import Bench, WrongResult
 from benchmarks.cases import small_cases
 from benchmarks.rows import COLUMNS
 
-#: What a machine with nothing but torch, Triton, transformers (and what that needs) and numpy lacks.
+#: What a machine with nothing but torch, Triton, transformers (and what that needs), numpy and pydantic lacks.
 MISSING = (
     "pandas", "scipy", "matplotlib", "seaborn", "pytest", "pytest_benchmark", "snakemake", "jsonschema", "peft",
     "datasets", "hypothesis",
@@ -75,7 +75,7 @@ def test_a_package_that_is_missing_and_time_that_is_up_leave_cases_out_with_a_wo
     assert gpu.wanted(late.rows) == [f"0 cases measured, {len(cases)} left out"]
 
 
-def test_it_needs_no_more_than_torch_triton_transformers_and_numpy(repository):
+def test_it_needs_no_more_than_torch_triton_transformers_numpy_and_pydantic(repository):
     """Importing it, listing the cases and setting one of each kind up, with everything else made unimportable."""
     code = f"""
 import sys

@@ -34,8 +34,8 @@ def test_sizes_are_those_of_the_scale_files(name):
         }, row
         if mini:
             assert wanted.batch_rows * wanted.architecture.sequence_length == MINI_TOKENS
-            assert scale.settings["resources"]["threads"] == MINI_THREADS
-    assert size.architecture.vocabulary == (scale.settings["vocabulary"] if mini else 32000)
+            assert scale.settings.resources.threads == MINI_THREADS
+    assert size.architecture.vocabulary == (scale.settings.vocabulary if mini else 32000)
 
 
 def tiny(row):

@@ -77,7 +77,7 @@ def test_unknown_method_lists_the_known():
 
 @pytest.mark.parametrize("name", METHODS)
 def test_unknown_parameters_are_refused_and_the_known_listed(name):
-    with pytest.raises(ValueError, match=f"method {name} has no parameter 'learning_rate'; it has .*lr"):
+    with pytest.raises(ValueError, match=f"method {name}: unknown key 'learning_rate'; known are .*lr"):
         parse_parameters(METHODS[name], {"learning_rate": 1.0})
 
 

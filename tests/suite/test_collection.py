@@ -18,7 +18,7 @@ def test_runs_that_share_a_process_are_each_in_one_and_match_no_pattern(smoke):
         jobs = smoke.shared_jobs(model)
         names = [name for job in jobs for name in job]
         assert sorted(names) == sorted(name for name, spec in smoke.runs.items() if spec.model == model)
-        assert max(map(len, jobs)) == smoke.scale.settings["resources"]["runs_per_job"] or len(jobs) == 1
+        assert max(map(len, jobs)) == smoke.scale.settings.resources.runs_per_job or len(jobs) == 1
         assert not any(re.fullmatch(smoke.pattern(model), name) for name in names)
 
 

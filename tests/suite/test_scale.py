@@ -1,20 +1,24 @@
 """Scale files: what is wrong in one is refused before anything runs, and names spell out what differs."""
 
+import json
 import shutil
 
+import jsonschema
 import pytest
+import yaml
 
 import suite.scale
 from poet.system.errors import UserError
 from suite.artifact import Artifact
 from suite.collection import collect_runs, load_suite
-from suite.scale import load_scale
+from suite.scale import dataset_name, load_scale
+from suite.settings import FILES, schema
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """A copy of the configuration that may be broken."""
-    for part in ("config", "workflow/schemas", "analyses/recorded", "analyses/published"):
+    for part in ("config", "analyses/recorded", "analyses/published"):
         shutil.copytree(suite.scale.ROOT / part, tmp_path / part)
     monkeypatch.setattr(suite.scale, "ROOT", tmp_path)
     return tmp_path
@@ -34,10 +38,23 @@ def root(tmp_path, monkeypatch):
         ("train_tokens: 4000000", "train_token: 4000000", ("train_token", "train_tokens")),
         ("{merge_every: 5,", "{merge_every: soon,", ("merge_every", "'soon'", "int")),
         ("{merge_every: 5,", "{merge_every: 2.5,", ("merge_every", "2.5", "int")),
+        ("{merge_every: 5,", "{merge_evry: 5,", ("config/scales/mini.yaml: methods", "known are")),
+        ("vocabulary: 1024", "vocabulary: 0", ("config/scales/mini.yaml", "vocabulary must be greater than 0, not 0")),
+        ("vocabulary: 1024", "vocabulary: 2020-01-01", ("vocabulary must be a valid integer", "2020")),
+        ("heads: 2, steps: 480, ", "heads: 2, ", ("models.60m", "the key 'steps' is missing")),
+        ("precision: fp32", "precision: fp16", ("training.precision must be 'fp32' or 'bf16', not 'fp16'",)),
+        ("weight_decay: 0.01", "weight_decay: .nan", ("training.weight_decay must be a finite number",)),
+        ("lr: [0.001, 0.002, 0.003, 0.005]", "lr: []", ("sweep.grids.60m.adamw.lr must not be empty",)),
+        ("train_tokens: 4000000", "stream: true", ("config/scales/mini.yaml: data", "stream", "leave it out")),
+        ("{kind: bpe, vocab_size: 1024}", "{kind: bte, vocab_size: 1024}", ("data.tokenizer", "'kind'", "'bpe', 'hf'", "'bte'")),
+        ("{kind: bpe, vocab_size: 1024}", "{kind: bpe, size: 1024}", ("data.tokenizer", "unknown key 'size'", "vocab_size")),
+        ("batch_rows: 8, accumulation: 1, ", "batch_rows: 8, accumulation: 1, resources: {gpu: 1}, ", ("resources of 60m", "'gpu'", "gpus")),
+        ("divisible: 80}", "divisible: 84}", ("model 60m", "poet-bs-", "mlp", "does not divide dimension 84", "choose")),
+        ("heads: 2,", "heads: 3,", ("3 heads", "32")),
         ("width_divisor: 16", "width_divisor: [16", ("mini.yaml", "not YAML")),
         ("      galore: {lr: [0.01,", "      oft: {lr: [0.01,", ("sweep.grids", "'oft'", "galore")),
-        ("gpus: 0,", "gpus: 1, processes: 2,", ("resources of 60m", "processes", "without a GPU")),
-        ("gpus: 0,", "gpus: 1, runs_per_job: 2,", ("resources of 60m", "runs_per_job", "without a GPU")),
+        ("gpus: 0,", "gpus: 1, processes: 2,", ("mini.yaml: resources", "processes", "without a GPU")),
+        ("gpus: 0,", "gpus: 1, runs_per_job: 2,", ("mini.yaml: resources", "runs_per_job", "without a GPU")),
     ],
 )
 def test_a_wrong_scale_file_is_refused_in_one_sentence(root, old, new, words):
@@ -49,6 +66,51 @@ def test_a_wrong_scale_file_is_refused_in_one_sentence(root, old, new, words):
         load_suite({"scale": "mini", "seeds": [0]})
     assert all(word in str(refusal.value) for word in words), refusal.value
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"),
+    [
+        (0, ("seeds must be", "not 0", "such as [0, 1, 2]")),
+        ([-1], ("seeds.0 must be", "not -1", "0 or more", "such as [0, 1, 2]")),
+        (["-1"], ("seeds.0 must be", "not -1", "0 or more", "such as [0, 1, 2]")),  # as Snakemake hands it on
+        ([], ("seeds must not be empty", "such as [0, 1, 2]")),
+        ([True], ("seeds.0 must be", "not True", "such as [0, 1, 2]")),
+    ],
+)
+def test_seeds_that_cannot_be_are_refused_with_an_example(seeds, words):
+    with pytest.raises(UserError) as refusal:
+        load_scale({"scale": "mini", "seeds": seeds})
+    assert all(word in str(refusal.value) for word in words), refusal.value
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_editors_are_told_is_up_to_date(repository, name):
+    assert (repository / "workflow" / "schemas" / name).read_text() == schema(name), "make schema writes it anew"
+
+
+@pytest.mark.parametrize("path", ["config/config.yaml", *(f"config/scales/{name}.yaml" for name in ("smoke", "mini", "gpu", "paper"))])
+def test_a_file_names_its_schema_which_takes_it_and_refuses_a_typo(repository, path):
+    first, values = (text := (repository / path).read_text()).partition("\n")[0], yaml.safe_load(text)
+    rules = json.loads((repository / path).parent.joinpath(first.removeprefix("# yaml-language-server: $schema=")).read_text())
+    jsonschema.validate(values, rules)
+    for typo in ({**values, "sede": 1}, *([{**values, "methods": {"poet": {"merge_evry": 1}}}] if "data" in values else [])):
+        with pytest.raises(jsonschema.ValidationError, match="sede|merge_evry"):
+            jsonschema.validate(typo, rules)
+
+
+#: Worked out before pydantic read the files: who reads them changes neither a run nor the name of a data set.
+KNOWN = {
+    "smoke": ("enwik8-64-4d091f33", "60m", "poet-bs-b256", "749d91c74983a7de2e789c56664ddb603fdf946696ede40e73db26b2139a51ad"),
+    "mini": ("enwik8-64-56b9f060", "350m", "poet-fs-1_2", "7959a8f62bd72e8c13f47522f2175c880424e46cd271966291747b3d76e0466a"),
+    "paper": ("c4-256-c89099c5", "1.3b", "adamw", "1fb315c592415572c6ce9f3b1ec9a0a74555719be626fab614c298141441d52a"),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_digests_of_runs_and_names_of_data_sets_stay(name):
+    scale, (dataset, model, row, digest) = load_scale({"scale": name, "seeds": [0]}), KNOWN[name]
+    assert (dataset_name(scale.data), scale.run(model, row, 0).digest) == (dataset, digest)
 
 
 def test_a_broken_table_of_learning_rates_is_refused(root):

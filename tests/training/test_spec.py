@@ -5,6 +5,9 @@ import json
 
 import pytest
 
+from poet.system.validation import ConfigError
+from poet.training.llama import build_llama
+from poet.training.probes import matrices
 from poet.training.spec import Architecture, RunSpec
 
 
@@ -49,9 +52,9 @@ def test_equal_specs_have_equal_digests(make_spec):
 
 def test_unknown_and_missing_keys_are_refused_by_name(make_spec):
     values = make_spec().to_dict()
-    with pytest.raises(ValueError, match="no key 'stepz'"):
+    with pytest.raises(ValueError, match="run spec: unknown key 'stepz'; known are .*steps"):
         RunSpec.from_dict({**values, "stepz": 1})
-    with pytest.raises(ValueError, match="needs the key 'steps'"):
+    with pytest.raises(ValueError, match="the key 'steps' is missing"):
         RunSpec.from_dict({k: v for k, v in values.items() if k != "steps"})
 
 
@@ -64,6 +67,30 @@ def test_keys_of_the_architecture_are_checked_too(make_spec, change):
         del values["architecture"]["heads"]
     with pytest.raises(ValueError, match="head"):
         RunSpec.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"steps": "12"}, "steps must be a valid integer, not '12'"),
+        ({"steps": 12.0}, "steps must be a valid integer, not 12.0"),
+        ({"seed": True}, "seed must be a valid integer, not True"),
+        ({"clip_norm": "1"}, "clip_norm must be a valid number, not '1'"),
+        ({"probes": {"energy": 3}}, "probes.energy must be a valid array, not 3"),
+        ({"architecture": 3}, "architecture must be an object, not 3"),
+        ({"precision": "fp16"}, "run spec: precision is 'fp32' or 'bf16', got 'fp16'"),
+    ],
+)
+def test_values_of_another_type_are_refused_by_name(make_spec, change, words):
+    with pytest.raises(ConfigError, match=words):
+        RunSpec.from_dict({**make_spec().to_dict(), **change})
+
+
+def test_the_shapes_are_those_of_the_model(architecture):
+    found = matrices(build_llama(architecture, device="meta"))
+    assert {(m.in_features, m.out_features) for m in found.values()} == set(architecture.shapes.values())
+    for name, shape in architecture.shapes.items():
+        assert any(name in layer and (m.in_features, m.out_features) == shape for layer, m in found.items())
 
 
 def test_values_that_do_not_fit_are_refused(make_spec, architecture):

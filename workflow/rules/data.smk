@@ -3,7 +3,7 @@
 # note, and a retry makes only those that are missing.
 from poet.data.description import row_files
 
-data_threads = max(2, suite.scale.settings["resources"]["threads"])
+data_threads = max(2, suite.scale.settings.resources.threads)
 
 
 rule data:
@@ -17,7 +17,7 @@ rule data:
     threads: data_threads
     resources:
         mem_mb=lambda wildcards, threads: 1000 + 500 * threads,
-        runtime=suite.scale.settings["resources"]["runtime"],
+        runtime=suite.scale.settings.resources.runtime,
     params:
         data=suite.scale.data,
         cache=DATA / "cache",

@@ -59,7 +59,7 @@ def measured_steps(steps: int, merge_every: int) -> tuple[int, ...]:
 
 def run(scale: Scale, terms: int, seed: int) -> RunSpec:
     """The run with k terms that all four figures read."""
-    steps = min(STEPS, scale.settings["models"][MODEL]["steps"])
+    steps = min(STEPS, scale.settings.models[MODEL].steps)
     merge_every = max(1, steps // MERGES)
     overrides = {"neumann_terms": terms, "merge_every": merge_every}
     at = measured_steps(steps, merge_every)
@@ -72,7 +72,7 @@ def runs(scale: Scale) -> list[RunSpec]:
 
 def middle(scale: Scale) -> int:
     """The block whose matrices stand for all."""
-    return scale.settings["models"][MODEL]["layers"] // 2
+    return scale.settings.models[MODEL].layers // 2
 
 
 def errors(context: Context) -> dict[int, list[dict[str, np.ndarray]]]:

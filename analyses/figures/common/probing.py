@@ -70,7 +70,7 @@ def runs(scale: Scale) -> list[RunSpec]:
 
 def depth(scale: Scale) -> int:
     """Blocks of the model."""
-    return scale.settings["models"][MODEL]["layers"]
+    return scale.settings.models[MODEL].layers
 
 
 def stacked(context: Context, spec: RunSpec, probe: str, side: str) -> dict[str, np.ndarray]:

@@ -44,7 +44,7 @@ QUANTITIES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
 
 def model(scale: Scale) -> str:
     """The model of these figures at a scale; its deepest if none has three blocks."""
-    depths = {name: settings["layers"] for name, settings in scale.settings["models"].items()}
+    depths = {name: settings.layers for name, settings in scale.settings.models.items()}
     deep = [name for name, depth in depths.items() if depth >= 3]
     return "60m" if "60m" in deep else next(iter(deep), max(depths, key=depths.get))
 
@@ -57,7 +57,7 @@ def measured_steps(steps: int, merge_every: int) -> tuple[int, ...]:
 def run(scale: Scale, row: str, seed: int) -> RunSpec:
     """The run of a method that all nine figures read. Muon trains what is no matrix at the rate that AdamW has."""
     name = model(scale)
-    steps = min(STEPS, scale.settings["models"][name]["steps"])
+    steps = min(STEPS, scale.settings.models[name].steps)
     at = measured_steps(steps, scale.run(name, POET, seed).parameters["merge_every"])
     overrides = {"lr": scale.run(name, "adamw", seed).parameters["lr"]} if row == "muon" else {}
     return scale.run(name, row, seed, overrides=overrides, steps=steps, probes={"spectrum": at, "energy": at})
@@ -152,7 +152,7 @@ def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] =
     """
 
     def build(context: Context) -> None:
-        depth = context.scale.settings["models"][model(context.scale)]["layers"]
+        depth = context.scale.settings.models[model(context.scale)].layers
         chosen = blocks(depth, row, group)
         frame = table(context, row, [(block, p) for block in chosen for p in PROJECTIONS])
         write_csv(frame, context.results / artifact.outputs[0])

@@ -53,7 +53,7 @@ def table(scale: Scale, times: dict[str, list[float]]) -> pd.DataFrame:
     printed = {line.design: float(line.speed_up) for line in read_published("table11").itertuples()}
     architecture, count, divisor, _ = proxy(scale)
     where = {
-        "device": torch.cuda.get_device_name() if scale.settings["resources"]["gpus"] else "CPU",
+        "device": torch.cuda.get_device_name() if scale.settings.resources.gpus else "CPU",
         "threads": torch.get_num_threads(),
         "hidden_size": architecture.hidden_size,
         "intermediate_size": architecture.intermediate_size,

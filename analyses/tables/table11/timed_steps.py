@@ -44,7 +44,7 @@ def proxy(scale: Scale) -> tuple[Architecture, int, int, int]:
         intermediate_size=full.intermediate_size // divisor,
         heads=full.heads // divisor,
         layers=layers,
-        vocabulary=scale.settings["vocabulary"],
+        vocabulary=scale.settings.vocabulary,
     )
     return architecture, spec.batch_rows // spec.accumulation // divisor, divisor, rounds
 
@@ -96,14 +96,14 @@ def measure(scale: Scale) -> dict[str, list[float]]:
     Raises:
         UserError: the scale is one for GPUs, and there is none.
     """
-    device = "cuda" if scale.settings["resources"]["gpus"] else "cpu"
+    device = "cuda" if scale.settings.resources.gpus else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError(f"table11 at scale {scale.name} times a GPU, and torch finds none: choose another scale")
     architecture, count, divisor, rounds = proxy(scale)
     generator = torch.Generator().manual_seed(0)
     shape = (count, architecture.sequence_length)
     rows = torch.randint(1, architecture.vocabulary, shape, generator=generator).to(device)
-    precision = scale.settings["training"]["precision"]
+    precision = scale.settings.training.precision
     steps = {name: step_of(make(), rows, precision) for name, make in designs(architecture, divisor).items()}
     for step in steps.values():
         step()  # the optimizer's state is made, kernels are compiled

@@ -38,7 +38,7 @@ def test_the_reference_points_are_table_2s_runs():
 
 def test_both_initializations_see_the_whole_grid():
     scale = load_scale(MINI)
-    grid = scale.settings["sweep"]["grids"]["60m"]["adamw"]["lr"]
+    grid = scale.settings.grids["60m"]["adamw"]["lr"]
     for control in (controls.ADAMW, controls.NORMALIZED):
         rates = [
             c.specs[0].parameters["lr"] for c in control_cells.cells(scale) if (c.model, c.control) == ("60m", control)

@@ -1,0 +1,189 @@
+"""What may stand in ``config/config.yaml`` and ``config/scales/*.yaml``; ``python -m suite.settings`` tells editors of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from typing_extensions import TypeAliasType
+
+from poet.data.description import Description
+from poet.methods import METHODS, all_rows
+from poet.methods.contract import parse_parameters
+from poet.system.validation import Settings, json_schema, parse
+
+SCHEMAS = Path(__file__).resolve().parents[1] / "workflow" / "schemas"
+
+
+def _different(seeds: list[int]) -> list[int]:
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"a seed stands twice in {seeds}: name each once")
+    return seeds
+
+
+def _known(kind: str, names: Any, known: Any, where: str = "") -> None:
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"{where}unknown {kind} {unknown[0]!r}; known are {', '.join(known)}")
+
+
+def _parameters(methods: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    _known("method", methods, METHODS)
+    for name, parameters in methods.items():
+        parse_parameters(METHODS[name], parameters)
+    return methods
+
+
+def _schemas_of_methods(schema: dict[str, Any]) -> None:
+    own = {name: json_schema(method.Parameters) for name, method in METHODS.items()}
+    schema |= {"properties": own, "additionalProperties": False}
+
+
+#: Parameters by the name of their method.
+Methods = TypeAliasType("Methods", Annotated[dict[str, dict[str, Any]], AfterValidator(_parameters), Field(json_schema_extra=_schemas_of_methods)])
+
+
+class Config(Settings):
+    scale: str
+    """the name of a file in config/scales"""
+    seeds: Annotated[list[NonNegativeInt], AfterValidator(_different)] = Field(min_length=1, examples=[[0, 1, 2]])
+    """one run of everything per seed: a list of different whole numbers, 0 or more"""
+
+
+class Resources(Settings):
+    """Where and how fast a run is trained; they never say what comes out of it."""
+
+    threads: PositiveInt
+    """CPU cores of a run, on each of its nodes"""
+    gpus: NonNegativeInt
+    """of a run, over all its nodes; each trains a part of every batch"""
+    mem_mb: PositiveInt
+    """memory of a run, on each of its nodes"""
+    runtime: PositiveInt
+    """time limit of a job, in minutes; a longer run goes on in the next attempt"""
+    nodes: PositiveInt = 1
+    """that a run is spread over, in a Slurm job"""
+    processes: PositiveInt = 1
+    """that share a run where there is no GPU"""
+    shard_optimizer: bool = False
+    """AdamW's moments are divided among a run's processes"""
+    partition: str | None = None
+    """of Slurm; the profile's if it is not given"""
+    runs_per_job: PositiveInt = 1
+    """how many runs of a model share a process"""
+
+    @model_validator(mode="after")
+    def _exclude(self) -> Resources:
+        for key in ("processes", "runs_per_job"):
+            if self.gpus and getattr(self, key) > 1:
+                raise ValueError(f"{key} is for runs without a GPU: leave it out, or set gpus to 0")
+        return self
+
+
+def _schema_of_changes(schema: dict[str, Any]) -> None:
+    schema |= {"properties": json_schema(Resources)["properties"], "additionalProperties": False}
+
+
+class FeedForward(Settings):
+    standard: PositiveInt
+    divisible: PositiveInt
+    """for rows that the paper trains with the d_ff that block sizes divide"""
+
+
+class Model(Settings):
+    hidden_size: PositiveInt
+    intermediate_size: FeedForward
+    layers: PositiveInt
+    heads: PositiveInt
+    steps: PositiveInt
+    batch_rows: PositiveInt
+    """rows of one optimizer step, over all accumulation steps and devices"""
+    accumulation: PositiveInt
+    """micro-batches of a step, over all devices"""
+    methods: Methods = {}
+    """method: its parameters on this model, in the paper's units"""
+    resources: dict[str, Any] = Field({}, json_schema_extra=_schema_of_changes)
+    """what this model's runs ask for in place of the scale's resources"""
+
+
+class Training(Settings):
+    weight_decay: NonNegativeFloat
+    clip_norm: PositiveFloat
+    minimum_lr_ratio: float = Field(ge=0, le=1)
+    warmup_steps: NonNegativeInt
+    precision: Literal["fp32", "bf16"]
+    evaluate_every: PositiveInt
+    """steps"""
+    evaluation_rows: NonNegativeInt
+    """of the history's evaluations; 0: all"""
+    final_evaluation_rows: NonNegativeInt
+    """of the record's perplexity; 0: all"""
+
+
+class LearningRates(Settings):
+    table: str
+    """a file in the format of results/lr_sweep.csv"""
+    borrow: dict[str, str] = {}
+    """a model that was not swept: the model whose rates it takes"""
+
+
+class Sweep(Settings):
+    seed: NonNegativeInt
+    """one that tables do not use"""
+    grids: dict[str, dict[str, dict[str, Annotated[list[PositiveFloat], Field(min_length=1)]]]]
+    """model: table row or method: learning rate: values"""
+
+
+class ScaleFile(Settings):
+    width_divisor: PositiveInt
+    """what the paper's block sizes and ranks are divided by"""
+    vocabulary: PositiveInt
+    data: Description
+    models: dict[str, Model] = Field(min_length=1)
+    """by name, smallest first"""
+    training: Training
+    methods: Methods = {}
+    """method: its parameters at this scale, in the scale's own units"""
+    learning_rates: LearningRates
+    sweep: Sweep | None = None
+    retrain: bool = True
+    """whether finished runs are trained again when code or pinned versions change"""
+    resources: Resources
+
+    @model_validator(mode="after")
+    def _check(self) -> ScaleFile:
+        rows = all_rows()
+        swept = {**rows, **{method.name: method for method, _ in rows.values()}}
+        for model, grid in self.grids.items():
+            _known("model", [model], self.models, "sweep.grids: ")
+            _known("method", grid, swept, "sweep.grids: ")
+        for pair in self.learning_rates.borrow.items():
+            _known("model", pair, self.models, "learning_rates.borrow: ")
+        for model in self.models:
+            self.resources_of(model)
+        return self
+
+    @property
+    def grids(self) -> dict[str, dict[str, dict[str, list[float]]]]:
+        """Of the sweep of learning rates; none if the scale has no sweep."""
+        return self.sweep.grids if self.sweep else {}
+
+    def resources_of(self, model: str) -> Resources:
+        """The scale's resources with what the model changes in them."""
+        given = {**self.resources.model_dump(exclude_unset=True), **self.models[model].resources}
+        return parse(Resources, given, f"resources of {model}")
+
+
+FILES = {"config.schema.json": Config, "scale.schema.json": ScaleFile}
+
+
+def schema(name: str) -> str:
+    """The text of a file in ``workflow/schemas``."""
+    draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps(draft | json_schema(FILES[name]), indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    for name in FILES:
+        (SCHEMAS / name).write_text(schema(name))
