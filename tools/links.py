@@ -14,7 +14,8 @@ MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 def documents(root: Path) -> list[Path]:
     """Every page that is written by hand, or in part."""
-    return [*(root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted((root / "docs").rglob("*.md")), root / "workflow" / "profiles" / "README.md"]
+    single = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "workflow/profiles/README.md")
+    return [*(root / name for name in single), *sorted((root / "docs").rglob("*.md"))]
 
 
 def links(text: str) -> list[str]:
@@ -37,7 +38,8 @@ def resolve(page: Path, target: str) -> tuple[Path, str]:
 def anchors(text: str) -> set[str]:
     """The anchors of a page's headings that GitHub and MkDocs agree on."""
     tokens = MARKDOWN.parse(text)
-    headings = ["".join(c.content for c in tokens[i + 1].children if c.type in ("text", "code_inline")) for i, t in enumerate(tokens) if t.type == "heading_open"]
+    titles = [tokens[i + 1].children for i, token in enumerate(tokens) if token.type == "heading_open"]
+    headings = ["".join(c.content for c in title if c.type in ("text", "code_inline")) for title in titles]
     unique = [heading for heading in headings if headings.count(heading) == 1]  # repeated ones are numbered, in two ways
     return {_github(heading) for heading in unique} & {_mkdocs(heading) for heading in unique}
 

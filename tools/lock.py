@@ -27,7 +27,8 @@ def resolve() -> tuple[list[str], list[str]]:
         held = Path(folder) / "suite.txt"
         held.write_text("".join(f"{pin}\n" for pin in suite))
         both = _install(python, [*extras["docs"], "--constraint", str(held)])
-    return [pin + ("; platform_system == 'Linux'" if pin.startswith("triton==") else "") for pin in suite], sorted(set(both) - set(suite), key=str.lower)
+    docs = [pin for pin in both if pin not in suite]
+    return [pin + ("; platform_system == 'Linux'" if pin.startswith("triton==") else "") for pin in suite], docs
 
 
 def _install(python: Path, wanted: list[str]) -> list[str]:

@@ -154,14 +154,17 @@ def _code(file: Path) -> str:
 def _faults(table: Path) -> str:
     """How many planted faults were caught, and by what each. Faults that the code no longer has are left out."""
     known = {fault.name for fault in FAULTS}
-    faults = [line for line in _read(table) if line["fault"] in known]
+    recorded = [line for line in _read(table) if line["file"]]
+    faults = [line for line in recorded if line["fault"] in known]
+    new = known - {line["fault"] for line in faults}
     checked = [line for line in faults if line["caught_by_check"]]
     left = [line for line in checked if left_tolerance(line)]
     where = faults[0]
     lines = [
         f"{len(faults)} faults, planted one at a time: {sum(bool(line['caught_by']) for line in faults)} are caught by a test. "
         f"{len(checked)} were trained with, on the 60m model of {where['scale']} scale: {len(left)} of them leave a tolerance of the check. "
-        f"{where['device']}, torch {where['torch']}, commit {where['commit']}.",
+        f"{where['device']}, torch {where['torch']}, commit {where['commit']}. "
+        f"Left out: {len(recorded) - len(faults)} whose code is gone. Not recorded yet: {', '.join(sorted(new)) or 'none'}.",
         "",
         "| fault | what a user would suffer | first test that fails | the number that moved most | left its tolerance |",
         "| --- | --- | --- | --- | --- |",

@@ -18,7 +18,7 @@ from tools.links import documents, is_local, links, resolve
 
 def on_files(files: Files, config) -> Files:
     """The theme's files, the pages, and what pages link to, followed through linked pages."""
-    kept = [file for file in files if not file.is_documentation_page() and file.generated_by is None and not _in_docs(file)]
+    theme = [file for file in files if not _in_docs(file)]
     waiting, found = documents(ROOT), {}
     while waiting:
         path = waiting.pop()
@@ -28,7 +28,7 @@ def on_files(files: Files, config) -> Files:
         if path.suffix == ".md":
             waiting += [resolve(path, target)[0] for target in links(path.read_text()) if is_local(target)]
     style = File.generated(config, "site.css", abs_src_path=str(ROOT / "docs" / "site.css"))
-    return Files([*kept, *found.values(), style])
+    return Files([*theme, *found.values(), style])
 
 
 def _in_docs(file: File) -> bool:
