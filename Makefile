@@ -5,7 +5,7 @@ SCALE ?= mini
 SEEDS ?= [0]
 CORES ?= all
 
-.PHONY: help all check plan status test test-slurm faults bench bench-gpu record schema lock clean
+.PHONY: help all check plan status test test-slurm faults bench bench-gpu record docs schema lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,9 +19,10 @@ help:
 	@echo "make faults  plant small faults in a copy of the code, one at a time, and show what catches each [NUMBERS=1: train with each, too]"
 	@echo "make bench   time layers, kernels and training steps on the CPU into results/bench.csv [K=a pytest -k expression]"
 	@echo "make bench-gpu  the same on a GPU into results/bench-gpu.csv, with PYTHON's own torch, Triton, transformers, numpy and pydantic"
-	@echo "make record  keep results/ as the recorded numbers of SCALE, and bring README.md up to date"
+	@echo "make record  keep results/ as the recorded numbers of SCALE, and bring README.md and docs/ up to date"
 	@echo "make schema  write workflow/schemas/*.json anew, by which an editor completes and checks config/"
-	@echo "make lock    write requirements.lock and environment.yml anew from pyproject.toml (constraints-cuda.txt is kept by hand)"
+	@echo "make docs    build the documentation into results/site, and fail on a dead link"
+	@echo "make lock    write requirements.lock, environment.yml and docs/requirements.txt anew from pyproject.toml (constraints-cuda.txt is kept by hand)"
 	@echo "make clean   remove the virtual environment"
 
 # The stamp is written last: an installation that was cut short is done again.
@@ -71,6 +72,15 @@ record: .venv/installed
 
 schema: .venv/installed
 	.venv/bin/python -m suite.settings
+
+# MkDocs adds to what is installed and changes none of it. With --quiet it would see no warnings, and --strict no dead link.
+.venv/docs: .venv/installed docs/requirements.txt
+	.venv/bin/python -m pip install --quiet --requirement docs/requirements.txt --constraint requirements.lock
+	@touch $@
+
+docs: .venv/docs
+	.venv/bin/python -m mkdocs build --strict
+	@echo "results/site/index.html"
 
 lock: .venv/installed
 	.venv/bin/python tools/lock.py

@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -16,9 +17,8 @@ def record(repository, tmp_path, monkeypatch):
     spec.loader.exec_module(module)
     root = tmp_path / "root"
     shutil.copytree(repository / "analyses" / "recorded", root / "analyses" / "recorded")
-    shutil.copy(repository / "README.md", root)
     monkeypatch.setattr(module, "ROOT", root)
-    monkeypatch.setattr(module, "readme", lambda text, root: text)  # test_readme.py looks at that
+    monkeypatch.setattr(module, "written", lambda root: {})  # test_docs.py looks at that
     (tmp_path / "results").mkdir()
 
     def _record(*options):
@@ -79,3 +79,23 @@ def test_a_table_of_another_scale_is_refused_even_if_it_begins_with_what_has_non
     )
     assert record() == 1
     assert "claims.csv is of scale smoke, not mini" in capsys.readouterr().err
+
+
+def test_results_of_another_scale_are_never_recorded(repository, tmp_path):
+    (tmp_path / "table2.csv").write_text("model,scale\n60m,smoke\n")
+    done = subprocess.run(
+        [sys.executable, "tools/record.py", "--scale", "mini", "--results", tmp_path],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "is of scale smoke, not mini" in done.stderr
+
+
+def test_a_partial_benchmark_is_never_recorded(repository, tmp_path):
+    (tmp_path / "bench.csv").write_text("operation,shape,tokens,dtype,variant,rounds\nlayer,1x1,1,fp32,linear,5\n")
+    command = [sys.executable, "tools/record.py", "--scale", "mini", "--results", tmp_path]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "of the recorded cases: run the whole of make bench" in done.stderr

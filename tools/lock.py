@@ -1,4 +1,4 @@
-"""Write ``requirements.lock`` and ``environment.yml`` from ``pyproject.toml``.
+"""Write ``requirements.lock``, ``environment.yml`` and ``docs/requirements.txt`` from ``pyproject.toml``.
 
 Resolves in an empty virtual environment, so that nothing that happens to be installed gets in. What only a CUDA build
 of torch asks for is pinned in ``constraints-cuda.txt``: a machine with a CPU build never installs it.
@@ -14,18 +14,29 @@ ROOT = Path(__file__).resolve().parents[1]
 HEADER = "# Written by `make lock` from pyproject.toml.\n"
 
 
-def resolve() -> list[str]:
-    """Exact pins of everything that the project needs, sorted, without local version labels such as +cpu."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+def resolve() -> tuple[list[str], list[str]]:
+    """Exact pins of all that the suite needs, and of what its documentation needs beside them.
+
+    Sorted, and without local version labels such as +cpu.
+    """
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         python = Path(folder) / "bin" / "python"
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *project["optional-dependencies"]["suite"]], check=True)
-        frozen = subprocess.run(
-            [python, "-m", "pip", "freeze", "--all", "--exclude", "pip"], check=True, capture_output=True, text=True
-        ).stdout.split()
-    pins = sorted((pin.partition("+")[0] for pin in frozen), key=str.lower)
-    return [pin + ("; platform_system == 'Linux'" if pin.startswith("triton==") else "") for pin in pins]
+        suite = _install(python, extras["suite"])
+        held = Path(folder) / "suite.txt"
+        held.write_text("".join(f"{pin}\n" for pin in suite))
+        both = _install(python, [*extras["docs"], "--constraint", str(held)])
+    docs = [pin for pin in both if pin not in suite]
+    return [pin + ("; platform_system == 'Linux'" if pin.startswith("triton==") else "") for pin in suite], docs
+
+
+def _install(python: Path, wanted: list[str]) -> list[str]:
+    """Install into an environment, and list all that is there then."""
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
+    command = [python, "-m", "pip", "freeze", "--all", "--exclude", "pip"]
+    frozen = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return sorted((pin.partition("+")[0] for pin in frozen), key=str.lower)
 
 
 def environment(pins: list[str]) -> str:
@@ -38,6 +49,7 @@ def environment(pins: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    pins = resolve()
-    (ROOT / "requirements.lock").write_text(HEADER + "".join(f"{pin}\n" for pin in pins))
+    pins, docs = resolve()
+    for file, listed in (("requirements.lock", pins), ("docs/requirements.txt", docs)):
+        (ROOT / file).write_text(HEADER + "".join(f"{pin}\n" for pin in listed))
     (ROOT / "environment.yml").write_text(environment(pins))

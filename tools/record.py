@@ -1,9 +1,9 @@
-"""Keep results as the recorded ones, and bring README.md up to date with them: ``make record SCALE=mini``.
+"""Keep results as the recorded ones, and bring README.md and docs/ up to date with them: ``make record SCALE=mini``.
 
 Shows first what moved, by the comparison of ``snakemake check`` (:mod:`suite.check`). The tables of benchmarks and
 planted faults that are there go to ``analyses/recorded/``. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
-figures that README shows, and ``cost.csv`` (what the runs of each artifact cost, from their records, and their seeds).
-``--check`` writes nothing and fails if README.md does not say what is recorded.
+figures that pages show, and ``cost.csv`` (what the runs of each artifact cost, from their records, and their seeds).
+``--check`` writes nothing and fails if a page does not say what is recorded.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from suite.check.compare import compare
 from suite.check.report import report
 from suite.collection import load_suite
 from suite.discovery import discover
-from tools.readme import left_tolerance, readme
+from tools.pages import left_tolerance, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
 BENCHMARKS = ("bench.csv", "bench-gpu.csv")
 #: Table of ``make faults``.
 FAULTS = "faults.csv"
-#: Figures that README shows.
+#: Figures that pages show.
 PICTURES = ("table2", "controls")
 
 
@@ -109,12 +109,11 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
-    page = ROOT / "README.md"
     if given.check:
-        if readme(page.read_text(), ROOT) != page.read_text():
-            print("error: README.md does not say what analyses/recorded says: run `make record`", file=sys.stderr)
-            return 1
-        return 0
+        stale = [page.relative_to(ROOT) for page, text in written(ROOT).items() if text != page.read_text()]
+        for page in stale:
+            print(f"error: {page} does not say what analyses/recorded and the code say: run `make record`", file=sys.stderr)
+        return int(bool(stale))
     outputs = [output for output in kept_outputs(discover()) if (given.results / output).exists()]
     for output in outputs:
         found = _scale_of(given.results / output) if output.endswith(".csv") else None
@@ -145,7 +144,8 @@ def main() -> int:
         (kept / "cost.csv").write_text(cost(given.results, given.scale, given.seeds))
     except FileNotFoundError as error:
         print(f"cost.csv stays as recorded: {error.filename} is missing", file=sys.stderr)
-    page.write_text(readme(page.read_text(), ROOT))
+    for page, text in written(ROOT).items():
+        page.write_text(text)
     return 0
 
 

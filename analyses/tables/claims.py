@@ -77,8 +77,6 @@ def summary(frame: pd.DataFrame) -> list[str]:
     for kind, part in frame.groupby("kind", sort=True):
         found = part.verdict.value_counts()
         lines.append(f"{kind} ({len(part)}): " + ", ".join(f"{found[v]} {v}" for v in VERDICTS if v in found) + ".")
-    judged = int(frame.verdict.isin(VERDICTS[:2]).sum())
-    lines.append(f"Intervals are of 95%: of {judged} decided claims about {judged * 0.05:.0f} may be so by chance.")
     return lines
 
 

@@ -1,6 +1,9 @@
 """Every method, and every row of a table, keeps the contract. A new method is covered by being there."""
 
+import importlib.util
+import sys
 from math import comb
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +16,24 @@ from poet.training.llama import trainable_parameters
 
 CASES = {name: (method, {}) for name, method in METHODS.items() if not method.rows}
 CASES |= {key: (method, row.parameters) for key, (method, row) in all_rows().items()}
+
+
+def _example():
+    """The method that ``docs/extending.md`` shows, which is no part of the suite."""
+    path = Path(__file__).resolve().parents[2] / "docs" / "examples" / "sgd.py"
+    spec = importlib.util.spec_from_file_location("docs_example_sgd", path)
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module.METHOD
+
+
+EXAMPLE = _example()
+CASES |= {f"docs example {row.key}": (EXAMPLE, row.parameters) for row in EXAMPLE.rows}
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch):
+    monkeypatch.setitem(METHODS, EXAMPLE.name, EXAMPLE)
 
 
 def expected_count(name, parameters, model):

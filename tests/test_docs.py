@@ -1,0 +1,134 @@
+"""README.md and docs/: code runs, links lead somewhere, commands exist, generated parts say what is recorded."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from suite.discovery import discover
+from poet.optim import poet_parameters
+from tools import pages
+from tools.links import MARKDOWN, anchors, documents, is_local, links, resolve
+
+#: Files that pages show whole. The conformance tests run over them.
+SHOWN = ("docs/examples/sgd.py", "tests/primitives/givens.py")
+
+
+def dead_links(root):
+    """``page: target`` for each link of the documents below ``root`` whose file or anchor is not there."""
+    found = []
+    for page in documents(root):
+        for target in filter(is_local, links(page.read_text())):
+            path, anchor = resolve(page, target)
+            alive = path.is_file() and path.is_relative_to(root)
+            if not alive or (anchor and (path.suffix != ".md" or anchor not in anchors(path.read_text()))):
+                found.append(f"{page.relative_to(root)}: {target}")
+    return found
+
+
+def blocks(repository, language):
+    """Every fenced block of a language, in all documents; of no language for commands."""
+    tokens = (token for page in documents(repository) for token in MARKDOWN.parse(page.read_text()))
+    return [token.content for token in tokens if token.type == "fence" and token.info == language]
+
+
+def test_every_link_and_anchor_leads_somewhere(repository):
+    assert dead_links(repository) == []
+    assert "docs/artifacts.md" in links((repository / "README.md").read_text())
+
+
+DEAD = {
+    "[a](docs/gone.md)": "docs/gone.md",
+    "![a](gone.png)": "gone.png",
+    "| a |\n| --- |\n| [`x`](gone.csv) |": "gone.csv",
+    "[a](#not-here)": "#not-here",
+    "[a](CHANGELOG.md#here)": "CHANGELOG.md#here",
+    "[a](docs)": "docs",
+    "[a](../outside.md)": "../outside.md",
+    "## Twice\n\n## Twice\n\n[a](#twice)": "#twice",
+}
+
+
+@pytest.mark.parametrize("text", DEAD)
+def test_a_dead_link_is_found(text, tmp_path):
+    root = tmp_path / "root"
+    (root / "docs").mkdir(parents=True)
+    (root / "workflow" / "profiles").mkdir(parents=True)
+    for page in ("CHANGELOG.md", "CONTRIBUTING.md", "workflow/profiles/README.md", "../outside.md"):
+        (root / page).write_text("# Page\n")
+    (root / "docs" / "a.md").write_text("# Here, *there*\n\n[up](../README.md#here) and [here](#here-there), <https://example.org>\n")
+    (root / "README.md").write_text("# Here\n\n[a](docs/a.md#here-there) `[b](code.md)`\n")
+    assert dead_links(root) == []
+    (root / "README.md").write_text(f"# Here\n\n{text}\n")
+    assert dead_links(root) == [f"README.md: {DEAD[text]}"]
+
+
+def test_every_python_example_is_run(repository, llama, tokens):
+    shown = [(repository / name).read_text() for name in SHOWN]
+    examples = [block for block in blocks(repository, "python") if block not in shown]
+    assert len(blocks(repository, "python")) == len(examples) + len(SHOWN)
+    for example in examples:
+        small = example.replace("block_size=256, merge_every=400", "block_size=8, merge_every=3")
+        assert small != example
+        names = {"model": llama(), "batches": [{"input_ids": tokens, "labels": tokens}] * 7}
+        exec(small, names)
+        model = names["model"]
+        assert not poet_parameters(model)
+        assert model(input_ids=tokens, labels=tokens).loss < 4.16  # ln 64: what knowing nothing costs
+
+
+def test_every_command_exists(repository):
+    commands = "\n".join(blocks(repository, ""))
+    targets = set(re.findall(r"^([\w-]+):", (repository / "Makefile").read_text(), re.M))
+    named = re.findall(r"^make ([\w-]+)(?![\w/.-])", commands, re.M)
+    assert "test" in named and set(named) <= targets
+    outputs = {f"results/{output}" for artifact in discover().values() for output in artifact.outputs}
+    texts = (page.read_text() for page in documents(repository))
+    asked = {name for text in texts for name in re.findall(r"(?:make|all) (results/[\w./]+\.\w+)", text)}
+    assert "results/table2.csv" in asked and asked <= outputs
+
+
+def test_the_readme_is_one_page(repository):
+    assert len((repository / "README.md").read_text().splitlines()) <= 150
+
+
+def test_generated_parts_are_up_to_date(repository):
+    done = subprocess.run([sys.executable, "tools/record.py", "--check"], cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_part_within_a_sentence_begins_no_line(repository):
+    """A comment at the beginning of a line ends the list or paragraph that it stands in."""
+    for page in pages.pages(repository):
+        for match in pages.MARK.finditer(text := page.read_text()):
+            if "\n" not in match[2]:
+                assert text[: match.start()].rpartition("\n")[2].strip(" >-*"), f"{page.name}: {match[1]}"
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """``written(text)``: README.md of that text with the parts ``number`` and ``table`` filled in."""
+    monkeypatch.setattr(pages, "_parts", lambda root: {"number": "7", "table": "[x](@/x.csv)"})
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text("<!-- table:begin -->\nold\n<!-- table:end -->")
+
+    def _written(text):
+        page = tmp_path / "docs" / "a.md"
+        page.write_text(text)
+        return pages.written(tmp_path)[page]
+
+    return _written
+
+
+def test_parts_are_written_between_their_marks(written, tmp_path):
+    found = written("a <!-- number:begin -->6<!-- number:end --> b\n<!-- table:begin -->\n<!-- table:end -->\n")
+    assert found == "a <!-- number:begin -->7<!-- number:end --> b\n<!-- table:begin -->\n\n[x](../x.csv)\n\n<!-- table:end -->\n"
+    assert pages.written(tmp_path)[tmp_path / "README.md"] == "<!-- table:begin -->\n\n[x](./x.csv)\n\n<!-- table:end -->"
+
+
+def test_a_part_that_nobody_knows_or_shows_is_refused(written):
+    with pytest.raises(SystemExit, match="docs/a.md: no part is called 'nummer'; there are number, table"):
+        written("<!-- nummer:begin --><!-- nummer:end -->")
+    with pytest.raises(SystemExit, match="neither README.md nor docs/ shows number"):
+        written("nothing")

@@ -1,0 +1,181 @@
+"""The parts of README.md and ``docs/`` that are written from ``analyses/recorded``, from artifacts and from examples.
+
+A page marks such a part with ``<!-- name:begin -->`` and ``<!-- name:end -->``. ``make record`` writes all of them anew.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from pathlib import Path
+
+import yaml
+
+from suite.discovery import discover
+from faults.catalogue import FAULTS
+from tools.rates import grids, rates
+
+MARK = re.compile(r"<!-- ([\w-]+):begin -->(.*?)<!-- \1:end -->", re.S)
+
+
+def pages(root: Path) -> list[Path]:
+    """README and every page of ``docs/``."""
+    return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+
+
+def written(root: Path) -> dict[Path, str]:
+    """What each page should say: its own text, with the parts between marks written anew.
+
+    Raises:
+        SystemExit: a page asks for a part that does not exist, or no page shows a part that does.
+    """
+    found, parts, shown = {}, _parts(root), set()
+    for page in pages(root):
+
+        def fill(match: re.Match) -> str:
+            name, old = match.groups()
+            if name not in parts:
+                raise SystemExit(f"error: {page.relative_to(root)}: no part is called {name!r}; there are {', '.join(parts)}")
+            shown.add(name)
+            new = parts[name].replace("(@/", f"({os.path.relpath(root, page.parent)}/")
+            # A table that follows a comment without a blank line is no table everywhere.
+            return f"<!-- {name}:begin -->" + (f"\n\n{new}\n\n" if "\n" in old else new) + f"<!-- {name}:end -->"
+
+        found[page] = MARK.sub(fill, page.read_text())
+    if missing := sorted(set(parts) - shown):
+        raise SystemExit(f"error: neither README.md nor docs/ shows {', '.join(missing)}: mark a place, or delete the part")
+    return found
+
+
+def _parts(root: Path) -> dict[str, str]:
+    """Every generated part by name. A link that begins with ``@/`` starts at the root of the repository."""
+    kept = root / "analyses" / "recorded"
+    mini = kept / "mini"
+    cost = {line["artifact"]: line for line in _read(mini / "cost.csv")}
+    parts = {
+        "artifacts": _artifacts(mini, root),
+        "recorded-table2": _summary(mini / "table2.md"),
+        "recorded-controls": _summary(mini / "controls.md"),
+        "recorded-claims": _bullets(mini / "claims.md"),
+        "rates": rates(_read(mini / "lr_sweep.csv")),
+        "grids": grids(_read(mini / "lr_sweep.csv")),
+        "faults": _faults(kept / "faults.csv"),
+        "bench": _steps(kept / "bench.csv"),
+        "method-example": _code(root / "docs" / "examples" / "sgd.py"),
+        "primitive-example": _code(root / "tests" / "primitives" / "givens.py"),
+        **_numbers(mini, root),
+    }
+    for name in ("table2", "all"):
+        line = cost[name]
+        parts[f"cost-{name}"] = (
+            f"{line['runs']} runs (seeds {line['seeds']}), {line['core_minutes']} core-minutes, {line['peak_memory_gb']} GB a run"
+        )
+    return parts
+
+
+def _numbers(mini: Path, root: Path) -> dict[str, str]:
+    """Single numbers that sentences quote."""
+    table2, controls = _read(mini / "table2.csv"), _read(mini / "controls.csv")
+    counted = [line["trainable_agrees"] for line in table2]
+    errata = [line["verdict"] for line in _read(mini / "errata.csv")]
+    adamw = next(line for line in table2 if (line["model"], line["variant"]) == ("60m", "adamw"))
+    paper = yaml.safe_load((root / "config" / "scales" / "paper.yaml").read_text())
+    model = paper["models"]["60m"]
+    positions = model["steps"] * model["batch_rows"] * paper["data"]["sequence_length"]
+    shares = [float(line["gain_share"]) for line in controls if line["control"] == "POET without R and P"]
+    gains = {
+        control: [float(line["gain"]) for line in controls if line["control"] == control and line["own_rate"] == "yes"]
+        for control in ("AdamW, two rates", "POET FS b=1/2", "POET BS b=256")
+    }
+    accumulation = next(line for line in _read(mini / "claims.csv") if line["claim"] == "figure20-no-accumulation")
+    return {
+        "counts-equal": f"{counted.count('yes')} of {len(counted)}",
+        "errata-confirmed": f"{errata.count('confirmed error')} of {len(errata)}",
+        "tokens-mini": f"{int(adamw['run_tokens']) / int(adamw['run_trainable']):,.0f}",
+        "tokens-paper": f"{positions / int(adamw['counted_trainable_exact']):,.0f}",
+        "share-without": f"{min(shares):.0%} to {max(shares):.0%}",
+        **{f"gain-{name}": _span(gains[control]) for name, control in zip(("two-rates", "fs", "bs"), gains, strict=True)},
+        "accumulation": f"{float(accumulation['effect']):.1f} ({float(accumulation['low']):.1f} to {float(accumulation['high']):.1f})",
+    }
+
+
+def _span(values: list[float]) -> str:
+    return f"{min(values):.2f} to {max(values):.2f}"
+
+
+def _read(table: Path) -> list[dict[str, str]]:
+    with open(table, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _steps(table: Path) -> str:
+    """The training steps of a benchmark table, with where they were timed."""
+    steps = [line for line in _read(table) if line["operation"] == "step" and int(line["rounds"])]
+    where = steps[0]
+    lines = [
+        f"{where['device']}, torch {where['torch']}; commit {where['commit']}.",
+        "",
+        "| model, feed-forward width | tokens | threads | method | seconds | time beside AdamW | by operations | held, MB | peak, MB |",
+        "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for line in steps:
+        time = f"{float(line['median_s']):.3g}"
+        ratio = "{:.2f} ({:.2f} to {:.2f})".format(*(float(line[c]) for c in ("ratio", "ratio_p20", "ratio_p80")))
+        memory = (f"{int(line[c]) / 1e6:,.1f}" for c in ("held_bytes", "peak_bytes"))
+        cells = (line["shape"], line["tokens"], line["threads"], line["variant"], time, ratio, f"{float(line['predicted_ratio']):.2f}", *memory)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _artifacts(recorded: Path, root: Path) -> str:
+    """A table of every artifact, with a link to what is recorded of it."""
+    lines = ["| target | in the paper | what it shows |", "| --- | --- | --- |"]
+    for name, artifact in discover().items():
+        kept = recorded / f"{name}.csv"
+        link = f"[`{name}`](@/{kept.relative_to(root)})" if kept.exists() else f"`{name}`"
+        lines.append(f"| {link} | {artifact.label} | {artifact.caption} |")
+    return "\n".join(lines)
+
+
+def _summary(table: Path) -> str:
+    lines = table.read_text().splitlines()
+    return "\n".join(lines[lines.index("") + 1 :])  # without its heading
+
+
+def _bullets(page: Path) -> str:
+    return "\n".join(line for line in page.read_text().splitlines() if line.startswith("- "))
+
+
+def _code(file: Path) -> str:
+    return f"```python\n{file.read_text()}```"
+
+
+def _faults(table: Path) -> str:
+    """How many planted faults were caught, and by what each. Faults that the code no longer has are left out."""
+    known = {fault.name for fault in FAULTS}
+    recorded = [line for line in _read(table) if line["file"]]
+    faults = [line for line in recorded if line["fault"] in known]
+    new = known - {line["fault"] for line in faults}
+    checked = [line for line in faults if line["caught_by_check"]]
+    left = [line for line in checked if left_tolerance(line)]
+    where = faults[0]
+    lines = [
+        f"{len(faults)} faults, planted one at a time: {sum(bool(line['caught_by']) for line in faults)} are caught by a test. "
+        f"{len(checked)} were trained with, on the 60m model of {where['scale']} scale: {len(left)} of them leave a tolerance of the check. "
+        f"{where['device']}, torch {where['torch']}, commit {where['commit']}. "
+        f"Left out: {len(recorded) - len(faults)} whose code is gone. Not recorded yet: {', '.join(sorted(new)) or 'none'}.",
+        "",
+        "| fault | what a user would suffer | first test that fails | the number that moved most | left its tolerance |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for line in faults:
+        test = f"`{line['caught_by'].rpartition('::')[2]}`" if line["caught_by"] else "none"
+        moved = f"{line['number']}: {float(line['moved_percent']):+.1f}% ({float(line['tolerance_percent']):.1f}%)" if line["found"] else ""
+        cells = (line["fault"], line["what"], test, moved, "yes" if left_tolerance(line) else line["caught_by_check"] or "not trained")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def left_tolerance(fault: dict[str, str]) -> bool:
+    return fault["caught_by_check"] not in ("", "no", "not judged")
