@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from analyses.scale import Scale
 from poet.training.errors import RunError
 from poet.launch.records import read_history, read_probes, read_record, reading
 from poet.training.spec import RunSpec
+from suite.recorded.origin import sentence
 
 
 #: See :attr:`Artifact.reads`.
@@ -32,10 +33,12 @@ class Context:
     Attributes:
         scale: the scale with its seeds.
         results: the results folder.
+        left_out: artifacts that could not be built, by name, with the reason; the report and the claims do without them.
     """
 
     scale: Scale
     results: Path
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def record(self, spec: RunSpec) -> dict[str, Any]:
         """The record of a run; see :func:`poet.launch.records.read_record` for the errors."""
@@ -67,9 +70,10 @@ class Context:
         return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
     def caption(self, artifact: Artifact, note: str = "") -> str:
-        """An artifact's label and caption with the scale, and a note if there is one."""
+        """An artifact's label and caption with the scale, a note if there is one, and which runs were recorded and not trained here."""
         scale = "Independent of the scale." if artifact.scale_free else f"Scale: {self.scale.name}, {self.scale.corpus}."
-        return " ".join(part for part in (f"{artifact.label}.", artifact.caption, note, scale) if part)
+        recorded = sentence(self.results, artifact.runs(self.scale))
+        return " ".join(part for part in (f"{artifact.label}.", artifact.caption, note, scale, recorded) if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

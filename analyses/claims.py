@@ -33,7 +33,7 @@ def named(runs: Iterable[RunSpec]) -> str:
 
 def line(name: str, artifact: Artifact, claim: Claim, context: Context) -> dict:
     """One line of ``results/claims.csv``."""
-    why = unshown(artifact, claim, context.scale)
+    why = context.left_out.get(name) or unshown(artifact, claim, context.scale)
     found = Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0, note=why) if why else claim.measure(context)
     return {
         "claim": claim.key,

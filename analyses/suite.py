@@ -11,7 +11,7 @@ from typing import Any
 
 from analyses.artifact import EVERY, Artifact, collect_runs, discover
 from analyses.scale import ROOT, ConfigError, Scale, dataset_name, load_scale
-from poet.launch.sources import digest, training_digest
+from poet.launch.sources import data_digest, digest, training_digest
 from poet.methods import all_rows
 from poet.training.spec import RunSpec
 
@@ -91,7 +91,7 @@ class Suite:
             return []
         specs = (self.runs[name] for name in names)
         pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs}
-        return [data_sources(), *sorted(training_digest(method, device) for method, device in pairs)]
+        return [data_digest(), *sorted(training_digest(method, device) for method, device in pairs)]
 
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs by the process that they share; nothing where each has its own."""
@@ -133,11 +133,6 @@ class Suite:
     def default_targets(self) -> list[Path]:
         """What ``snakemake all`` makes."""
         return [RESULTS / output for a in self.artifacts.values() if a.in_all for output in a.outputs]
-
-
-def data_sources() -> str:
-    """Digest of the source files that the prepared data depends on."""
-    return digest(path for path in (ROOT / "poet" / "data").glob("*.py") if path.name not in ("rows.py", "order.py"))
 
 
 def artifact_sources(name: str) -> str:

@@ -136,7 +136,7 @@ def test_every_parameter_of_a_method_is_read_by_it(name):
 
 
 def test_every_field_of_a_run_spec_is_read(repository):
-    folders = ("poet", "analyses", "workflow")
+    folders = ("poet", "analyses", "suite", "workflow")
     files = [p for f in folders for p in (repository / f).rglob("*") if p.suffix in (".py", ".smk")]
     text = "\n".join(p.read_text() for p in files if p.name != "spec.py")
     spec_file = (repository / "poet/training/spec.py").read_text()

@@ -10,7 +10,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from analyses.artifact import Context
+from analyses.artifact import Context, find
 from analyses.claim import UNJUDGED_SCALES
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.report.cards import card, groups
@@ -50,8 +50,9 @@ def page(context: Context) -> str:
     Raises:
         RunError: an input is missing, unreadable or of another scale.
     """
-    artifacts, beyond = on_the_page(context.scale), left_out(context.scale)
-    labels = {name: a.label for name, a in artifacts.items()} | {name: label for name, (label, _) in beyond.items()}
+    artifacts = {name: artifact for name, artifact in on_the_page(context.scale).items() if name not in context.left_out}
+    beyond, unbuilt = left_out(context.scale), {name: find(name).label for name in context.left_out}
+    labels = {name: a.label for name, a in artifacts.items()} | {name: label for name, (label, _) in beyond.items()} | unbuilt
     cards = {name: card(context, name, artifact) for name, artifact in artifacts.items()}
     found, entries = claims(context, labels), errata(context)
     claimed = {claim.artifact for claim in found}
@@ -64,6 +65,7 @@ def page(context: Context) -> str:
         scale=context.scale,
         unjudged=context.scale.name in UNJUDGED_SCALES,
         left_out=beyond,
+        unbuilt={label: context.left_out[name] for name, label in unbuilt.items()},
         cards=cards,
         groups=groups(cards, artifacts),
         claims=found,

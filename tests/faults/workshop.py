@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("analyses", "config", "poet", "tests", "tools", "workflow")
+PARTS = ("analyses", "config", "poet", "suite", "tests", "tools", "workflow")
 #: Seconds that the tests of one fault, or one run, may take.
 LIMIT = 600.0
 

@@ -17,7 +17,7 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for part in ("poet", "analyses", "config", "workflow"):
+        for part in ("poet", "analyses", "suite", "config", "workflow"):
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         for part in ("environment.yml", "requirements.lock"):
             shutil.copy(ROOT / part, folder)

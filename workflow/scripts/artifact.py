@@ -5,9 +5,10 @@ from pathlib import Path
 from job import job
 
 with job(snakemake):
-    from analyses.artifact import Context, find
+    from analyses.artifact import Context
     from analyses.scale import load_scale
+    from suite.recorded.marking import build_artifact
 
     # This artifact alone is imported: with all the others, imports would take longer than the work.
     scale = load_scale({"scale": snakemake.params.scale, "seeds": snakemake.params.seeds})
-    find(snakemake.params.artifact).build(Context(scale, Path(snakemake.params.results)))
+    build_artifact(snakemake.params.artifact, Context(scale, Path(snakemake.params.results)))

@@ -1,0 +1,1 @@
+"""The suite: what is trained, kept and built."""
