@@ -2,7 +2,7 @@
 
 Shows first what moved, by the comparison of ``snakemake check`` (:mod:`analyses.regression`). The tables of benchmarks and
 planted faults that are there go to ``analyses/recorded/``. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
-figures that README shows, and ``cost.csv`` (what the runs of each artifact cost, from their records, and their seeds).
+figures that README shows, ``runs.parquet`` (every run whose files are there, :mod:`suite.recorded`), and ``cost.csv`` (what the runs of each artifact cost, from their records, and their seeds).
 ``--check`` writes nothing and fails if README.md does not say what is recorded.
 """
 
@@ -22,7 +22,9 @@ from analyses.artifact import Artifact, discover
 from analyses.regression.compare import compare
 from analyses.regression.report import report
 from analyses.suite import load_suite
+from poet.system.errors import UserError
 from poet.training.spec import RunSpec
+from suite.recorded.merging import pack
 from tools.readme import left_tolerance, readme
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
@@ -134,6 +136,12 @@ def main() -> int:
     if faults.exists() and (why := _unproved(faults)):
         print(f"error: {faults} {why}", file=sys.stderr)
         return 1
+    try:
+        packed = pack(given.results, given.scale, given.seeds, kept / "runs.parquet")
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print("\n".join([*packed.notes, f"{packed.path}: {packed.runs} runs, {packed.new} of them new"]))
     kept.mkdir(parents=True, exist_ok=True)
     print(report(compare(kept, given.results, [output for output in outputs if output.endswith(".csv")]), shown=None))
     for output in outputs:

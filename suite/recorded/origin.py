@@ -64,15 +64,17 @@ def sentence(results: Path, specs: Iterable[RunSpec]) -> str:
         specs: the runs.
     """
     specs = {spec.name: spec for spec in specs}
-    groups: Counter[str] = Counter()
+    groups: dict[str, int] = {}
     for name, (origin, record) in origins(results, specs.values()).items():
         where = record["provenance"]
         commit = f"commit {where['commit'][:_SHORT]}" if where["commit"] else "outside a checkout"
         dirty = " with uncommitted changes" if where["dirty"] else ""
         changed = changed_since(specs[name], record, "cpu" if where["device"].startswith("cpu") else "cuda")
         stale = f", {' and '.join(changed)} changed since" if changed else ""
-        groups[f"{f'foreign, from {origin}: ' if origin else ''}{where['machine']['cpu']}, {where['device']}, {commit}{dirty}{stale}"] += 1
+        source = f"foreign, from {origin}, " if origin else ""
+        text = f"{source}on {where['machine']['cpu']}, {where['device']}, {commit}{dirty}{stale}"
+        groups[text] = groups.get(text, 0) + 1
     if not groups:
         return ""
-    listed = "; ".join(f"{n} on {text}" if not text.startswith("foreign") else f"{n} {text}" for text, n in sorted(groups.items()))
+    listed = "; ".join(sorted(groups) if len(groups) == 1 else (f"{n} {text}" for text, n in sorted(groups.items())))
     return f"Recorded runs, not trained here: {sum(groups.values())} of {len(specs)} ({listed})."
