@@ -5,12 +5,14 @@ SCALE ?= mini
 SEEDS ?= [0]
 CORES ?= all
 
-.PHONY: help all check plan status test test-slurm faults bench bench-gpu record docs schema lock clean
+.PHONY: help all report check plan status test test-slurm faults bench bench-gpu record docs schema lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make results/table2.csv [SCALE=mini|smoke|gpu|paper] [SEEDS=[0,1]] [CORES=all]"
 	@echo "make all     every table and figure; the same options"
+	@echo "make report  all of it on one page; RECORDED=1 builds everything from the recorded runs of SCALE, and trains nothing"
+	@echo "RESUME=recorded  beside any of these: a recorded run of today's spec, code and data is restored instead of trained"
 	@echo "make check   compare results/ with the recorded numbers of SCALE, and fail if any left its tolerance; the same options"
 	@echo "make plan    what SCALE would cost: runs, tokens, FLOPs, GPU-hours, memory, disk, and what to run first [ARTIFACT=table2]"
 	@echo "make status  how far every run of SCALE is: done, running, stopped, failed"
@@ -25,6 +27,8 @@ help:
 	@echo "make lock    write requirements.lock, environment.yml and docs/requirements.txt anew from pyproject.toml (constraints-cuda.txt is kept by hand)"
 	@echo "make clean   remove the virtual environment"
 
+CONFIG = scale=$(SCALE) 'seeds=$(SEEDS)'$(if $(RESUME), resume=$(RESUME))
+
 # The stamp is written last: an installation that was cut short is done again.
 .venv/installed: requirements.lock constraints-cuda.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "error: Python 3.11 or newer is needed, $(PYTHON) is older: call make with PYTHON=<a newer one>")'
@@ -34,14 +38,22 @@ help:
 	@touch $@
 
 all: .venv/installed
-	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) all --config scale=$(SCALE) 'seeds=$(SEEDS)'
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) all --config $(CONFIG)
+
+# Seeds that nobody asked for are those that are recorded.
+report: .venv/installed
+ifeq ($(filter-out 0,$(RECORDED)),)
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) results/report.html --config $(CONFIG)
+else
+	.venv/bin/python -m suite.recorded build --scale $(SCALE) $(if $(filter file,$(origin SEEDS)),,--seeds '$(SEEDS)')
+endif
 
 check: .venv/installed
-	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) check --config scale=$(SCALE) 'seeds=$(SEEDS)'
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) check --config $(CONFIG)
 
 # Snakemake knows what is up to date; make only hands the target on.
 results/%: .venv/installed FORCE
-	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $@ --config scale=$(SCALE) 'seeds=$(SEEDS)'
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $@ --config $(CONFIG)
 
 plan: .venv/installed
 	.venv/bin/python -m suite.plan --scale $(SCALE) --seeds '$(SEEDS)' $(if $(ARTIFACT),--artifact $(ARTIFACT))

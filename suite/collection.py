@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from poet.launch.sources import training_digest
+from poet.launch.sources import data_digest, training_digest
 from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact, names_read
 from suite.discovery import discover
 from suite.scale import Scale, dataset_name, load_scale
-from suite.sources import data_sources
 
 RESULTS = Path("results")
 DATA = Path("data")
@@ -94,7 +93,7 @@ class Suite:
             return []
         specs = (self.runs[name] for name in names)
         pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs}
-        return [data_sources(), *sorted(training_digest(method, device) for method, device in pairs)]
+        return [data_digest(), *sorted(training_digest(method, device) for method, device in pairs)]
 
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs by the process that they share; nothing where each has its own."""

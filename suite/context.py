@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,12 @@ class Context:
     Attributes:
         scale: the scale with its seeds.
         results: the results folder.
+        left_out: artifacts that could not be built, by name, with the reason; the report and the claims do without them.
     """
 
     scale: Scale
     results: Path
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def record(self, spec: RunSpec) -> dict[str, Any]:
         """The record of a run; see :func:`poet.launch.records.read_record` for the errors."""

@@ -49,6 +49,8 @@ class Config(Settings):
     """the name of a file in config/scales"""
     seeds: Annotated[list[NonNegativeInt], AfterValidator(_different)] = Field(min_length=1, examples=[[0, 1, 2]])
     """one run of everything per seed: a list of different whole numbers, 0 or more"""
+    resume: Literal["recorded"] | None = None
+    """recorded: restore runs from analyses/recorded/<scale>/runs.parquet where spec, code and data are as they were"""
 
 
 class Resources(Settings):

@@ -1,4 +1,4 @@
-"""Digests of source files: what the prepared data, and what an artifact, is made by."""
+"""Digests of source files: what an artifact is made by."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ from suite.scale import ROOT
 
 #: Files that belong to the artifact in whose folder they lie.
 ASSETS = (".html", ".css", ".js")
-
-
-def data_sources() -> str:
-    """Digest of the source files that the prepared data depends on."""
-    return digest(path for path in (ROOT / "poet" / "data").glob("*.py") if path.name not in ("rows.py", "order.py"))
 
 
 def artifact_sources(name: str, root: Path = ROOT) -> str:

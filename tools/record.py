@@ -2,7 +2,7 @@
 
 Shows first what moved, by the comparison of ``snakemake check`` (:mod:`suite.check`). The tables of benchmarks and
 planted faults that are there go to ``analyses/recorded/``. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
-figures that pages show, and ``cost.csv`` (what the runs of each artifact cost, from their records, and their seeds).
+figures that pages show, ``runs.parquet`` (every run whose files are there, :mod:`suite.recorded`), and ``cost.csv`` (what the runs of each artifact cost, from their records, and their seeds).
 ``--check`` writes nothing and fails if a page does not say what is recorded.
 """
 
@@ -18,12 +18,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from poet.system.errors import UserError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.check.compare import compare
 from suite.check.report import report
 from suite.collection import load_suite
 from suite.discovery import discover
+from suite.recorded.merging import pack
 from tools.pages import left_tolerance, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
@@ -134,6 +136,12 @@ def main() -> int:
     if faults.exists() and (why := _unproved(faults)):
         print(f"error: {faults} {why}", file=sys.stderr)
         return 1
+    try:
+        packed = pack(given.results, given.scale, given.seeds, kept / "runs.parquet")
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print("\n".join([*packed.notes, f"{packed.path}: {packed.runs} runs, {packed.new} of them new"]))
     kept.mkdir(parents=True, exist_ok=True)
     print(report(compare(kept, given.results, [output for output in outputs if output.endswith(".csv")]), shown=None))
     for output in outputs:

@@ -17,6 +17,7 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 from poet.system.files import atomic_path
 from suite.artifact import Artifact
 from suite.context import Context
+from suite.recorded.marking import caption
 
 sns.set_theme(context="paper", style="whitegrid", palette="colorblind", font_scale=1.1)
 
@@ -39,7 +40,7 @@ def save_figure(figure: Figure, context: Context, artifact: Artifact, note: str 
     Raises:
         DiskError: the disk is full or the folder cannot be written.
     """
-    lines = textwrap.fill(artifact.described(context.scale, note), int(CAPTION_CHARACTERS * figure.get_figwidth()))
+    lines = textwrap.fill(caption(context, artifact, note), int(CAPTION_CHARACTERS * figure.get_figwidth()))
     figure.text(0.5, -0.01, lines, ha="center", va="top", fontsize="small")
     for legend in figure.legends:
         if legend.get_bbox_to_anchor() is figure.bbox:  # would follow the tight frame, onto the caption

@@ -15,6 +15,7 @@ from analyses.report.sources import GROUPS, again, group, output_of, read_bytes,
 from poet.training.errors import RunError
 from suite.artifact import Artifact
 from suite.context import Context
+from suite.recorded.marking import caption as build_caption
 
 #: Artifacts with a section of their own.
 SEPARATE = ("errata", "theory")
@@ -80,7 +81,7 @@ def card(context: Context, name: str, artifact: Artifact) -> Card:
     return Card(
         name=name,
         label=artifact.label,
-        caption=artifact.described(context.scale).removeprefix(f"{artifact.label}. "),
+        caption=build_caption(context, artifact).removeprefix(f"{artifact.label}. "),
         table=table,
         picture=picture(context, png) if png else None,
         description=f"{artifact.label}: {artifact.caption} The numbers are in {csv}.",

@@ -19,6 +19,7 @@ from analyses.report.sources import left_out, on_the_page
 from analyses.report.verdicts import VERDICTS, claims, overview
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
+from suite.discovery import find
 
 FOLDER = Path(__file__).parent
 
@@ -50,8 +51,9 @@ def page(context: Context) -> str:
     Raises:
         RunError: an input is missing, unreadable or of another scale.
     """
-    artifacts, beyond = on_the_page(context.scale), left_out(context.scale)
-    labels = {name: a.label for name, a in artifacts.items()} | {name: label for name, (label, _) in beyond.items()}
+    artifacts = {name: artifact for name, artifact in on_the_page(context.scale).items() if name not in context.left_out}
+    beyond, unbuilt = left_out(context.scale), {name: find(name).label for name in context.left_out}
+    labels = {name: a.label for name, a in artifacts.items()} | {name: label for name, (label, _) in beyond.items()} | unbuilt
     cards = {name: card(context, name, artifact) for name, artifact in artifacts.items()}
     found, entries = claims(context, labels), errata(context)
     claimed = {claim.artifact for claim in found}
@@ -64,6 +66,7 @@ def page(context: Context) -> str:
         scale=context.scale,
         unjudged=context.scale.name in UNJUDGED_SCALES,
         left_out=beyond,
+        unbuilt={label: context.left_out[name] for name, label in unbuilt.items()},
         cards=cards,
         groups=groups(cards, artifacts),
         claims=found,

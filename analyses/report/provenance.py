@@ -17,6 +17,7 @@ from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.collection import collect_runs
 from suite.context import Context
+from suite.recorded.origin import origins, sentence
 
 #: Fields of a spec that say which run it is: they stand in the run's name.
 _IDENTITY = ("scale", "model", "variant", "method", "seed")
@@ -210,7 +211,10 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
     """
     specs = collect_runs(artifacts, context.scale)
     records = {name: context.record(spec) for name, spec in specs.items()}
-    environments = {name: json.dumps(record["provenance"], sort_keys=True) for name, record in records.items()}
+    restored = origins(context.results, specs.values())
+    environments = {
+        name: json.dumps({**record["provenance"], "origin": restored.get(name, ("",))[0]}, sort_keys=True) for name, record in records.items()
+    }
     environment_ids = _numbered(list(environments.values()), "E")
     data_ids = _numbered([record["data_sha256"] for record in records.values()], "D")
     runs = {
@@ -219,7 +223,7 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
     }
     machines = list(dict.fromkeys((e["machine"]["cpu"], e["device"]) for e in map(json.loads, environment_ids)))
     hours = [core_hours(record) for record in records.values()]
-    newest = max((context.results / "runs" / name / "record.json" for name in specs), key=lambda path: path.stat().st_mtime)
+    newest = max(((context.results / "runs" / name / "record.json").stat().st_mtime for name in specs), default=0.0)
     order = {model: i for i, model in enumerate(context.scale.models)}
     return {
         "models": models(sorted(runs.values(), key=lambda run: order[run.spec.model])),
@@ -229,13 +233,14 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
             for key, name in environment_ids.items()
         ],
         "machines": machines,
+        "recorded": sentence(context.results, specs.values()),
         "data": {name: key for key, name in data_ids.items()},
-        "newest": datetime.datetime.fromtimestamp(newest.stat().st_mtime, tz=datetime.UTC).date().isoformat(),
+        "newest": datetime.datetime.fromtimestamp(newest, tz=datetime.UTC).date().isoformat(),
         "cost": {
             "runs": len(runs),
             "hours": f"{sum(hours):,.2f}",
-            "longest_seconds": number(max(record["cost"]["train_seconds"] for record in records.values())),
-            "peak_gb": f"{max(record['cost']['peak_memory_bytes'] for record in records.values()) / 1e9:.2f}",
+            "longest_seconds": number(max((record["cost"]["train_seconds"] for record in records.values()), default=0.0)),
+            "peak_gb": f"{max((record['cost']['peak_memory_bytes'] for record in records.values()), default=0) / 1e9:.2f}",
             "tokens": number(sum(record["tokens"] for record in records.values())),
             "unit": "core-hours" if all(device.startswith("cpu") for _, device in machines) else "device-hours",
         },

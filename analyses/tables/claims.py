@@ -35,7 +35,7 @@ def named(runs: Iterable[RunSpec]) -> str:
 
 def line(name: str, artifact: Artifact, claim: Claim, context: Context) -> dict:
     """One line of ``results/claims.csv``."""
-    why = artifact.unshown(claim, context.scale)
+    why = context.left_out.get(name) or artifact.unshown(claim, context.scale)
     found = Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0, note=why) if why else claim.measure(context)
     return {
         "claim": claim.key,

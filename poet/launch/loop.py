@@ -23,7 +23,8 @@ from poet.training.distribution import Processes, join
 from poet.training.errors import RunError
 from poet.launch.interrupts import StopRequest
 from poet.launch.provenance import provenance
-from poet.launch.records import write_history, write_record
+from poet.launch.records import record_digest, write_history, write_record
+from poet.launch.sources import data_digest, training_digest
 from poet.training.run import Run
 from poet.training.spec import RunSpec
 from poet.launch.status import Status
@@ -76,6 +77,7 @@ def train(
     if device == "cuda" and not torch.cuda.is_available():
         raise RunError(f"run {spec.name} wants a GPU and torch sees none: choose another scale, or install a CUDA build")
     store = CheckpointFolder(checkpoints, spec.digest, say=lambda sentence: say(f"{spec.name}: {sentence}"))
+    code = {"training_digest": training_digest(spec.method, device), "data_digest": data_digest()}  # as it is now, not at the end
     processes = join(device)
     # Whatever comes between here and the record, a signal is heard, and answered at the end of a step.
     with contextlib.ExitStack() as writing, StopRequest() as stop, _lost_processes(spec, processes):
@@ -85,7 +87,7 @@ def train(
             writing.enter_context(status)
         run = Run(spec, data, device, processes, shard_optimizer=shard_optimizer)
         _train(run, store, status, stop, checkpoint_seconds)
-        record = _record(run)
+        record = _record(run, code)
         if processes.first:
             _write(run, folder, record)
             store.remove()
@@ -151,7 +153,7 @@ def _train(run: Run, store: CheckpointFolder, status: Status, stop: StopRequest,
                 raise SystemExit(128 + number)
 
 
-def _record(run: Run) -> dict[str, Any]:
+def _record(run: Run, code: dict[str, str]) -> dict[str, Any]:
     spec = run.spec
     final = run.final_perplexity()
     if run.device == "cuda":
@@ -164,6 +166,7 @@ def _record(run: Run) -> dict[str, Any]:
         "name": spec.name,
         "spec": spec.to_dict(),
         "spec_digest": spec.digest,
+        **code,
         "validation_perplexity": final,
         "steps": run.step,
         "tokens": run.tokens,
@@ -183,7 +186,7 @@ def _record(run: Run) -> dict[str, Any]:
 
 
 def _write(run: Run, folder: Path, record: dict[str, Any]) -> None:
-    write_history(folder / "history.csv", run.history)
+    record["history_sha256"] = write_history(folder / "history.csv", run.history)
     if run.spec.probes:
         record["probes_sha256"] = run.probes.write(folder / "probes.npz")
     if run.spec.keep_weights and record["status"] == "completed":
@@ -191,4 +194,5 @@ def _write(run: Run, folder: Path, record: dict[str, Any]) -> None:
             run.method.export(run.model).save_pretrained(folder / "weights")
         except OSError as error:
             raise RunError(f"cannot write {folder / 'weights'} ({error.strerror}): free some space and run again") from None
+    record["record_sha256"] = record_digest(record)
     write_record(folder / "record.json", record)

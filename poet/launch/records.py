@@ -32,11 +32,17 @@ HISTORY_COLUMNS = (
 )
 
 
-def write_history(path: Path, history: list[dict[str, Any]]) -> None:
-    """History rows as CSV, numbers in full precision."""
+def write_history(path: Path, history: list[dict[str, Any]]) -> str:
+    """History rows as CSV, numbers in full precision.
+
+    Returns:
+        sha256 of the file, which the record keeps.
+    """
     lines = [",".join(HISTORY_COLUMNS)]
     lines += [",".join("" if row.get(c) is None else repr(row[c]) for c in HISTORY_COLUMNS) for row in history]
-    write_text(path, "\n".join(lines) + "\n")
+    text = "\n".join(lines) + "\n"
+    write_text(path, text)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_history(path: Path) -> list[dict[str, float | None]]:
@@ -48,6 +54,12 @@ def read_history(path: Path) -> list[dict[str, float | None]]:
 def write_record(path: Path, record: dict[str, Any]) -> None:
     """A record as JSON. NaN and Infinity are written as such (Python's JSON reads them back)."""
     write_text(path, json.dumps(record, indent=1) + "\n")
+
+
+def record_digest(record: dict[str, Any]) -> str:
+    """sha256 of what a record says, but for ``record_sha256``, which keeps it: a record that was edited is told from one that was not."""
+    said = {key: value for key, value in record.items() if key != "record_sha256"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _again(record: Path, spec: RunSpec) -> str:

@@ -48,3 +48,9 @@ def digest(files: Iterable[Path], root: Path = ROOT) -> str:
 def training_digest(method: str, device: str) -> str:
     """:func:`digest` of :func:`training_sources`."""
     return digest(training_sources(method, device))
+
+
+@functools.cache
+def data_digest() -> str:
+    """Digest of the source files that the prepared data depends on; what reads the rows is part of training."""
+    return digest(path for path in (ROOT / "poet" / "data").glob("*.py") if path.name not in ("rows.py", "order.py"))

@@ -23,7 +23,7 @@ Kind = Literal["trained", "computed", "counted", "of the machine"]
 VALUES = ("measured", "effect", "perplexity")
 #: Columns that say how a number was come by, or that follow from judged numbers of this row and others.
 BESIDE = frozenset(
-    "n std diverged collapsed low high p seeds runs note gain gain_share measured_difference cost cost_unit".split()
+    "n std diverged collapsed low high p seeds runs note gain gain_share measured_difference cost cost_unit origin".split()
 )
 #: Words that follow from a row's number: where that one is trained, they may turn with it.
 CONCLUSIONS = frozenset(("verdict", "direction", "crossed"))

@@ -21,6 +21,6 @@ rule data:
     params:
         data=suite.scale.data,
         cache=DATA / "cache",
-        sources=data_sources(),
+        sources=data_digest(),
     script:
         "../scripts/data.py"

@@ -14,20 +14,26 @@ with job(snakemake):
     from poet.launch.devices import reserved_gpus
     from poet.launch.start import launch
     from poet.training.spec import RunSpec
+    from suite.recorded.restore import restored
 
+    resume = snakemake.config.get("resume")  # no param: a finished run is not trained again because it changes
     asked = snakemake.resources
     given = (snakemake.params.get("spec"), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
     for spec, record, checkpoints, log in zip(*map(several, given), strict=True):
         spec = RunSpec.from_dict(spec)
-        with logged(log), reserved_gpus(asked.gpu if asked.get("nodes", 1) == 1 else 0, spec.name):  # on several, Slurm gives them
-            launch(
-                spec,
-                data=Path(snakemake.input[0]).parent,
-                folder=Path(record).parent,
-                checkpoints=Path(checkpoints),
-                device="cuda" if asked.gpu else "cpu",
-                threads=snakemake.threads,
-                processes=asked.gpu or asked.processes,
-                nodes=asked.get("nodes", 1),
-                shard_optimizer=bool(asked.shard_optimizer),
-            )
+        paths = {"data": Path(snakemake.input[0]).parent, "folder": Path(record).parent}
+        device = "cuda" if asked.gpu else "cpu"
+        with logged(log):
+            if resume == "recorded" and restored(spec, device=device, **paths):
+                continue
+            with reserved_gpus(asked.gpu if asked.get("nodes", 1) == 1 else 0, spec.name):  # on several, Slurm gives them
+                launch(
+                    spec,
+                    **paths,
+                    checkpoints=Path(checkpoints),
+                    device=device,
+                    threads=snakemake.threads,
+                    processes=asked.gpu or asked.processes,
+                    nodes=asked.get("nodes", 1),
+                    shard_optimizer=bool(asked.shard_optimizer),
+                )

@@ -1,0 +1,63 @@
+"""Recorded runs: ``python -m suite.recorded pack|verify|import|build``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from poet.system.errors import UserError
+from suite.recorded.archive import archive_path, read
+from suite.recorded.merging import Packed, pack, take_in
+
+
+def _said(packed: Packed) -> None:
+    for note in packed.notes:
+        print(f"note: {note}", file=sys.stderr)
+    print(f"{packed.path}: {packed.runs} runs, {packed.new} of them new")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m suite.recorded", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    described = {
+        "pack": "keep the runs of a results folder in the scale's archive",
+        "verify": "check every run of an archive",
+        "import": "add the runs of another machine's archive to this project's, marked as foreign",
+        "build": "every table, every figure and the report from the archive; trains nothing",
+    }
+    own = {name: commands.add_parser(name, help=text, description=text) for name, text in described.items()}
+    for name in ("pack", "verify", "build"):
+        own[name].add_argument("--scale", default="mini")
+    own["pack"].add_argument("--seeds", type=json.loads, default=[0], help="as in SEEDS=[0,1]")
+    own["pack"].add_argument("--results", type=Path, default=Path("results"))
+    own["verify"].add_argument("file", type=Path, nargs="?", help="default: the scale's archive")
+    own["import"].add_argument("file", type=Path)
+    own["import"].add_argument("--origin", help="where it comes from, for the captions (default: the file's name)")
+    own["build"].add_argument("--seeds", type=json.loads, help="default: those that are recorded as fully as any")
+    own["build"].add_argument("--results", type=Path, help="default: results/recorded/<scale>")
+    own["build"].add_argument("--jobs", type=int, help="artifacts at a time (default: one for each CPU)")
+    given = parser.parse_args(arguments)
+    try:
+        if given.command == "pack":
+            _said(pack(given.results, given.scale, given.seeds))
+        elif given.command == "verify":
+            path = given.file or archive_path(given.scale)
+            print(f"{path}: {len(read(path))} runs, each whole")
+        elif given.command == "import":
+            _said(take_in(given.file, given.file.stem if given.origin is None else given.origin))
+        else:
+            from suite.recorded.build import build
+
+            built = build(given.scale, given.seeds, given.results, given.jobs)
+            print("\n".join(built.summary()))
+            return 1 if built.left_out else 0
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""Every table, every figure and the report from recorded runs: nothing is trained, and no job is started for a run."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from suite.context import Context
+from suite.scale import load_scale
+from suite.collection import RESULTS, Suite, load_suite
+from poet.system.errors import UserError
+from poet.system.progress import say
+from suite.recorded.archive import archive_path, read
+from suite.recorded.marking import build_artifact
+from suite.recorded.restore import unpack
+from suite.recorded.run import RecordedError, RecordedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What came out.
+
+    Attributes:
+        results: the folder.
+        artifacts: names of those that were built.
+        left_out: the others of ``all``, with the reason.
+        runs: that were unpacked.
+        seconds: that it took.
+    """
+
+    results: Path
+    artifacts: tuple[str, ...]
+    left_out: dict[str, str]
+    runs: int
+    seconds: float
+
+    def summary(self) -> list[str]:
+        """A line for each artifact that was left out, and one on the whole."""
+        lines = [f"not built: {name}: {reason}" for name, reason in self.left_out.items()]
+        missing = f"; {len(self.left_out)} not, for the reasons above" if self.left_out else ""
+        page = self.results / "report.html" if "report" in self.artifacts else self.results
+        return [*lines, f"{len(self.artifacts)} artifacts built from {self.runs} recorded runs in {self.seconds:.0f} s: {page}{missing}"]
+
+
+def recorded_seeds(scale: str, runs: Iterable[RecordedRun]) -> list[int]:
+    """The seeds of which as many runs are recorded that tables and figures use as of any other: a seed that is there in part, such as
+    a sweep's or a foreign one's, would leave out every table that it is not there for.
+
+    Raises:
+        ConfigError: there is no such scale.
+        RecordedError: there are none.
+    """
+
+    names = {run.name: run.spec.seed for run in runs}
+    found = {}
+    for seed in sorted(set(names.values())):
+        suite = load_suite({"scale": scale, "seeds": [seed]})
+        used = {spec.name for a in suite.artifacts.values() if a.in_all for spec in a.runs(suite.scale) if spec.seed == seed}
+        found[seed] = len(used & set(names))
+    seeds = [seed for seed, n in found.items() if n and n == max(found.values())]
+    if not seeds:
+        raise RecordedError(f"no table and no figure of scale {scale} uses any of the recorded runs: keep its runs with `make record`")
+    return seeds
+
+
+def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None = None, jobs: int | None = None, archive: Path | None = None) -> Built:
+    """Unpack the recorded runs of a scale, and build from them what can be built.
+
+    Args:
+        scale: the scale's name.
+        seeds: None takes those of :func:`recorded_seeds`.
+        results: where to; None takes ``results/recorded/<scale>``.
+        jobs: artifacts at a time; None takes one for each CPU.
+        archive: None takes the scale's.
+
+    Raises:
+        RecordedError: the archive is missing or damaged, or has nothing for these seeds.
+        ConfigError: there is no such scale.
+        DiskError: a file cannot be written.
+    """
+    started = time.monotonic()
+    load_scale({"scale": scale, "seeds": [0]})  # an unknown scale is refused as such, not by a file that is missing
+    results = results or RESULTS / "recorded" / scale
+    recorded = read(archive or archive_path(scale))
+    seeds = list(seeds) if seeds else recorded_seeds(scale, recorded.values())
+    suite = load_suite({"scale": scale, "seeds": seeds})
+    there = {name for name, spec in suite.runs.items() if name in recorded and recorded[name].spec.digest == spec.digest}
+    for name in sorted(there):
+        unpack(recorded[name], results / "runs" / name)
+    say(f"{scale}: {len(there)} of {len(suite.runs)} runs unpacked into {results / 'runs'}, seeds {', '.join(map(str, seeds))}")
+    reasons = {name: _missing(suite, name, recorded, there) for name in suite.artifacts}
+    left_out = {name: reason for name, reason in reasons.items() if reason}
+    names = [name for name in suite.artifacts if name not in left_out]
+    built = _in_order(suite, names, left_out, results, jobs or os.cpu_count() or 1)
+    for name in left_out:  # a table of an earlier archive must not stay beside the others
+        for output in suite.artifacts[name].outputs:
+            (results / output).unlink(missing_ok=True)
+    wanted = {name: reason for name, reason in left_out.items() if suite.artifacts[name].in_all}
+    return Built(results, tuple(built), wanted, len(there), time.monotonic() - started)
+
+
+def _missing(suite: Suite, name: str, recorded: dict[str, RecordedRun], there: set[str]) -> str:
+    """Why an artifact cannot be built; empty if it can."""
+    specs = {spec.name for spec in suite.artifacts[name].runs(suite.scale)}
+    if not (missing := sorted(specs - there)):
+        return ""
+    why = "recorded with another spec" if missing[0] in recorded else "not recorded"
+    return f"{len(missing)} of its {len(specs)} runs are missing, such as {missing[0]}, which is {why}"
+
+
+def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results: Path, jobs: int) -> list[str]:
+    """Build artifacts, each after those that it reads; who cannot be built joins ``left_out``."""
+    after = {name: {other for other in names if _outputs(suite, other) & set(suite.sources(name))} for name in names}
+    done: list[str] = []
+    os.environ["OMP_NUM_THREADS"] = "1"  # as in a job of the workflow; read where torch is loaded
+    # Processes of their own, each of which loads everything once: a fork would copy this one's threads' locks.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting, running = list(names), {}
+        while waiting or running:
+            ended = set(done) | set(left_out)
+            for name in [name for name in waiting if after[name] <= ended]:
+                waiting.remove(name)
+                gone = {other: reason for other, reason in left_out.items() if suite.artifacts[other].in_all}
+                running[pool.submit(_build_one, name, suite.scale.name, list(suite.scale.seeds), results, gone)] = name
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                name, (seconds, reason) = running.pop(future), future.result()
+                if reason:
+                    left_out[name] = reason
+                else:
+                    done.append(name)
+                say(f"{name}: {reason or f'{seconds:.1f} s'} ({len(done)} of {len(names)})")
+    return done
+
+
+def _outputs(suite: Suite, name: str) -> set[Path]:
+    return {RESULTS / output for output in suite.artifacts[name].outputs}
+
+
+def _build_one(name: str, scale: str, seeds: list[int], results: Path, left_out: dict[str, str]) -> tuple[float, str]:
+    """In a process of the pool: the seconds that an artifact took, and why it could not be built (empty if it was)."""
+    started = time.monotonic()
+    try:
+        build_artifact(name, Context(load_scale({"scale": scale, "seeds": seeds}), results, left_out))
+    except UserError as error:
+        return time.monotonic() - started, str(error)
+    return time.monotonic() - started, ""

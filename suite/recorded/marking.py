@@ -1,0 +1,59 @@
+"""Building an artifact, and saying on it which of its runs were not trained here."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from suite.artifact import Artifact, names_read
+from suite.context import Context
+from suite.discovery import discover, find
+from poet.system.files import write_text
+from poet.training.spec import RunSpec
+from suite.recorded.origin import foreign, sentence
+
+
+def build_artifact(name: str, context: Context) -> None:
+    """Write an artifact's files.
+
+    Figures and the report say by their captions that runs were recorded. A table's Markdown has a line for it, and its CSV a
+    column ``origin`` if some of its runs are foreign.
+
+    Raises:
+        UserError: whatever the artifact raises.
+    """
+    artifact = find(name)
+    artifact.build(context)
+    specs = runs_behind(artifact, context)
+    said, strange = sentence(context.results, specs), foreign(context.results, specs)
+    for output in artifact.outputs:
+        path = context.results / output
+        if said and output.endswith(".md"):
+            write_text(path, f"{path.read_text(encoding='utf-8').rstrip()}\n\n{said}\n")
+        if strange and output.endswith(".csv"):
+            _add_column(path, "origin", strange)
+
+
+def caption(context: Context, artifact: Artifact, note: str = "") -> str:
+    """An artifact's label and caption with the scale, a note if there is one, and which runs were recorded and not trained here."""
+    said = sentence(context.results, artifact.runs(context.scale))
+    return " ".join(part for part in (artifact.described(context.scale, note), said) if part)
+
+
+def runs_behind(artifact: Artifact, context: Context) -> list[RunSpec]:
+    """The runs of an artifact, and of those that it is built from."""
+    found = discover()
+    read = (found[name] for name in names_read(artifact, found))
+    makeable = (other for other in read if set(other.models) <= set(context.scale.models))
+    return [spec for one in (artifact, *makeable) for spec in one.runs(context.scale)]
+
+
+def _add_column(path: Path, column: str, value: str) -> None:
+    with open(path, newline="", encoding="utf-8") as file:
+        head, *lines = csv.reader(file)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*head, column])
+    writer.writerows([*line, value] for line in lines)
+    write_text(path, text.getvalue())

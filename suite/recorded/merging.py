@@ -1,0 +1,133 @@
+"""Packing the runs of a results folder, and taking in those of another machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from suite.collection import load_suite
+from poet.training.spec import RunSpec
+from suite.recorded.archive import archive_path, read, write
+from suite.recorded.origin import read_origin
+from suite.recorded.run import FILES, RecordedError, RecordedRun, checked
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What was done to an archive.
+
+    Attributes:
+        path: of the archive.
+        runs: in it now.
+        new: of them, those that were not there with these bytes before.
+        notes: a sentence for each kind of run that was left out.
+    """
+
+    path: Path
+    runs: int
+    new: int
+    notes: tuple[str, ...] = ()
+
+
+def todays_specs(scale: str, seeds: Iterable[int]) -> dict[str, RunSpec]:
+    """Every run that the artifacts of a scale ask for with some seeds, by name.
+
+    Raises:
+        ConfigError: there is no such scale.
+    """
+    return load_suite({"scale": scale, "seeds": sorted(set(seeds))}).runs
+
+
+def gather(results: Path, specs: dict[str, RunSpec]) -> tuple[list[RecordedRun], list[str]]:
+    """The runs of a results folder whose files are all there, and sentences on those that are left out.
+
+    Raises:
+        RecordedError: a record was edited, or a run's files do not belong together.
+    """
+    runs: list[RecordedRun] = []
+    left: dict[str, list[str]] = {}
+    for name, spec in specs.items():
+        folder = results / "runs" / name
+        if not (folder / "record.json").exists():
+            continue
+        wanted = [file for file in FILES if file != "probes.npz" or spec.probes]
+        if missing := [file for file in wanted if not (folder / file).exists()]:
+            left.setdefault(f"have no {missing[0]}", []).append(name)
+            continue
+        if b'"record_sha256"' not in (content := {file: (folder / file).read_bytes() for file in wanted})["record.json"]:
+            left.setdefault("were recorded before records kept digests", []).append(name)
+            continue
+        origin = read_origin(folder)
+        try:
+            run = checked(content, origin[0] if origin else "")
+        except RecordedError as error:
+            raise RecordedError(f"{folder}: {error}: remove this folder and train the run again") from None
+        if run.spec.digest == spec.digest:
+            runs.append(run)
+        else:
+            left.setdefault("are of another spec than today's", []).append(name)
+    return runs, [f"{len(names)} runs {why}, such as {names[0]}: left out" for why, names in left.items()]
+
+
+def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None = None) -> Packed:
+    """Keep the runs of a results folder in the scale's archive. What else is in there stays, as long as its spec is today's.
+
+    Args:
+        results: the results folder.
+        scale: the scale's name.
+        seeds: seeds of the runs that are looked for.
+        archive: None takes the scale's.
+
+    Raises:
+        RecordedError: see :func:`gather` and :func:`suite.recorded.archive.read`.
+        ConfigError: there is no such scale.
+        DiskError: the archive cannot be written.
+    """
+    archive = archive or archive_path(scale)
+    found, notes = gather(results, todays_specs(scale, seeds))
+    before = read(archive) if archive.exists() else {}
+    today = todays_specs(scale, {run.spec.seed for run in before.values()}) if before else {}
+    kept = {name: run for name, run in before.items() if name in today and run.spec.digest == today[name].digest}
+    if dropped := sorted(set(before) - set(kept) - {run.name for run in found}):
+        notes.append(f"{len(dropped)} recorded runs are of specs that nothing asks for any more, such as {dropped[0]}: dropped")
+    after = kept | {run.name: run for run in found}
+    if after != before:
+        write(archive, after.values())
+    new = sum(before.get(run.name) != run for run in found)
+    return Packed(archive, len(after), new, tuple(notes))
+
+
+def take_in(file: Path, label: str, archive: Path | None = None) -> Packed:
+    """Add the runs of another machine's archive to this project's, marked as foreign.
+
+    Args:
+        file: the other archive.
+        label: where it comes from; stands in every table that uses one of its runs.
+        archive: None takes that of the scale whose runs they are.
+
+    Raises:
+        RecordedError: the file is damaged or has no runs, is of several scales, has a run that nothing asks for today, or one that is recorded
+            here with other bytes. This project's archive stays as it was.
+        ConfigError: there is no such scale.
+        DiskError: the archive cannot be written.
+    """
+    if not label.strip():
+        raise RecordedError("a foreign run needs a name of where it comes from: give one with --origin")
+    theirs = read(file)
+    scales = sorted({run.spec.scale for run in theirs.values()})
+    if len(scales) != 1:
+        raise RecordedError(f"{file} has runs of {len(scales)} scales ({', '.join(scales)}): pack one scale at a time")
+    today = todays_specs(scales[0], {run.spec.seed for run in theirs.values()})
+    for name, run in theirs.items():
+        if name not in today or today[name].digest != run.spec.digest:
+            raise RecordedError(f"{file}: run {name} is of a spec that nothing asks for today: train it with this version, and pack it again")
+    archive = archive or archive_path(scales[0])
+    ours = read(archive) if archive.exists() else {}
+    for name, run in theirs.items():
+        if name in ours and ours[name].files != run.files:
+            raise RecordedError(f"{file} and {archive} both have run {name}, with different bytes: keep one of the two")
+    new = [RecordedRun(run.spec, run.record, run.files, run.origin or label) for name, run in theirs.items() if name not in ours]
+    if new:
+        write(archive, [*ours.values(), *new])
+    return Packed(archive, len(ours) + len(new), len(new))

@@ -1,0 +1,80 @@
+"""Which runs of a results folder were not trained there, and how that is said."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from poet.launch.records import record_digest
+from poet.launch.sources import data_digest, training_digest
+from poet.system.files import write_text
+from poet.training.spec import RunSpec
+
+#: The file beside the record of a run that was restored.
+NOTE = "origin.json"
+#: Characters of a commit that are shown.
+_SHORT = 9
+
+
+def write_note(folder: Path, origin: str, record: dict[str, Any]) -> None:
+    """Say in a run's folder that it was restored; the note counts for this record alone."""
+    write_text(folder / NOTE, json.dumps({"origin": origin, "record_sha256": record["record_sha256"]}) + "\n")
+
+
+def read_origin(folder: Path) -> tuple[str, dict[str, Any]] | None:
+    """Where a restored run comes from (empty: this project's own archive) with its record; None if it was trained here.
+
+    A run that is trained over a restored one has another record: the old note says nothing of it.
+    """
+    try:
+        note = json.loads((folder / NOTE).read_text())
+        record = json.loads((folder / "record.json").read_text())
+    except (FileNotFoundError, ValueError):  # who reads the record says what is wrong with it
+        return None
+    return (note["origin"], record) if note["record_sha256"] == record_digest(record) else None
+
+
+def changed_since(spec: RunSpec, record: dict[str, Any], device: str) -> list[str]:
+    """What is not as it was when a run was recorded: "training code", "data code", both or neither."""
+    today = {"training": training_digest(spec.method, device), "data": data_digest()}
+    return [f"{part} code" for part, digest in today.items() if record[f"{part}_digest"] != digest]
+
+
+def origins(results: Path, specs: Iterable[RunSpec]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Origin and record of every restored run among some, by name."""
+    found = {spec.name: read_origin(results / "runs" / spec.name) for spec in specs}
+    return {name: origin for name, origin in found.items() if origin is not None}
+
+
+def foreign(results: Path, specs: Iterable[RunSpec]) -> str:
+    """The foreign runs among some in short, such as "foreign: 3 of 12 from lab-b"; empty if there are none."""
+    names = {spec.name for spec in specs}
+    found = Counter(origin for origin, _ in origins(results, specs).values() if origin)
+    return "; ".join(f"foreign: {n} of {len(names)} from {origin}" for origin, n in sorted(found.items()))
+
+
+def sentence(results: Path, specs: Iterable[RunSpec]) -> str:
+    """Which of some runs were recorded and not trained here, on which machine and by which commit; empty if none were.
+
+    Args:
+        results: the results folder.
+        specs: the runs.
+    """
+    specs = {spec.name: spec for spec in specs}
+    groups: dict[str, int] = {}
+    for name, (origin, record) in origins(results, specs.values()).items():
+        where = record["provenance"]
+        commit = f"commit {where['commit'][:_SHORT]}" if where["commit"] else "outside a checkout"
+        dirty = " with uncommitted changes" if where["dirty"] else ""
+        changed = changed_since(specs[name], record, "cpu" if where["device"].startswith("cpu") else "cuda")
+        stale = f", {' and '.join(changed)} changed since" if changed else ""
+        source = f"foreign, from {origin}, " if origin else ""
+        text = f"{source}on {where['machine']['cpu']}, {where['device']}, {commit}{dirty}{stale}"
+        groups[text] = groups.get(text, 0) + 1
+    if not groups:
+        return ""
+    listed = "; ".join(sorted(groups) if len(groups) == 1 else (f"{n} {text}" for text, n in sorted(groups.items())))
+    return f"Recorded runs, not trained here: {sum(groups.values())} of {len(specs)} ({listed})."

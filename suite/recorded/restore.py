@@ -1,0 +1,79 @@
+"""Unpacking a recorded run, and whether it can take the place of training."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from poet.system.files import atomic_path
+from poet.system.progress import say
+from poet.training.spec import RunSpec
+from suite.recorded.archive import archive_path, read
+from suite.recorded.origin import changed_since, write_note
+from suite.recorded.run import FILES, RecordedRun
+
+
+def unpack(run: RecordedRun, folder: Path) -> None:
+    """Write a run's files byte for byte, its record last, with a note that it was not trained here.
+
+    Raises:
+        DiskError: the disk is full or the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "record.json").unlink(missing_ok=True)
+    write_note(folder, run.origin, run.record)
+    for file in reversed(FILES):
+        if file in run.files:
+            with atomic_path(folder / file) as temporary:
+                temporary.write_bytes(run.files[file])
+        else:
+            (folder / file).unlink(missing_ok=True)
+
+
+def why_not(run: RecordedRun, spec: RunSpec, device: str, data_sha256: str) -> str:
+    """Why a recorded run cannot take the place of training a spec; empty if it can.
+
+    Args:
+        run: recorded under the spec's name.
+        spec: what is asked for today.
+        device: "cpu" or "cuda", where it would be trained.
+        data_sha256: of the rows that it would read.
+    """
+    if spec.keep_weights:
+        return "its weights are asked for, and archives have none"
+    changed = ["spec"] if run.spec.digest != spec.digest else []
+    if run.device != device:
+        changed.append(f"device ({run.device} then, {device} now)")
+    else:
+        changed += changed_since(spec, run.record, device)
+    if run.record["data_sha256"] != data_sha256:
+        changed.append("prepared data")
+    return f"not as recorded: {', '.join(changed)}" if changed else ""
+
+
+def restored(spec: RunSpec, folder: Path, data: Path, device: str, archive: Path | None = None) -> bool:
+    """Restore a run instead of training it if its recording is of today's spec, code and data; the log says which it was.
+
+    Args:
+        spec: the run.
+        folder: the run's folder.
+        data: folder of the prepared data.
+        device: "cpu" or "cuda", where it would be trained.
+        archive: of the recorded runs; None takes the scale's.
+
+    Raises:
+        RecordedError: the archive is missing or damaged.
+        DiskError: a file cannot be written.
+    """
+    archive = archive or archive_path(spec.scale)
+    run = read(archive, only=spec.name).get(spec.name)
+    rows = json.loads((data / "meta.json").read_text())["splits"]["train"]["sha256"]
+    why = "it is not among the recorded runs" if run is None else why_not(run, spec, device, rows)
+    if why:
+        say(f"{spec.name}: trained, and not taken from {archive.name}: {why}")
+        return False
+    unpack(run, folder)
+    where = run.record["provenance"]
+    foreign = f", foreign, from {run.origin}" if run.origin else ""
+    say(f"{spec.name}: restored from {archive.name}{foreign}: recorded on {where['machine']['cpu']} by commit {where['commit']}")
+    return True

@@ -1,0 +1,91 @@
+"""A recorded run: the exact bytes of its files, and the proof that they belong together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from poet.launch.records import record_digest
+from poet.system.errors import UserError
+from poet.training.spec import RunSpec
+
+#: Files of a run that are recorded, the record first. Weights are not: a run that keeps them is trained.
+FILES = ("record.json", "history.csv", "probes.npz")
+
+
+class RecordedError(UserError):
+    """An archive of runs, or a run in it, cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A run whose files belong together; :func:`checked` makes one.
+
+    Attributes:
+        spec: what was trained.
+        record: the record, parsed.
+        files: bytes by name, those of :data:`FILES` that the run has.
+        origin: empty for a run of this project's own; else where the run comes from.
+    """
+
+    spec: RunSpec = field(compare=False)  # what follows from the files: two runs are equal if those are
+    record: dict[str, Any] = field(compare=False)
+    files: dict[str, bytes]
+    origin: str = ""
+
+    @property
+    def name(self) -> str:
+        """The spec's."""
+        return self.spec.name
+
+    @property
+    def device(self) -> str:
+        """ "cpu" or "cuda"."""
+        return "cpu" if self.record["provenance"]["device"].startswith("cpu") else "cuda"
+
+
+def sha256(content: bytes) -> str:
+    """Of a file's bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def checked(files: dict[str, bytes], origin: str = "") -> RecordedRun:
+    """The run that some files are of.
+
+    Args:
+        files: bytes by name; see :data:`FILES`.
+        origin: see :class:`RecordedRun`.
+
+    Raises:
+        RecordedError: the record is unreadable, was edited, or says another spec, history or probes than there are. The sentence
+            has neither the place of the files nor a remedy: the caller knows them.
+    """
+    try:
+        record = json.loads(files["record.json"])
+        spec = RunSpec.from_dict(record["spec"])
+        name = spec.name
+        said = {key: record[key] for key in ("training_digest", "data_digest", "record_sha256", "history_sha256")}
+        _ = record["provenance"]["device"], record["provenance"]["machine"]["cpu"], record["provenance"]["versions"]["torch"]
+        said["probes_sha256"] = record["probes_sha256"] if spec.probes else None
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        lacks = f"lacks {error}" if isinstance(error, KeyError) else "cannot be read"
+        raise RecordedError(f"{_named(files)} {lacks}") from None
+    if said["record_sha256"] != record_digest(record):
+        raise RecordedError(f"the record of run {name} was edited after it was written")
+    if (record["spec_digest"], record["name"]) != (spec.digest, name):
+        raise RecordedError(f"record and spec of run {name} do not belong together")
+    for file, key in (("history.csv", "history_sha256"), ("probes.npz", "probes_sha256")):
+        found = files.get(file)
+        if said[key] != (None if found is None else sha256(found)):
+            raise RecordedError(f"record and {file.partition('.')[0]} of run {name} do not belong together")
+    return RecordedRun(spec, record, {file: files[file] for file in FILES if file in files}, origin)
+
+
+def _named(files: dict[str, bytes]) -> str:
+    """What to call a record that may say nothing."""
+    try:
+        return f"the record of run {json.loads(files['record.json'])['name']}"
+    except (ValueError, TypeError, KeyError):
+        return "a run's record"

@@ -1,0 +1,62 @@
+"""Runs that were never trained, with files that belong together."""
+
+import copy
+
+import pytest
+
+from suite.collection import load_suite
+from poet.launch.records import record_digest, write_history, write_record
+from poet.launch.sources import data_digest, training_digest
+from suite.recorded.run import checked
+
+ROWS = "r" * 64
+WHERE = {
+    "commit": "a" * 40,
+    "dirty": False,
+    "versions": {"torch": "2.13.0"},
+    "machine": {"cpu": "A CPU"},
+    "device": "cpu (1 threads)",
+}
+
+
+@pytest.fixture(scope="session")
+def specs():
+    """Runs of the smoke scale by model and setting, seed 0."""
+    return {f"{spec.model}/{spec.variant}": spec for spec in load_suite({"scale": "smoke", "seeds": [0]}).runs.values() if spec.seed == 0}
+
+
+@pytest.fixture
+def write_run():
+    """``write_run(results, spec, **changes)``: the files of a run; changes are of its record, which is sealed afterwards."""
+
+    def _write(results, spec, loss=5.0, **changes):
+        folder = results / "runs" / spec.name
+        record = {
+            "status": "completed",
+            "name": spec.name,
+            "spec": spec.to_dict(),
+            "spec_digest": spec.digest,
+            "training_digest": training_digest(spec.method, "cpu"),
+            "data_digest": data_digest(),
+            "validation_perplexity": float("nan"),
+            "data_sha256": ROWS,
+            "provenance": copy.deepcopy(WHERE),
+            "history_sha256": write_history(folder / "history.csv", [{"step": 1, "train_loss": loss}]),
+            **changes,
+        }
+        record["record_sha256"] = record_digest(record)
+        write_record(folder / "record.json", record)
+        return folder
+
+    return _write
+
+
+@pytest.fixture
+def recorded_run(write_run, tmp_path_factory):
+    """``recorded_run(spec, origin, **changes)``: the same, read back and checked."""
+
+    def _make(spec, origin="", **changes):
+        folder = write_run(tmp_path_factory.mktemp("run"), spec, **changes)
+        return checked({path.name: path.read_bytes() for path in folder.iterdir()}, origin)
+
+    return _make

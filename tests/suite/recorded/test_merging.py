@@ -1,0 +1,145 @@
+"""Packing a results folder, taking in another machine's runs, and refusals that change nothing."""
+
+import dataclasses
+
+import pytest
+
+from poet.launch.records import write_record
+from poet.system.errors import UserError
+from suite.recorded import archive
+from suite.recorded.__main__ import main
+from suite.recorded.merging import pack, take_in
+from suite.recorded.restore import unpack
+from suite.recorded.run import RecordedError
+
+
+@pytest.fixture
+def ours(tmp_path, recorded_run, specs):
+    """An archive with two runs."""
+    path = tmp_path / "ours.parquet"
+    archive.write(path, [recorded_run(specs["60m/adamw"]), recorded_run(specs["130m/adamw"])])
+    return path
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    """``theirs(*runs)``: the path of an archive of another machine."""
+
+    def _write(*runs):
+        archive.write(tmp_path / "theirs.parquet", runs)
+        return tmp_path / "theirs.parquet"
+
+    return _write
+
+
+def test_runs_that_are_not_in_the_results_stay(ours, write_run, specs, tmp_path):
+    write_run(tmp_path, specs["60m/adamw"], loss=1.0)
+    write_run(tmp_path, specs["60m/poet-fs-1_2"])
+    packed = pack(tmp_path, "smoke", [0], ours)
+    assert (packed.runs, packed.new, packed.notes) == (3, 2, ())
+    assert b",1.0," in archive.read(ours)["smoke/60m/adamw/seed0"].files["history.csv"]
+    before = ours.stat().st_mtime_ns
+    assert pack(tmp_path, "smoke", [0], ours).new == 0 and ours.stat().st_mtime_ns == before
+
+
+def test_nothing_to_pack_writes_nothing(tmp_path):
+    assert pack(tmp_path, "smoke", [0], tmp_path / "runs.parquet").runs == 0
+    assert not (tmp_path / "runs.parquet").exists()
+
+
+def test_what_cannot_be_packed_is_left_out_with_its_reason(write_run, specs, tmp_path):
+    old = write_run(tmp_path, specs["60m/adamw"])
+    write_record(old / "record.json", {"spec_digest": specs["60m/adamw"].digest})
+    (write_run(tmp_path, specs["130m/adamw"]) / "history.csv").unlink()
+    other = dataclasses.replace(specs["350m/adamw"], steps=7, warmup_steps=0)
+    write_run(tmp_path, other)
+    write_run(tmp_path, specs["60m/poet-fs-1_2"])
+    packed = pack(tmp_path, "smoke", [0], tmp_path / "runs.parquet")
+    assert packed.runs == 1
+    assert "1 runs have no history.csv, such as smoke/130m/adamw/seed0: left out" in packed.notes
+    assert any("recorded before records kept digests, such as smoke/60m/adamw/seed0" in note for note in packed.notes)
+    assert any("of another spec than today's, such as smoke/350m/adamw/seed0" in note for note in packed.notes)
+
+
+def test_an_edited_record_is_not_packed_and_the_archive_stays(ours, write_run, specs, tmp_path):
+    folder = write_run(tmp_path, specs["60m/poet-fs-1_2"])
+    (folder / "record.json").write_text((folder / "record.json").read_text().replace("completed", "diverged"))
+    before = ours.read_bytes()
+    with pytest.raises(RecordedError, match=f"{folder}: the record of run .* was edited .*: remove this folder and train"):
+        pack(tmp_path, "smoke", [0], ours)
+    assert ours.read_bytes() == before
+
+
+def test_specs_that_nothing_asks_for_leave_the_archive_and_are_named(recorded_run, write_run, specs, tmp_path):
+    gone = recorded_run(dataclasses.replace(specs["60m/adamw"], variant="gone"))
+    archive.write(tmp_path / "runs.parquet", [gone])
+    write_run(tmp_path, specs["60m/adamw"])
+    packed = pack(tmp_path, "smoke", [0], tmp_path / "runs.parquet")
+    assert packed.runs == 1 and "such as smoke/60m/gone/seed0: dropped" in packed.notes[0]
+
+
+def test_another_machine_s_runs_come_in_marked_and_stay_marked(ours, theirs, recorded_run, specs, tmp_path):
+    own = archive.read(ours)
+    foreign = recorded_run(specs["60m/poet-fs-1_2"])
+    packed = take_in(theirs(own["smoke/60m/adamw/seed0"], foreign), "lab-b", ours)
+    assert (packed.runs, packed.new) == (3, 1)
+    merged = archive.read(ours)
+    assert {name: run.origin for name, run in merged.items() if run.origin} == {foreign.name: "lab-b"}
+    # Restored somewhere, and packed again from there.
+    unpack(merged[foreign.name], tmp_path / "runs" / foreign.name)
+    pack(tmp_path, "smoke", [0], tmp_path / "again.parquet")
+    assert [run.origin for run in archive.read(tmp_path / "again.parquet").values()] == ["lab-b"]
+
+
+@pytest.fixture
+def refused(ours):
+    """``refused(file, words)``: it is not taken in, the sentence has the words, and our archive is as it was."""
+
+    def _refused(file, *words, label="lab-b"):
+        before = ours.read_bytes()
+        with pytest.raises(UserError) as caught:
+            take_in(file, label, ours)
+        assert all(word in str(caught.value) for word in words) and "\n" not in str(caught.value), str(caught.value)
+        assert ours.read_bytes() == before and not list(ours.parent.glob(".*.part"))
+
+    return _refused
+
+
+def test_one_run_with_different_bytes_is_refused(refused, theirs, recorded_run, specs):
+    refused(theirs(recorded_run(specs["60m/adamw"], loss=4.0)), "both have run smoke/60m/adamw/seed0, with different bytes", "keep one")
+
+
+def test_a_cut_archive_is_refused(refused, theirs, recorded_run, specs):
+    file = theirs(recorded_run(specs["60m/poet-fs-1_2"]))
+    file.write_bytes(file.read_bytes()[:-50])
+    refused(file, "cut short")
+
+
+def test_an_unknown_scale_is_refused(refused, theirs, recorded_run, specs):
+    refused(theirs(recorded_run(dataclasses.replace(specs["60m/adamw"], scale="huge"))), "there is no scale 'huge'")
+
+
+def test_several_scales_are_refused(refused, theirs, recorded_run, specs):
+    spec = specs["60m/adamw"]
+    refused(theirs(recorded_run(spec), recorded_run(dataclasses.replace(spec, scale="mini"))), "2 scales (mini, smoke)")
+
+
+@pytest.mark.parametrize("change", ({"steps": 7}, {"variant": "mine"}), ids=("another spec", "another name"))
+def test_what_nothing_asks_for_today_is_refused(refused, theirs, recorded_run, specs, change):
+    refused(theirs(recorded_run(dataclasses.replace(specs["60m/poet-fs-1_2"], **change))), "nothing asks for today", "train it with this version")
+
+
+def test_an_empty_archive_and_one_from_nowhere_are_refused(refused, theirs, recorded_run, specs):
+    refused(theirs(), "0 scales")
+    refused(theirs(recorded_run(specs["60m/poet-fs-1_2"])), "--origin", label=" ")
+
+
+def test_the_command_says_it_in_one_line(tmp_path, capsys):
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+    assert main(["import", str(tmp_path / "x.parquet")]) == 2
+    assert capsys.readouterr().err.startswith("error: ") and main(["verify", str(tmp_path / "x.parquet")]) == 2
+
+
+def test_verify_counts_what_is_whole(ours, capsys):
+    assert main(["verify", str(ours)]) == 0
+    assert capsys.readouterr().out == f"{ours}: 2 runs, each whole\n"

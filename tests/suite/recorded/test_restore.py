@@ -1,0 +1,55 @@
+"""A recorded run takes the place of training only where spec, code and data are as they were, and the log says why not."""
+
+import dataclasses
+import json
+
+import pytest
+
+from suite.recorded import archive
+from suite.recorded.restore import restored
+
+
+@pytest.fixture
+def asked(tmp_path, recorded_run, specs, capsys):
+    """``asked(spec=..., device=..., rows=..., **changes)``: whether a run whose record has ``changes`` is restored, and the log."""
+
+    def _asked(spec=None, device="cpu", rows="r" * 64, origin="", **changes):
+        recorded = specs["60m/adamw"]
+        archive.write(tmp_path / "runs.parquet", [recorded_run(recorded, origin, **changes)])
+        (tmp_path / "data").mkdir(exist_ok=True)
+        (tmp_path / "data" / "meta.json").write_text(json.dumps({"splits": {"train": {"sha256": rows}}}))
+        folder = tmp_path / "runs" / "it"
+        done = restored(spec or recorded, folder, tmp_path / "data", device, tmp_path / "runs.parquet")
+        assert done == (folder / "record.json").exists()
+        return done, capsys.readouterr().err
+
+    return _asked
+
+
+def test_a_run_of_today_s_spec_code_and_data_is_restored(asked):
+    done, log = asked()
+    assert done and "smoke/60m/adamw/seed0: restored from runs.parquet: recorded on A CPU by commit aaaa" in log
+
+
+def test_a_foreign_one_is_called_foreign(asked):
+    done, log = asked(origin="lab-b")
+    assert done and "foreign, from lab-b" in log
+
+
+@pytest.mark.parametrize(("digest", "why"), [("training_digest", "training code"), ("data_digest", "data code")])
+def test_a_stale_run_is_not_restored_and_the_log_says_why(asked, digest, why):
+    done, log = asked(**{digest: "0" * 64})
+    assert not done and log == f"smoke/60m/adamw/seed0: trained, and not taken from runs.parquet: not as recorded: {why}\n"
+
+
+def test_all_that_differs_is_named(asked):
+    done, log = asked(training_digest="0" * 64, data_digest="0" * 64, rows="s" * 64)
+    assert not done and "not as recorded: training code, data code, prepared data\n" in log
+
+
+def test_another_spec_device_or_weights_are_trained(asked, specs):
+    spec = specs["60m/adamw"]
+    assert "not as recorded: spec\n" in asked(spec=dataclasses.replace(spec, steps=7))[1]
+    assert "not as recorded: device (cpu then, cuda now)\n" in asked(device="cuda")[1]
+    assert "archives have none\n" in asked(spec=dataclasses.replace(spec, keep_weights=True))[1]
+    assert "it is not among the recorded runs\n" in asked(spec=specs["60m/poet-fs-1_2"])[1]
