@@ -80,7 +80,7 @@ def test_it_needs_no_more_than_torch_triton_transformers_numpy_and_pydantic(repo
     code = f"""
 import sys
 sys.modules.update(dict.fromkeys({MISSING!r}))
-from tests.benchmarks import gpu
+from benchmarks import gpu
 from benchmarks.cases import small_cases
 from benchmarks.bench import Bench
 assert len(gpu.gpu_cases()) > 300
