@@ -39,8 +39,8 @@ FAULTS = (
         name="gradient-past-p",
         what="The gradient of R is formed as if P were the identity: right after a merge, wrong a few steps later.",
         file="poet/transform.py",
-        old="undone = p.apply(grad[:, :covered])",
-        new="undone = grad[:, :covered]",
+        old="base.mT, p.apply(grad).mT)",
+        new="base.mT, grad.mT)",
         caught_by=("tests/test_transform.py::test_transform_and_derivative_equal_dense_products",),
     ),
     Fault(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("analyses", "benchmarks", "config", "faults", "poet", "suite", "tests", "tools", "workflow")
+PARTS = ("analyses", "benchmarks", "config", "docs", "faults", "poet", "suite", "tests", "tools", "workflow")
 #: Seconds that the tests of one fault, or one run, may take.
 LIMIT = 600.0
 
