@@ -18,7 +18,6 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 
 from poet.kernels import triton_serves
 from poet.precision import wide
@@ -54,7 +53,8 @@ def _triangle(b: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
 
 def _tables(b: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """:func:`_triangle` on the device of ``like``. Tables of traced and simulated tensors (FakeTensor) are not kept."""
-    kept = not torch.compiler.is_compiling() and type(like) in (Tensor, Parameter)
+    # What an operation makes of it is asked: where tensors are simulated, real ones may be taken too.
+    kept = not torch.compiler.is_compiling() and type(like.detach()) is Tensor
     return (_triangle if kept else _triangle.__wrapped__)(b, like.device)
 
 
