@@ -35,6 +35,12 @@ class Project:
             self.command(*arguments), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=1800
         )
 
+    def recorded(self, *arguments: str) -> subprocess.CompletedProcess:
+        """``python -m suite.recorded``."""
+        environment = {**os.environ, "PYTHONPATH": str(self.folder)}
+        command = [sys.executable, "-m", "suite.recorded", *arguments]
+        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
+
     def edit(self, path: str, old: str, new: str) -> None:
         text = (self.folder / path).read_text()
         assert old in text, f"{path} has no {old!r}"

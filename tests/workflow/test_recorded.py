@@ -1,21 +1,12 @@
-"""Recorded runs in the pipeline: restored where they are as recorded, trained and explained where not; everything is built from them."""
+"""Recorded runs in the pipeline: restored where they are as recorded, trained and explained where not."""
 
-import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 
 RUN = "smoke/60m/adamw/seed0"
 RECORD = f"results/runs/{RUN}/record.json"
 RESUME = (RECORD, "--config", "scale=smoke", "resume=recorded")
-
-
-def recorded(project, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(project.folder)}
-    command = [sys.executable, "-m", "suite.recorded", *arguments]
-    return subprocess.run(command, cwd=project.folder, env=environment, capture_output=True, text=True)
 
 
 def test_a_recorded_run_is_restored_and_a_stale_one_is_trained(project):
@@ -25,7 +16,7 @@ def test_a_recorded_run_is_restored_and_a_stale_one_is_trained(project):
     assert refused.returncode != 0 and "error: there are no recorded runs in" in refused.stderr and "Traceback" not in refused.stderr
 
     assert project.snakemake(RECORD, "--config", "scale=smoke").returncode == 0
-    packed = recorded(project, "pack", "--scale", "smoke")
+    packed = project.recorded("pack", "--scale", "smoke")
     assert packed.returncode == 0 and packed.stdout.endswith("1 runs, 1 of them new\n"), packed.stderr
     trained = (project.folder / RECORD).read_bytes()
 
@@ -52,33 +43,3 @@ def test_a_recorded_run_is_restored_and_a_stale_one_is_trained(project):
 def test_another_value_of_resume_is_refused(project, value):
     done = project.snakemake("-n", RECORD, "--config", "scale=smoke", f"resume={value}")
     assert done.returncode != 0 and "error: config: resume" in done.stderr and "Traceback" not in done.stderr
-
-
-def test_everything_is_built_from_recorded_runs(made, project, suite):
-    shutil.copytree(made.folder / "results" / "runs", project.folder / "results" / "runs")
-    assert recorded(project, "pack", "--scale", "smoke").returncode == 0
-    shutil.rmtree(project.folder / "results")
-    built = recorded(project, "build", "--scale", "smoke")
-    assert built.returncode == 0, built.stderr[-3000:]
-    results = project.folder / "results" / "recorded" / "smoke"
-    assert f"{len(suite.artifacts)} artifacts built from {len(suite.runs)} recorded runs" in built.stdout.splitlines()[-1]
-    for name, artifact in suite.artifacts.items():
-        assert all((results / output).stat().st_size for output in artifact.outputs), name
-    for name in ("table2", "table5", "figure1", "figure6"):
-        assert (results / f"{name}.csv").read_bytes() == (made.folder / "results" / f"{name}.csv").read_bytes(), name
-    assert "Recorded runs, not trained here: 36 of 36 (on " in (results / "table2.md").read_text()
-    assert "Recorded runs, not trained here" in (results / "report.html").read_text()
-    assert not (project.folder / "data" / suite.dataset.name).exists()
-
-
-def test_what_lacks_a_run_is_named_and_the_rest_is_built(made, project):
-    shutil.copytree(made.folder / "results" / "runs" / "smoke" / "60m", project.folder / "results" / "runs" / "smoke" / "60m")
-    assert recorded(project, "pack", "--scale", "smoke").returncode == 0
-    built = recorded(project, "build", "--scale", "smoke")
-    assert built.returncode == 1, built.stderr[-3000:]
-    *reasons, last = built.stdout.splitlines()
-    assert any(line.startswith("not built: table2: 27 of its 36 runs are missing, such as smoke/1.3b/") for line in reasons)
-    assert last.endswith(f"; {len(reasons)} not, for the reasons above") and "report.html" in last
-    results = project.folder / "results" / "recorded" / "smoke"
-    assert not (results / "table2.csv").exists() and (results / "figures" / "figure5.png").exists()
-    assert "Table 2 is not here: 27 of its 36 runs are missing" in (results / "report.html").read_text()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 
 import pandas as pd
@@ -73,6 +74,36 @@ def test_methods_share_the_batch_order(made):
     }
     assert len(tokens) > 40
     assert len({tuple(t) for t in tokens.values()}) == 1
+
+
+def test_everything_is_built_from_recorded_runs(made, project, suite):
+    shutil.copytree(made.folder / "results" / "runs", project.folder / "results" / "runs")
+    assert project.recorded("pack", "--scale", "smoke").returncode == 0
+    shutil.rmtree(project.folder / "results")
+    built = project.recorded("build", "--scale", "smoke")
+    assert built.returncode == 0, built.stderr[-3000:]
+    results = project.folder / "results" / "recorded" / "smoke"
+    assert f"{len(suite.artifacts)} artifacts built from {len(suite.runs)} recorded runs" in built.stdout.splitlines()[-1]
+    for name, artifact in suite.artifacts.items():
+        assert all((results / output).stat().st_size for output in artifact.outputs), name
+    for name in ("table2", "table5", "figure1", "figure6"):
+        assert (results / f"{name}.csv").read_bytes() == (made.folder / "results" / f"{name}.csv").read_bytes(), name
+    assert "Recorded runs, not trained here: 36 of 36 (on " in (results / "table2.md").read_text()
+    assert "Recorded runs, not trained here" in (results / "report.html").read_text()
+    assert not (project.folder / "data" / suite.dataset.name).exists()
+
+
+def test_what_lacks_a_run_is_named_and_the_rest_is_built(made, project):
+    shutil.copytree(made.folder / "results" / "runs" / "smoke" / "60m", project.folder / "results" / "runs" / "smoke" / "60m")
+    assert project.recorded("pack", "--scale", "smoke").returncode == 0
+    built = project.recorded("build", "--scale", "smoke")
+    assert built.returncode == 1, built.stderr[-3000:]
+    *reasons, last = built.stdout.splitlines()
+    assert any(line.startswith("not built: table2: 27 of its 36 runs are missing, such as smoke/1.3b/") for line in reasons)
+    assert last.endswith(f"; {len(reasons)} not, for the reasons above") and "report.html" in last
+    results = project.folder / "results" / "recorded" / "smoke"
+    assert not (results / "table2.csv").exists() and (results / "figures" / "figure5.png").exists()
+    assert "Table 2 is not here: 27 of its 36 runs are missing" in (results / "report.html").read_text()
 
 
 def test_a_second_call_does_nothing_and_is_quick(made):
