@@ -7,8 +7,8 @@ FAULTS = (
         name="wrong-sign",
         what="Q enters the map with the wrong sign, against its gradient: R turns the other way, uphill.",
         file="poet/orthogonal.py",
-        old="return torch.bmm(sums[0].add(q, alpha=2), sums[-1])",
-        new="return torch.bmm(sums[0].add(q, alpha=-2), sums[-1])",
+        old="return torch.bmm(sums[1].add(q, alpha=2), sums[-1])",
+        new="return torch.bmm(sums[1].add(q, alpha=-2), sums[-1])",
         caught_by=("tests/test_orthogonal.py::test_cayley_neumann_is_its_definition",),
     ),
     Fault(

@@ -47,6 +47,7 @@ class POETLinear(nn.Module):
         super().__init__()
         self.in_features, self.out_features, self.config = in_features, out_features, config
         self.primitive_r, self.primitive_p = config.primitives(in_features, out_features)
+        self.structure = Structure(self.primitive_r, self.primitive_p, config.neumann_terms)
         place = {"device": device, "dtype": dtype or torch.get_default_dtype()}
         for name, primitive in (("skew_r", self.primitive_r), ("skew_p", self.primitive_p)):
             skew = nn.Parameter(torch.zeros(primitive.shape, **place)) if primitive.parameters else None
@@ -82,9 +83,6 @@ class POETLinear(nn.Module):
         """What the weight is computed from, in the order that :mod:`poet.transform` takes."""
         return self.base_weight, self.skew_r, self.skew_p, self.permutation_in, self.permutation_out
 
-    def _structure(self) -> Structure:
-        return Structure(self.primitive_r, self.primitive_p, self.config.neumann_terms)
-
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out), in the dtype of ``x`` (of autocast, where it is on).
 
@@ -99,7 +97,7 @@ class POETLinear(nn.Module):
         device = x.device.type
         if device in AUTOCAST and torch.is_autocast_enabled(device) and x.dtype != torch.float64:
             x = x.to(torch.get_autocast_dtype(device))  # as nn.Linear has it
-        y = EquivalentLinear.apply(x, *self._tensors(), self._structure())
+        y = EquivalentLinear.apply(x, *self._tensors(), self.structure)
         return y if self.bias is None else y + self.bias.to(y.dtype)
 
     @property
@@ -109,17 +107,17 @@ class POETLinear(nn.Module):
 
     def effective_weight(self) -> Tensor:
         """(out, in) dense W_RP as ``nn.Linear`` stores it; differentiable once in R and P."""
-        return EffectiveWeight.apply(*map(whole, self._tensors()), self._structure())
+        return EffectiveWeight.apply(*map(whole, self._tensors()), self.structure)
 
     @torch.no_grad()
     def factors(self) -> tuple[Tensor | None, Tensor | None]:
         """The factors of R and P (for blocks (k, b, b), the small orthogonal matrices), None for an identity side."""
         with autocast_off(self.base_weight.device.type):
-            return self._structure().factors(whole(self.skew_r), whole(self.skew_p))
+            return self.structure.factors(whole(self.skew_r), whole(self.skew_p))
 
     def rotations(self) -> tuple[Tensor, Tensor]:
         """(R, P), dense (in, in) and (out, out), in the paper's orientation: W_RP = R W0 P."""
-        sides = self._structure().sides(*self.factors(), self.permutation_in, self.permutation_out)
+        sides = self.structure.sides(*self.factors(), self.permutation_in, self.permutation_out)
         place = {"dtype": self.base_weight.dtype, "device": self.base_weight.device}
         identities = (torch.eye(side.primitive.dimension, **place) for side in sides)
         # Row i of G is position i's. Both its rows and its columns go to their coordinates.
@@ -138,9 +136,7 @@ class POETLinear(nn.Module):
         Args:
             generator: CPU generator.
         """
-        structure = self._structure()
-        if self.config.merge == "exact":
-            structure = structure._replace(terms=None)
+        structure = self.structure._replace(terms=None) if self.config.merge == "exact" else self.structure
         base, skew_r, skew_p, *permutations = map(whole, self._tensors())
         # In fp32 at least: blocks that are rounded to bf16 stretch the weight, and a thousand merges multiply that.
         precise = wide(base.dtype)

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from poet.kernels import triton_serves
-from poet.precision import wide
+from poet.precision import cast, wide
 
 
 def packed_size(block_size: int) -> int:
@@ -40,22 +41,38 @@ def block_size_of(packed: int) -> int:
     return b
 
 
+class _Constants(NamedTuple):
+    """What a block size stands for.
+
+    Attributes:
+        source: (b^2,) int32, the packed entry of each flat entry of Q.
+        sign: (b^2,), its sign: 1 above the diagonal, -1 below, 0 on it.
+        upper: (b(b-1)/2,) int32, the flat entry of each packed one.
+        identity: (b, b).
+    """
+
+    source: Tensor
+    sign: Tensor
+    upper: Tensor
+    identity: Tensor
+
+
 @functools.lru_cache(maxsize=64)
-def _triangle(b: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """Index tables of size b: flat entry -> packed, the flat entries' signs, packed -> flat upper entry."""
-    with torch.inference_mode(False):  # the tables outlive the call, and training has to be able to use them
-        rows, columns = torch.triu_indices(b, b, offset=1, device=device)
-        source = torch.zeros(b, b, dtype=torch.long, device=device)
-        source[rows, columns] = source[columns, rows] = torch.arange(rows.numel(), device=device)
-        ones = torch.ones(b, b, dtype=torch.int8, device=device)
-        return source.flatten(), (ones.triu(1) - ones.tril(-1)).flatten(), rows * b + columns
+def _kept_constants(b: int, dtype: torch.dtype, device: torch.device) -> _Constants:
+    with torch.inference_mode(False):  # they outlive the call, and training has to be able to use them
+        rows, columns = torch.triu_indices(b, b, offset=1, device=device, dtype=torch.int32)
+        source = torch.zeros(b, b, dtype=torch.int32, device=device)
+        source[rows, columns] = source[columns, rows] = torch.arange(rows.numel(), dtype=torch.int32, device=device)
+        ones = torch.ones(b, b, dtype=dtype, device=device)
+        sign = (ones.triu(1) - ones.tril(-1)).flatten()
+        return _Constants(source.flatten(), sign, rows * b + columns, torch.eye(b, dtype=dtype, device=device))
 
 
-def _tables(b: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """:func:`_triangle` on the device of ``like``. Tables of traced and simulated tensors (FakeTensor) are not kept."""
+def _constants(b: int, like: Tensor) -> _Constants:
+    """Those for the dtype and device of ``like``. Traced and simulated tensors (FakeTensor) are not kept."""
     # What an operation makes of it is asked: where tensors are simulated, real ones may be taken too.
     kept = not torch.compiler.is_compiling() and type(like.detach()) is Tensor
-    return (_triangle if kept else _triangle.__wrapped__)(b, like.device)
+    return (_kept_constants if kept else _kept_constants.__wrapped__)(b, like.dtype, like.device)
 
 
 def skew_unpack(packed: Tensor, block_size: int | None = None) -> Tensor:
@@ -76,13 +93,13 @@ def skew_unpack(packed: Tensor, block_size: int | None = None) -> Tensor:
         raise ValueError(f"block size {b} needs {packed_size(b)} packed entries, got {packed.shape[-1]}")
     if b < 2:
         return packed.new_zeros(*packed.shape[:-1], b, b) + packed.sum()  # zero, with a gradient
-    source, sign, _ = _tables(b, packed)
-    return packed.index_select(-1, source).mul_(sign).view(*packed.shape[:-1], b, b)
+    constants = _constants(b, packed)
+    return packed.index_select(-1, constants.source).mul_(constants.sign).view(*packed.shape[:-1], b, b)
 
 
 def skew_pack(q: Tensor) -> Tensor:
     """Strictly upper triangle of (..., b, b), row by row, as (..., b(b-1)/2)."""
-    return q.flatten(-2).index_select(-1, _tables(q.shape[-1], q)[2])
+    return q.flatten(-2).index_select(-1, _constants(q.shape[-1], q).upper)
 
 
 def cayley(q: Tensor) -> Tensor:
@@ -117,39 +134,31 @@ def cayley_neumann(q: Tensor, terms: int) -> Tensor:
     """
     if terms < 0:
         raise ValueError(f"the Neumann series needs k >= 0 terms, got {terms}")
-    precise = q.to(wide(q.dtype)).reshape(-1, *q.shape[-2:])
-    return _series(precise, terms, _even_sums(precise, terms)).to(q.dtype).view(q.shape)
-
-
-def _add_identity(matrices: Tensor, times: float = 1.0) -> Tensor:
-    """``matrices`` with ``times`` added to their diagonals, in place."""
-    matrices.diagonal(dim1=-2, dim2=-1).add_(times)
-    return matrices
+    precise = cast(q, wide(q.dtype)).reshape(-1, *q.shape[-2:])
+    return cast(_series(precise, terms, _even_sums(precise, terms)), q.dtype).view(q.shape)
 
 
 def _even_sums(q: Tensor, terms: int) -> list[Tensor]:
-    """[E_1, ..., E_j] of the module's docstring, j = terms // 2: what the map and its derivative share."""
-    if terms < 2:
-        return []
-    square = torch.bmm(q, q)
-    sums = [_add_identity(square.clone() if terms > 3 else square)]
-    while len(sums) < terms // 2:
-        sums.append(_add_identity(torch.bmm(square, sums[-1])))
+    """[E_0, ..., E_j] of the module's docstring, j = terms // 2: what the map and its derivative share. E_0 is (b, b)."""
+    sums = [_constants(q.shape[-1], q).identity]
+    if terms > 1:
+        sums.append(torch.baddbmm(sums[0], q, q))
+    if terms > 3:
+        square = sums[1] - sums[0]
+        while len(sums) <= terms // 2:
+            sums.append(torch.baddbmm(sums[0], square, sums[-1]))
     return sums
-
-
-def _pair(sums: list[Tensor]) -> Tensor:
-    """E_j + E_{j-1}."""
-    return sums[-1] + sums[-2] if len(sums) > 1 else _add_identity(sums[-1].clone())
 
 
 def _series(q: Tensor, terms: int, sums: list[Tensor]) -> Tensor:
     """The map of q (B, b, b), given its even sums."""
     if terms == 0:
-        return _add_identity(q.clone())
+        return q + sums[0]
+    if terms == 1:
+        return torch.baddbmm(sums[0], q, q).add_(q, alpha=2)
     if terms % 2:
-        return torch.bmm(sums[0].add(q, alpha=2), sums[-1]) if sums else _add_identity(2 * q + torch.bmm(q, q))
-    return _add_identity(torch.baddbmm(sums[-1], q, _pair(sums), beta=2), -1)
+        return torch.bmm(sums[1].add(q, alpha=2), sums[-1])
+    return torch.baddbmm(sums[-1], q, sums[-1] + sums[-2], beta=2).sub_(sums[0])
 
 
 def _series_vjp(q: Tensor, grad: Tensor, terms: int) -> Tensor:
@@ -162,23 +171,19 @@ def _series_vjp(q: Tensor, grad: Tensor, terms: int) -> Tensor:
     half, sums = terms // 2, _even_sums(q, terms)
     # by_square: gradient by way of X. by_sum: by way of E_i, beginning with E_j. direct: by way of Q itself.
     if terms % 2:
-        by_square, times = (torch.bmm(grad, sums[-1]) if sums else grad.clone()), 2.0
-        direct = by_square
-        if half:
-            by_sum = torch.bmm(sums[0].sub(q, alpha=2), grad)
+        direct = by_square = torch.bmm(grad, sums[-1]) if half else grad
+        by_sum, times = torch.bmm(sums[1].sub(q, alpha=2), grad) if half else None, 2.0
     else:
         by_pair = torch.bmm(q, grad).neg_()
-        direct, times = torch.bmm(grad, _pair(sums)), 1.0
+        direct, times = torch.bmm(grad, sums[-1] + sums[-2]), 1.0
         by_sum, by_square = torch.add(by_pair, grad, alpha=2), torch.zeros_like(grad)
-    square = _add_identity(sums[0].clone(), -1) if half > 1 else None
-    for i in range(half, 0, -1):
-        if i == 1:
-            by_square = by_sum.add_(by_square)
-            break
-        by_square = torch.baddbmm(by_square, by_sum, sums[i - 2])
-        by_sum = torch.bmm(square, by_sum)
+    for i in range(half, 1, -1):
+        by_square = torch.baddbmm(by_square, by_sum, sums[i - 1])
+        by_sum = torch.bmm(sums[1] - sums[0], by_sum)
         if i == half and terms % 2 == 0:
             by_sum += by_pair
+    if half:
+        by_square = by_sum.add_(by_square)
     # The derivative of X = Q^2 gives -(Xbar Q + Q Xbar), whose skew part is that of -S Q with S = Xbar + Xbar^T.
     return torch.baddbmm(direct, by_square + by_square.mT, q, beta=times, alpha=-1)
 
@@ -193,7 +198,7 @@ def rotation_blocks_reference(packed: Tensor, terms: int | None) -> Tensor:
     Returns:
         (B, b, b), same dtype. Half precision is computed in fp32 and rounded once.
     """
-    return _map(skew_unpack(packed.to(wide(packed.dtype))), terms).to(packed.dtype)
+    return cast(_map(skew_unpack(cast(packed, wide(packed.dtype))), terms), packed.dtype)
 
 
 def rotation_blocks_vjp_reference(packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:
@@ -207,8 +212,8 @@ def rotation_blocks_vjp_reference(packed: Tensor, grad: Tensor, terms: int | Non
     Returns:
         (B, b(b-1)/2), the dtype of ``packed``.
     """
-    by_q = _map_vjp(skew_unpack(packed.to(wide(packed.dtype))), grad, terms)
-    return skew_pack(by_q - by_q.mT).to(packed.dtype)
+    by_q = _map_vjp(skew_unpack(cast(packed, wide(packed.dtype))), grad, terms)
+    return cast(skew_pack(by_q - by_q.mT), packed.dtype)
 
 
 def _map(q: Tensor, terms: int | None) -> Tensor:
@@ -217,7 +222,7 @@ def _map(q: Tensor, terms: int | None) -> Tensor:
 
 def _map_vjp(q: Tensor, grad: Tensor, terms: int | None) -> Tensor:
     """H (B, b, b), whose part H - H^T is the gradient by Q."""
-    grad = grad.to(q.dtype)
+    grad = cast(grad, q.dtype)
     if terms is not None:
         return _series_vjp(q, grad, terms)
     # (I - Q) R = I + Q, so dR = (I - Q)^-1 dQ (I + R).

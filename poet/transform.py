@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from poet.kernels import triton_serves
-from poet.precision import autocast_off, wide
+from poet.precision import autocast_off, cast, wide
 from poet.primitives import BlockPrimitive, Primitive
 
 
@@ -56,7 +56,7 @@ def transform_reference(base: Tensor, r: Side, p: Side) -> Tensor:
     """W_RP, (n, m), from the base weight (n, m) in the permuted basis. Half precision is computed in fp32, rounded once."""
     precise = wide(base.dtype)
     r, p = r.to(precise), p.to(precise)
-    return _finished(r.apply(base.to(precise).mT), r, p).to(base.dtype)
+    return cast(_finished(r.apply(cast(base, precise).mT), r, p), base.dtype)
 
 
 def _finished(half: Tensor, r: Side, p: Side) -> Tensor:
@@ -79,7 +79,7 @@ def transform_vjp_reference(
         (gradients by R's and P's factors, fp32 for half precision, None where not wanted), and W_RP (n, m) or None.
     """
     precise, dtype = wide(base.dtype), base.dtype
-    r, p, base, grad = r.to(precise), p.to(precise), base.to(precise), grad.to(precise)
+    r, p, base, grad = r.to(precise), p.to(precise), cast(base, precise), cast(grad, precise)
     if p.factors is not None:
         grad = grad.index_select(0, p.permutation)
     if r.factors is not None:
@@ -92,7 +92,7 @@ def transform_vjp_reference(
         if (covered := r.primitive.covered) < base.shape[1]:  # no other input carries a gradient to R
             grad, base = grad[:, :covered], base[:, :covered]
         by_r = r.primitive.apply_vjp(r.factors, base.mT, p.apply(grad).mT)
-    return (by_r, by_p), _finished(half, r, p).to(dtype) if build else None
+    return (by_r, by_p), cast(_finished(half, r, p), dtype) if build else None
 
 
 def _triton_serves(base: Tensor, r: Side, p: Side) -> bool:
@@ -138,6 +138,9 @@ class Structure(NamedTuple):
 
     def factors(self, skew_r: Tensor | None, skew_p: Tensor | None) -> Gradients:
         """The factors of both sides, None for the identity."""
+        if skew_r is not None and skew_p is not None and self.r.maps_like(self.p):
+            both = self.r.factors(torch.cat((skew_r, skew_p)), self.terms)
+            return both[: len(skew_r)], both[len(skew_r) :]
         pairs = (self.r, skew_r), (self.p, skew_p)
         return tuple(None if skew is None else primitive.factors(skew, self.terms) for primitive, skew in pairs)
 
@@ -146,6 +149,9 @@ class Structure(NamedTuple):
 
     def factors_vjp(self, skew_r, skew_p, gradients: Gradients) -> Gradients:
         """Gradients by the parameters, given those by the factors; None stays None."""
+        if gradients[0] is not None and gradients[1] is not None and self.r.maps_like(self.p):
+            both = self.r.factors_vjp(torch.cat((skew_r, skew_p)), torch.cat(gradients), self.terms)
+            return both[: len(skew_r)], both[len(skew_r) :]
         triples = zip((self.r, self.p), (skew_r, skew_p), gradients, strict=True)
         return tuple(
             None if grad is None else primitive.factors_vjp(skew, grad, self.terms) for primitive, skew, grad in triples
@@ -188,7 +194,7 @@ class EquivalentLinear(torch.autograd.Function):
             ctx.save_for_backward(x, base, skew_r, skew_p, *factors, permutation_in, permutation_out)
             ctx.structure = structure
             sides = structure.sides(*factors, permutation_in, permutation_out)
-            return functional.linear(x, transform(base.to(x.dtype), *sides))
+            return functional.linear(x, transform(cast(base, x.dtype), *sides))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -196,7 +202,7 @@ class EquivalentLinear(torch.autograd.Function):
         x, base, skew_r, skew_p, *sides = ctx.saved_tensors
         grad_x, by_skew, wanted = None, (None, None), ctx.needs_input_grad[2:4]
         with autocast_off(grad_y.device.type):
-            base, (r, p) = base.to(x.dtype), ctx.structure.sides(*sides)
+            base, (r, p) = cast(base, x.dtype), ctx.structure.sides(*sides)
             if any(wanted):
                 grad_weight = grad_y.reshape(-1, grad_y.shape[-1]).mT @ x.reshape(-1, x.shape[-1])
                 gradients, weight = transform_vjp(base, r, p, grad_weight, wanted, build=ctx.needs_input_grad[0])

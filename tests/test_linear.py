@@ -224,11 +224,11 @@ def test_repr_says_the_sizes():
 def test_a_simulated_call_leaves_nothing_behind(randomize):
     layer, x = randomize(build(12, 9, FS).float()), torch.ones(5, 12)
     expected = layer.effective_weight().clone()
-    orthogonal._triangle.cache_clear()
+    orthogonal._kept_constants.cache_clear()
     with FakeTensorMode(allow_non_fake_inputs=True):
         assert isinstance(layer(x), FakeTensor)
     assert torch.equal(layer.effective_weight(), expected)
-    assert all(type(kept) is torch.Tensor for kept in orthogonal._triangle(layer.primitive_p.block_size, x.device))
+    assert all(type(kept) is torch.Tensor for kept in orthogonal._kept_constants(layer.primitive_p.block_size, x.dtype, x.device))
 
 
 @pytest.mark.parametrize("tokens", (2, 2000))

@@ -5,8 +5,10 @@ Everything else in ``poet/`` starts runs, watches them and keeps their files: it
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,9 +16,11 @@ from pathlib import Path
 from poet.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Of every run: the core, the numerics of training, the rows that it reads, and the pinned versions of packages. The
-#: kernels' ``__init__`` says on which devices they serve.
+#: Of every run: the core, the numerics of training, the rows that it reads, and the pinned versions of :data:`PACKAGES`.
+#: The kernels' ``__init__`` says on which devices they serve.
 ALL = ("poet/*.py", "poet/primitives/*.py", "poet/kernels/__init__.py", "poet/training/*.py", "poet/data/rows.py", "poet/data/order.py", "requirements.lock")
+#: The packages that training computes with. The lock's other lines, such as plotting's, change no number.
+PACKAGES = ("torch", "triton", "numpy", "transformers", "peft")
 #: Of a run on a GPU.
 GPU = ("poet/kernels/*.py",)
 
@@ -37,11 +41,22 @@ def training_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
 
 
 def digest(files: Iterable[Path], root: Path = ROOT) -> str:
-    """sha256 over names and contents, whatever the files' dates."""
+    """sha256 over names and what the files say to the machine: a comment or a docstring trains nobody again."""
     total = hashlib.sha256()
     for path in sorted(files):
-        total.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+        total.update(f"{path.relative_to(root)}\0{_substance(path)}\0".encode())
     return total.hexdigest()
+
+
+def _substance(path: Path) -> str:
+    text = path.read_text()
+    if path.suffix != ".py":
+        return "\n".join(line for line in text.splitlines() if re.match(rf"({'|'.join(PACKAGES)})==", line))
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
 
 
 @functools.cache

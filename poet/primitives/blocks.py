@@ -41,11 +41,14 @@ class BlockPrimitive(Primitive):
     def factors_vjp(self, packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:
         return rotation_blocks_vjp(packed, grad, terms)
 
+    def maps_like(self, other: Primitive) -> bool:
+        return isinstance(other, BlockPrimitive) and other.block_size == self.block_size
+
     def apply(self, factors: Tensor, x: Tensor, *, transpose: bool = False) -> Tensor:
         blocks = factors.mT if transpose else factors
         covered = self.covered
         rotated = torch.bmm(blocks, self._by_block(x)).view(covered, x.shape[1])
-        return rotated if covered == len(x) else torch.cat((rotated, x[covered:]))
+        return rotated if covered == x.shape[0] else torch.cat((rotated, x[covered:]))
 
     def apply_vjp(self, factors: Tensor, x: Tensor, grad: Tensor, *, transpose: bool = False) -> Tensor:
         left, right = (x, grad) if transpose else (grad, x)
@@ -53,7 +56,7 @@ class BlockPrimitive(Primitive):
 
     def _by_block(self, x: Tensor) -> Tensor:
         """The covered rows of (m, s) as a view (k, b, s)."""
-        rows = x if len(x) == self.covered else x[: self.covered]
+        rows = x if x.shape[0] == self.covered else x[: self.covered]
         return rows.view(self.blocks, self.block_size, x.shape[1])
 
     def embed(self, blocks: Tensor, permutation: Tensor) -> Tensor:

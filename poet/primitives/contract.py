@@ -65,6 +65,13 @@ class Primitive(ABC):
     def factors_vjp(self, packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:
         """Gradient by ``packed``, given the gradient ``grad`` by :meth:`factors`, and of its shape."""
 
+    def maps_like(self, other: Primitive) -> bool:
+        """Whether :meth:`factors` and its VJP treat each row of ``packed`` alone, and as ``other`` would.
+
+        Rows of both sides then go through one call: half the calls of a small layer, half the launches on a GPU.
+        """
+        return False
+
     @abstractmethod
     def apply(self, factors: Tensor, x: Tensor, *, transpose: bool = False) -> Tensor:
         """G x, or G^T x, as a new tensor.

@@ -44,7 +44,7 @@ def expected(path):
 def test_a_changed_line_trains_again_whose_numbers_depend_on_it(copy, name):
     path, before = copy / name, digests(copy)
     text = path.read_text()
-    path.write_text(text + "\n# another line\n")
+    path.write_text(text + "\nanother = 'line'\n")
     try:
         changed = {run for run, value in digests(copy).items() if value != before[run]}
     finally:
@@ -52,10 +52,27 @@ def test_a_changed_line_trains_again_whose_numbers_depend_on_it(copy, name):
     assert changed == expected(path.relative_to(copy))
 
 
-def test_pinned_versions_count(copy):
-    before = digests(copy)
-    (copy / "requirements.lock").write_text("torch==0\n")
-    assert all(before[run] != value for run, value in digests(copy).items())
+def test_words_train_nobody_again(copy):
+    path, before = copy / "poet" / "transform.py", digests(copy)
+    text = path.read_text()
+    assert '"""W_RP, (n, m)' in text
+    try:
+        path.write_text(text.replace('"""W_RP, (n, m)', '"""The weight, (n, m)') + "\n# another comment\n")
+        assert digests(copy) == before
+    finally:
+        path.write_text(text)
+
+
+@pytest.mark.parametrize(("line", "changes"), [("torch==0", True), ("transformers==0", True), ("seaborn==0", False)])
+def test_pinned_versions_of_what_computes_count(copy, line, changes):
+    lock, before = copy / "requirements.lock", digests(copy)
+    text = lock.read_text()
+    name = line.split("==")[0]
+    try:
+        lock.write_text("\n".join(line if old.startswith(f"{name}==") else old for old in text.splitlines()))
+        assert all((before[run] != value) == changes for run, value in digests(copy).items())
+    finally:
+        lock.write_text(text)
 
 
 def test_training_imports_nothing_that_retrains_nobody():
