@@ -87,14 +87,15 @@ def test_layers_of_one_shape_start_with_weights_and_coordinates_of_their_own(lla
         (("lm_head", "mlp.up_proj"), 3),
         (("model.layers.0.self_attn.q_proj", "lm_head"), 2),
         ((), 0),
-        (("head",), 0),
+        (("lm_head", "layers.0"), 1 + 7),
+        (("mlp", "lm_head"), 2 * 3 + 1),
     ),
 )
 def test_exclude_by_full_name_or_last_parts(llama, exclude, left):
     config = POETConfig(block_size=4)
     model = apply_poet(llama(), config, exclude=exclude, generator=seeded())
     plain = [n for n, m in model.named_modules() if type(m) is nn.Linear]
-    assert len(plain) == left and all(any(n.endswith(e) for e in exclude) for n in plain)
+    assert len(plain) == left and all(any(f".{e}." in f".{n}." for e in exclude) for n in plain)
 
 
 def test_a_refused_model_stays_whole_and_the_layer_is_named():
