@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from poet.config import POETConfig
 from poet.linear import POETLinear
-from poet.wrapping import check_exclude, summary, survey, wrapping_report
+from poet.wrapping import CONV1D, check_exclude, summary, survey, wrapping_report
 
 #: The default of ``exclude``, which a model without a head of that name need not have.
 HEAD = ("lm_head",)
@@ -41,7 +41,7 @@ def apply_poet(
     """Replace every ``nn.Linear`` in place by a :class:`POETLinear`, and return the model.
 
     What was wrapped, what was left and why is logged; :func:`poet.wrapping_report` has it. A warning says where trained weights
-    are drawn anew, and where a model's matrices are of a kind that is left alone although it is most of the model.
+    are drawn anew, and where ``Conv1D`` layers of transformers (GPT-2) are left alone.
 
     Args:
         model: any module. Weights are re-initialized as ``config.init`` says; ``init="keep"`` keeps them, and then the
@@ -71,7 +71,7 @@ def apply_poet(
             config.primitives(linear.in_features, linear.out_features)
         except ValueError as error:
             raise ValueError(f"layer {name or '(root)'}: {error}") from None
-    _warn(config, chosen, [name for name, _, why in surveyed if why.startswith("a Conv1D")])
+    _warn(config, chosen, [name for name, _, why in surveyed if why == CONV1D])
     for _, linear in chosen:
         layer = POETLinear(
             linear.in_features,
@@ -102,11 +102,7 @@ def _warn(config: POETConfig, chosen: list[tuple[str, nn.Linear]], unread: list[
             stacklevel=3,
         )
     if unread:
-        warnings.warn(
-            f"apply_poet leaves {len(unread)} layers alone that are Conv1D of transformers ({unread[0]}, ...): put nn.Linear with the "
-            "transposed weight in their place to train them with POET",
-            stacklevel=3,
-        )
+        warnings.warn(f"apply_poet leaves {len(unread)} layers alone ({unread[0]}, ...), each {CONV1D}", stacklevel=3)
 
 
 def _looks_trained(weight: Tensor) -> bool:
@@ -121,8 +117,8 @@ def _savers(model: nn.Module) -> Iterator[nn.Module]:
 
 def _refuse_saving(*arguments: object, **options: object) -> None:
     raise ValueError(
-        "save_pretrained would write R and P, in whose place plain transformers draws fresh weights: call export_dense(model) first; to "
-        "go on with training, keep model.state_dict()"
+        "save_pretrained would write R and P, in whose place plain transformers draws fresh weights: call export_dense(model) first "
+        "(training goes on from model.state_dict(), and in a Trainer with MergeCallback of poet.integrations.hugging_face)"
     )
 
 

@@ -12,6 +12,8 @@ from poet.linear import POETLinear
 
 WRAPPED = "wrapped"
 EXCLUDED = "excluded"
+#: GPT-2's linear layer, which stores its weight as (in, out).
+CONV1D = "a Conv1D of transformers: put nn.Linear with the transposed weight in its place to train it with POET"
 
 
 def wrapping_report(model: nn.Module) -> dict[str, str]:
@@ -46,10 +48,10 @@ def _why_left(name: str, module: nn.Module, exclude: Sequence[str], owners: dict
         others = [owner for owner in owners[id(module.weight)] if owner != f"{name}.weight".lstrip(".")]
         return f"its weight is tied to {', '.join(others)}" if others else ""
     if isinstance(module, nn.Linear):
-        return f"a {kind}, whose weight others may read"
+        return f"of type {kind}, which may use its weight in a way of its own"
     if kind == "Conv1D":
-        return "a Conv1D of transformers, whose weight is (in, out): put nn.Linear in its place to train it with POET"
-    return f"a {kind}, no nn.Linear"
+        return CONV1D
+    return f"of type {kind}"
 
 
 def is_named(name: str, entry: str) -> bool:
