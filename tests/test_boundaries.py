@@ -26,6 +26,7 @@ FORBIDDEN = {
     "poet/*.py": (*FOREIGN, *OWN),
     "poet/kernels/*.py": (*FOREIGN, *OWN, "poet.transform", "poet.linear", "poet.orthogonal", "poet.primitives"),
     "poet/primitives/*.py": (*FOREIGN, *OWN, "poet.transform", "poet.linear", "poet.config"),
+    "poet/integrations/*.py": (*OWN, "datasets", "peft", "pydantic"),
     "poet/system/*.py": ("poet.methods", "poet.training", "poet.data", "poet.launch"),
     "poet/methods/*.py": ("poet.training", "poet.data", "poet.launch"),
     "poet/data/*.py": ("poet.training", "poet.methods", "poet.launch"),
