@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from poet.launch.sources import data_digest, training_digest
+from poet.launch.sources import data_digest, data_sources, file_digests, training_digest
 from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact, names_read
 from suite.discovery import discover
 from suite.scale import Scale, dataset_name, load_scale
+from suite.sources import noted_sources
 
 RESULTS = Path("results")
 DATA = Path("data")
@@ -39,6 +40,11 @@ class Suite:
     runs: dict[str, RunSpec]
 
     @property
+    def in_all(self) -> list[str]:
+        """Names of the artifacts that ``snakemake all`` makes."""
+        return [name for name, artifact in self.artifacts.items() if artifact.in_all]
+
+    @property
     def dataset(self) -> Path:
         """Folder of the scale's prepared data."""
         return DATA / dataset_name(self.scale.data)
@@ -47,10 +53,26 @@ class Suite:
         """The records that an artifact reads."""
         return [RESULTS / "runs" / spec.name / "record.json" for spec in self.artifacts[name].runs(self.scale)]
 
+    @property
+    def folder(self) -> Path:
+        """Where the scale's artifacts are; what was asked for last, at whichever scale, lies in ``RESULTS`` as a copy."""
+        return RESULTS / self.scale.name
+
+    def outputs(self, name: str) -> list[Path]:
+        """The files of an artifact at this scale."""
+        return [self.folder / output for output in self.artifacts[name].outputs]
+
+    def shown(self, name: str) -> list[Path]:
+        """Their copies."""
+        return [RESULTS / output for output in self.artifacts[name].outputs]
+
     def sources(self, name: str) -> list[Path]:
         """The outputs of other artifacts that an artifact is built from."""
-        names = names_read(self.artifacts[name], self.artifacts)
-        return [RESULTS / output for other in names for output in self.artifacts[other].outputs]
+        return [output for other in names_read(self.artifacts[name], self.artifacts) for output in self.outputs(other)]
+
+    def shown_beside(self, name: str) -> list[Path]:
+        """The copies that have to lie beside an artifact's own: the report links to the tables that it is built from."""
+        return [path for other in names_read(self.artifacts[name], self.artifacts) for path in self.shown(other)]
 
     def digests(self, name: str) -> list[str]:
         """Digests of the specs that an artifact reads: it is remade when one changes."""
@@ -95,6 +117,16 @@ class Suite:
         pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs}
         return [data_digest(), *sorted(training_digest(method, device) for method, device in pairs)]
 
+    @property
+    def data_code_changed(self) -> bool:
+        """Whether the prepared data are of other code, so that every run is trained again.
+
+        Snakemake looks for no other reason to run what lies behind a job that runs; an input that is ancient would then leave
+        the runs as they are until the next call.
+        """
+        note = noted_sources(self.dataset / "sources.json")
+        return self.scale.settings.retrain and note is not None and note["files"] != file_digests(data_sources())
+
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs by the process that they share; nothing where each has its own."""
         names = sorted(name for name, spec in self.runs.items() if spec.model == model)
@@ -112,6 +144,9 @@ class Suite:
             if str(target).startswith(f"{RESULTS}/") and artifact in self.left_out:
                 missing, models = ", ".join(self.left_out[artifact]), ", ".join(self.scale.models)
                 raise ConfigError(f"{artifact} needs model {missing}; scale {self.scale.name} has {models}: choose another scale")
+            scale, _, output = str(target).removeprefix(f"{RESULTS}/").partition("/")
+            if scale != self.scale.name and any(output in a.outputs for a in self.artifacts.values()):
+                raise ConfigError(f"{target} is of scale {scale}, and {self.scale.name} is asked for: add SCALE={scale}, or --config scale={scale}")
             name = str(target).removeprefix(f"{RESULTS}/runs/").rpartition("/")[0]
             if str(target).startswith(f"{RESULTS}/runs/") and name not in self.runs:
                 models = ", ".join(self.scale.models)
@@ -134,7 +169,7 @@ class Suite:
 
     def default_targets(self) -> list[Path]:
         """What ``snakemake all`` makes."""
-        return [RESULTS / output for a in self.artifacts.values() if a.in_all for output in a.outputs]
+        return [path for name in self.in_all for path in self.shown(name)]
 
 
 def collect_runs(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, RunSpec]:

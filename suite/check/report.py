@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from suite.check.judge import Finding
+from suite.check.judge import ANOTHER_SCALE, Finding
 from suite.check.tables import as_float
 
 #: Lines that a terminal is given; the CSV has them all.
@@ -34,8 +34,13 @@ def moved(findings: Iterable[Finding]) -> list[Finding]:
 def _untold(numbers: Sequence[Finding]) -> dict[str, int]:
     """How many numbers have no tolerance, by the reason."""
     untold = [one for one in numbers if math.isnan(one.tolerance)]
-    factors = sum(one.freedom > 0 for one in untold)
-    return {"no spread over seeds is recorded": len(untold) - factors, "they spread by factors": factors}
+    scales = sum(one.reason == ANOTHER_SCALE for one in untold)
+    factors = sum(one.freedom > 0 for one in untold if one.reason != ANOTHER_SCALE)
+    return {
+        "no spread over seeds is recorded": len(untold) - scales - factors,
+        "they spread by factors": factors,
+        "they are of two scales": scales,
+    }
 
 
 def failed(findings: Iterable[Finding]) -> list[Finding]:
@@ -51,13 +56,24 @@ def report(findings: Sequence[Finding], shown: int | None = SHOWN) -> str:
         shown: lines of what moved; None for all.
     """
     found = moved(findings)
-    rows = [_HEADINGS, *map(_cells, found[:shown])]
-    rows = [[_shorten(cell, width) for cell, width in zip(row, _WIDEST, strict=True)] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    if hidden := len(found) - len(rows) + 1:
+    lines = _aligned(map(_cells, found[:shown]))
+    if hidden := len(found) - len(lines) + 1:
         lines.append(f"... and {hidden} more, which moved less")
     return "\n".join([*([*lines, ""] if found else []), *summary(findings)])
+
+
+def listing(findings: Sequence[Finding]) -> str:
+    """Every number, moved or not, and every text that changed, in the order of the tables; then what that comes to."""
+    cells = (_cells(one) for one in findings)
+    lines = _aligned((*row[:-1], row[-1] or one.status) for row, one in zip(cells, findings, strict=True))
+    return "\n".join([*lines, "", *summary(findings)])
+
+
+def _aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """The headings and some rows, in columns."""
+    short = [[_shorten(cell, width) for cell, width in zip(row, _WIDEST, strict=True)] for row in (_HEADINGS, *rows)]
+    widths = [max(map(len, column)) for column in zip(*short, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in short]
 
 
 def summary(findings: Sequence[Finding]) -> list[str]:
