@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pandas as pd
+from tabulate import tabulate
 
 from suite.check.judge import Finding
 from suite.check.tables import as_float
@@ -51,11 +51,9 @@ def report(findings: Sequence[Finding], shown: int | None = SHOWN) -> str:
         shown: lines of what moved; None for all.
     """
     found = moved(findings)
-    rows = [_HEADINGS, *map(_cells, found[:shown])]
-    rows = [[_shorten(cell, width) for cell, width in zip(row, _WIDEST, strict=True)] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    if hidden := len(found) - len(rows) + 1:
+    rows = [[_shorten(cell, width) for cell, width in zip(_cells(one), _WIDEST, strict=True)] for one in found[:shown]]
+    lines = [tabulate(rows, _HEADINGS, "plain", disable_numparse=True)]
+    if hidden := len(found) - len(rows):
         lines.append(f"... and {hidden} more, which moved less")
     return "\n".join([*([*lines, ""] if found else []), *summary(findings)])
 
@@ -87,14 +85,9 @@ def summary(findings: Sequence[Finding]) -> list[str]:
 
 def to_csv(findings: Sequence[Finding]) -> str:
     """Every finding, one line each."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    names = [field.name for field in dataclasses.fields(Finding)]
-    writer.writerow([*names, "strain"])
-    for one in findings:
-        cells = [getattr(one, name) for name in names] + [one.strain]
-        writer.writerow(["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in cells])
-    return text.getvalue()
+    columns = [*(field.name for field in dataclasses.fields(Finding)), "strain"]
+    frame = pd.DataFrame([[getattr(one, name) for name in columns] for one in findings], columns=columns, dtype=object)
+    return frame.to_csv(index=False, lineterminator="\n")
 
 
 def _cells(one: Finding) -> tuple[str, ...]:
