@@ -115,7 +115,7 @@ class Suite:
             return []
         specs = (self.runs[name] for name in names)
         pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs}
-        return [data_digest(), *sorted(training_digest(method, device) for method, device in pairs)]
+        return [data_digest(self.scale.data["corpus"]), *sorted(training_digest(method, device) for method, device in pairs)]
 
     @property
     def data_code_changed(self) -> bool:
@@ -125,7 +125,7 @@ class Suite:
         the runs as they are until the next call.
         """
         note = noted_sources(self.dataset / "sources.json")
-        return self.scale.settings.retrain and note is not None and note["files"] != file_digests(data_sources())
+        return self.scale.settings.retrain and note is not None and note["files"] != file_digests(data_sources(self.scale.data["corpus"]))
 
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs by the process that they share; nothing where each has its own."""

@@ -76,7 +76,7 @@ def _data(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
 
 def _of_data(suite: Suite) -> str:
     note = noted_sources(suite.dataset / "sources.json")
-    return _changed(note["files"], data_sources()) if note else "its code changed, or files of it are missing"
+    return _changed(note["files"], data_sources(suite.scale.data["corpus"])) if note else "its code changed, or files of it are missing"
 
 
 def _runs(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
@@ -106,7 +106,7 @@ def _of_run(suite: Suite, name: str) -> str:
         reasons.append(f"the spec changed: {_differences(before, json.loads(json.dumps(spec.to_dict())))}")
     if suite.scale.settings.retrain:
         device = "cuda" if suite.scale.resources(spec.model)["gpus"] else "cpu"
-        today = [*training_sources(spec.method, device), *data_sources()]
+        today = [*training_sources(spec.method, device), *data_sources(spec.data["corpus"])]
         if files:
             reasons.append(_changed(files, today))
         elif code := [part for part in ("training", "data") if record.get(f"{part}_digest") not in suite.training_code([name])]:

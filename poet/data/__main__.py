@@ -9,9 +9,8 @@ from pathlib import Path
 
 from poet.data.errors import DataError
 from poet.data.estimate import estimate
-from poet.data.prepare import prepare
+from poet.data.prepare import prepare, verify
 from poet.data.rate import measure
-from poet.data.verify import verify
 from poet.system.errors import UserError
 
 

@@ -1,4 +1,4 @@
-"""Rows of C4: a file for each shard of the source, made by several processes, noted as soon as it is whole.
+"""Rows of a corpus in shards: a file for each shard of the source, made by several processes, noted as soon as it is whole.
 
 Beside each `<folder>/train/<shard>.npy` lies a `.json` that says what it holds and what it was made from. Whoever
 prepares the folder again, after a kill or a damaged file, makes only what has no such note or another size.
@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
-from poet.data.c4 import Shard, c4_shards, c4_texts
+from poet.data.corpora import Shard, ShardedCorpus
 from poet.data.errors import DataError
 from poet.data.estimate import shard_bytes
 from poet.data.files import exclusive, read_json, write_json
@@ -34,6 +34,7 @@ class _Work:
 
     data: dict
     folder: Path
+    corpus: ShardedCorpus
     tokenizer: Tokenizer
     made_from: str
 
@@ -52,7 +53,7 @@ class _Work:
     def make(self, shard: Shard, cap: int | None) -> dict:
         """Writes the rows of a shard, and their note. cap: at most this many tokens that are no padding."""
         path = self.path(shard)
-        described, all_read = write_rows(c4_texts([shard]), self.tokenizer, self.data, cap, path)
+        described, all_read = write_rows(self.corpus.texts_of(shard), self.tokenizer, self.data, cap, path)
         note = described | {
             "file": f"{self.folder.name}/{path.name}",
             "made_from": self.made_from,
@@ -64,26 +65,26 @@ class _Work:
         return note
 
 
-def write_shards(data: dict, folder: Path, tokenizer: Tokenizer, version: int, processes: int) -> dict:
-    """Makes the rows of the train split in `processes` processes, and returns what `meta.json` says of it.
+def write_shards(data: dict, folder: Path, corpus: ShardedCorpus, tokenizer: Tokenizer) -> dict:
+    """Makes the rows of the train split, and returns what `meta.json` says of it.
 
     With a cap on the tokens the rows are the first ones in the order of the shards, up to the cap; how many processes
-    there are decides nothing. version: of the format. Raises DataError where the disk is too small for what is
+    there are decides nothing. Raises DataError where the disk is too small for what is
     missing, a shard cannot be read, a process was killed, or there is no row.
     """
     made_from = {key: data[key] for key in ("packing", "sequence_length", "train_tokens")}
-    made_from |= {"format": version, "tokenizer": tokenizer.sha256}
+    made_from |= {"format": corpus.versions["format"], "tokenizer": tokenizer.sha256}
     digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
-    work = _Work(data, folder / "train", tokenizer, digest)
-    shards = c4_shards(data["path"], "train")
+    work = _Work(data, folder / "train", corpus, tokenizer, digest)
+    shards = corpus.shards("train")
     if shards[0].siblings and len(shards) < shards[0].siblings:
-        say(f"{data['path']} holds {len(shards)} of the {shards[0].siblings} train shards of C4: the rows are theirs")
+        say(f"{data['path']} holds {len(shards)} of the {shards[0].siblings} train shards of {corpus.name}: the rows are theirs")
     with exclusive(work.folder):
         _check_space(work, shards)
-        kept = _in_order(work, shards, processes)
+        kept = _in_order(work, shards)
         _remove_others(work.folder, kept)
     if not any(note["rows"] for note in kept):
-        raise DataError(f"the train part of c4 fills no row of {data['sequence_length']} tokens")
+        raise DataError(f"the train part of {corpus.name} fills no row of {data['sequence_length']} tokens")
     digests = "".join(f"{note['sha256']}\n" for note in kept)
     return {key: sum(note[key] for note in kept) for key in _SUMMED} | {
         "sha256": hashlib.sha256(digests.encode()).hexdigest(),
@@ -92,10 +93,10 @@ def write_shards(data: dict, folder: Path, tokenizer: Tokenizer, version: int, p
     }
 
 
-def _in_order(work: _Work, shards: list[Shard], processes: int) -> list[dict]:
+def _in_order(work: _Work, shards: list[Shard]) -> list[dict]:
     """The notes of the shards in their order, up to the one in which the cap is reached."""
     cap = work.data["train_tokens"]
-    left, notes = cap, []
+    left, notes, processes = cap, [], work.corpus.processes
     with workers(processes) as pool, Progress("tokenizing train", len(shards), "shards") as progress:
         for shard, note in _made(work, shards, cap, pool, ahead=2 * processes):
             reached = left is not None and not (note["all_read"] and note["tokens_without_padding"] <= left)
@@ -144,7 +145,7 @@ def _check_space(work: _Work, shards: list[Shard]) -> None:
     if not missing:
         return
     itemsize = row_dtype(work.tokenizer.vocab_size).itemsize
-    needed, free = shard_bytes(work.data, missing, itemsize), shutil.disk_usage(work.folder).free
+    needed, free = shard_bytes(work.data, work.corpus, missing, itemsize), shutil.disk_usage(work.folder).free
     if needed > free:
         raise DataError(
             f"the rows of {len(missing):,} shards need about {needed / 1e9:,.3g} GB in {work.folder} and its disk has "

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from poet.data.corpora import CORPORA
 from poet.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +36,7 @@ def training_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
         device: "cpu" or "cuda", where it trains.
         root: of the repository, or of a copy.
     """
-    others = {Path(sys.modules[m.__module__].__file__).name for name, m in METHODS.items() if name != method}
+    others = {_file(m).name for name, m in METHODS.items() if name != method}
     found = {path for pattern in (*ALL, *(GPU if device == "cuda" else ())) for path in root.glob(pattern)}
     return sorted(found | {path for path in root.glob("poet/methods/*.py") if path.name not in others})
 
@@ -70,12 +71,22 @@ def training_digest(method: str, device: str) -> str:
     return digest(training_sources(method, device))
 
 
-def data_sources() -> list[Path]:
-    """The files that the prepared data depends on; what reads the rows is part of training."""
-    return sorted(path for path in (ROOT / "poet" / "data").glob("*.py") if path.name not in ("rows.py", "order.py"))
+def data_sources(corpus: str) -> list[Path]:
+    """The files that the prepared data depends on, those of other corpora left out; what reads the rows is part of training.
+
+    Args:
+        corpus: key in ``poet.data.corpora``.
+    """
+    others = {_file(c) for name, c in CORPORA.items() if name != corpus}
+    read = {ROOT / "poet" / "data" / name for name in ("rows.py", "order.py")}
+    return sorted(set((ROOT / "poet" / "data").rglob("*.py")) - others - read)
 
 
 @functools.cache
-def data_digest() -> str:
+def data_digest(corpus: str) -> str:
     """:func:`digest` of :func:`data_sources`."""
-    return digest(data_sources())
+    return digest(data_sources(corpus))
+
+
+def _file(plugin: type) -> Path:
+    return Path(sys.modules[plugin.__module__].__file__).resolve()

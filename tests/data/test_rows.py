@@ -10,7 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poet.data import BatchOrder, DataError, TokenRows, epoch_order
+from poet.data.errors import DataError
+from poet.data.order import BatchOrder, epoch_order
+from poet.data.rows import TokenRows
 
 
 @pytest.fixture

@@ -12,4 +12,4 @@ if __name__ == "__main__":  # preparing starts processes, which on some systems 
 
         folder = Path(snakemake.output.meta).parent
         prepare(snakemake.params.data, folder, Path(snakemake.params.cache), processes=snakemake.threads)
-        note_sources(folder / "sources.json", data_sources())
+        note_sources(folder / "sources.json", data_sources(snakemake.params.data["corpus"]))
