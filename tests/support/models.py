@@ -20,7 +20,7 @@ from transformers import (
 
 ROWS = 8
 VOCABULARY = 32
-SIZES = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+SIZES = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "use_cache": False}
 
 
 def _example():
@@ -56,7 +56,7 @@ class CNN(nn.Module):
 
 
 def _gpt2():
-    none = {"resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}
+    none = {"use_cache": False, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}
     config = GPT2Config(
         vocab_size=VOCABULARY, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0, pad_token_id=0, num_labels=4, **none
     )
@@ -65,7 +65,7 @@ def _gpt2():
 
 def _t5():
     config = T5Config(
-        vocab_size=VOCABULARY, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, dropout_rate=0.0, decoder_start_token_id=0
+        vocab_size=VOCABULARY, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, dropout_rate=0.0, decoder_start_token_id=0, use_cache=False
     )
     return T5ForConditionalGeneration(config)
 
