@@ -50,10 +50,12 @@ def digest(files: Iterable[Path], root: Path = ROOT) -> str:
 
 
 def _substance(path: Path) -> str:
-    text = path.read_text()
+    content = path.read_bytes()
+    if path.name == "requirements.lock":
+        return "\n".join(line for line in content.decode().splitlines() if re.match(rf"({'|'.join(PACKAGES)})==", line))
     if path.suffix != ".py":
-        return "\n".join(line for line in text.splitlines() if re.match(rf"({'|'.join(PACKAGES)})==", line))
-    tree = ast.parse(text)
+        return hashlib.sha256(content).hexdigest()
+    tree = ast.parse(content)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
