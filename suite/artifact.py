@@ -21,7 +21,7 @@ class Artifact:
     Attributes:
         label: its name in the paper.
         caption: one sentence; the scale is added to it where it is shown.
-        outputs: files below ``results/``, the first one being its target's name.
+        outputs: files below ``results/<scale>/``, the first one being its target's name.
         runs: the runs it needs at a scale.
         build: writes every file of ``outputs``.
         in_all: whether ``snakemake all`` makes it (sweeps are asked for by name).

@@ -39,6 +39,11 @@ class Suite:
     runs: dict[str, RunSpec]
 
     @property
+    def in_all(self) -> list[str]:
+        """Names of the artifacts that ``snakemake all`` makes."""
+        return [name for name, artifact in self.artifacts.items() if artifact.in_all]
+
+    @property
     def dataset(self) -> Path:
         """Folder of the scale's prepared data."""
         return DATA / dataset_name(self.scale.data)
@@ -47,10 +52,26 @@ class Suite:
         """The records that an artifact reads."""
         return [RESULTS / "runs" / spec.name / "record.json" for spec in self.artifacts[name].runs(self.scale)]
 
+    @property
+    def folder(self) -> Path:
+        """Where the scale's artifacts are; what was asked for last, at whichever scale, lies in ``RESULTS`` as a copy."""
+        return RESULTS / self.scale.name
+
+    def outputs(self, name: str) -> list[Path]:
+        """The files of an artifact at this scale."""
+        return [self.folder / output for output in self.artifacts[name].outputs]
+
+    def shown(self, name: str) -> list[Path]:
+        """Their copies."""
+        return [RESULTS / output for output in self.artifacts[name].outputs]
+
     def sources(self, name: str) -> list[Path]:
         """The outputs of other artifacts that an artifact is built from."""
-        names = names_read(self.artifacts[name], self.artifacts)
-        return [RESULTS / output for other in names for output in self.artifacts[other].outputs]
+        return [output for other in names_read(self.artifacts[name], self.artifacts) for output in self.outputs(other)]
+
+    def shown_beside(self, name: str) -> list[Path]:
+        """The copies that have to lie beside an artifact's own: the report links to the tables that it is built from."""
+        return [path for other in names_read(self.artifacts[name], self.artifacts) for path in self.shown(other)]
 
     def digests(self, name: str) -> list[str]:
         """Digests of the specs that an artifact reads: it is remade when one changes."""
@@ -112,6 +133,9 @@ class Suite:
             if str(target).startswith(f"{RESULTS}/") and artifact in self.left_out:
                 missing, models = ", ".join(self.left_out[artifact]), ", ".join(self.scale.models)
                 raise ConfigError(f"{artifact} needs model {missing}; scale {self.scale.name} has {models}: choose another scale")
+            scale, _, output = str(target).removeprefix(f"{RESULTS}/").partition("/")
+            if scale != self.scale.name and any(output in a.outputs for a in self.artifacts.values()):
+                raise ConfigError(f"{target} is of scale {scale}, and {self.scale.name} is asked for: add SCALE={scale}, or --config scale={scale}")
             name = str(target).removeprefix(f"{RESULTS}/runs/").rpartition("/")[0]
             if str(target).startswith(f"{RESULTS}/runs/") and name not in self.runs:
                 models = ", ".join(self.scale.models)
@@ -134,7 +158,7 @@ class Suite:
 
     def default_targets(self) -> list[Path]:
         """What ``snakemake all`` makes."""
-        return [RESULTS / output for a in self.artifacts.values() if a.in_all for output in a.outputs]
+        return [path for name in self.in_all for path in self.shown(name)]
 
 
 def collect_runs(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, RunSpec]:

@@ -22,17 +22,23 @@ class Context:
 
     Attributes:
         scale: the scale with its seeds.
-        results: the results folder.
+        results: the folder that artifacts are written to, and read each other's tables from.
         left_out: artifacts that could not be built, by name, with the reason; the report and the claims do without them.
+        home: the results folder that holds the runs; None takes ``results``.
     """
 
     scale: Scale
     results: Path
     left_out: Mapping[str, str] = field(default_factory=dict)
+    home: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.home is None:
+            object.__setattr__(self, "home", self.results)
 
     def record(self, spec: RunSpec) -> dict[str, Any]:
         """The record of a run; see :func:`poet.launch.records.read_record` for the errors."""
-        return read_record(self.results, spec)
+        return read_record(self.home, spec)
 
     def history(self, spec: RunSpec) -> pd.DataFrame:
         """The history of a run, one line a measured step; NaN where a column was not measured.
@@ -41,12 +47,12 @@ class Context:
             RunError: missing or unreadable; the sentence has the command that makes it again.
         """
         self.record(spec)  # refuses files that another spec left under this name
-        with reading(self.results, spec, "history.csv") as path:
+        with reading(self.home, spec, "history.csv") as path:
             return pd.DataFrame(read_history(path)).astype(float)
 
     def probes(self, spec: RunSpec) -> dict[str, np.ndarray]:
         """What a run's probes measured; see :func:`poet.training.probes.read_probes`."""
-        return read_probes(self.results, spec)
+        return read_probes(self.home, spec)
 
     def table(self, name: str) -> pd.DataFrame:
         """The CSV of another artifact, which has to stand in ``Artifact.reads`` of the one that asks.

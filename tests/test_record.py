@@ -42,26 +42,26 @@ def test_what_moved_is_shown_and_then_kept(record, tmp_path, capsys):
         lines = list(csv.DictReader(file))
     before = lines[3]["measured"]
     lines[3]["measured"] = str(int(before) + 5)
-    keep(tmp_path / "results" / "table8.csv", lines)
+    keep(tmp_path / "results" / "mini" / "table8.csv", lines)
     assert record() == 0
     shown = capsys.readouterr().out
     (row,) = (line for line in shown.splitlines() if line.endswith("OUTSIDE"))
     assert f" {before} (n=1) {int(before) + 5} (n=1) +5 (" in " ".join(row.split())
     assert "OUTSIDE: 1 left their tolerance" in shown
-    assert (kept / "table8.csv").read_text() == (tmp_path / "results" / "table8.csv").read_text()
+    assert (kept / "table8.csv").read_text() == (tmp_path / "results" / "mini" / "table8.csv").read_text()
     assert record() == 0 and "Nothing left its tolerance." in capsys.readouterr().out
 
 
 def test_the_first_results_of_a_scale_are_listed_and_kept(record, tmp_path, capsys):
     line = {"scheme": "Xavier", "published": 1, "measured": 2, "n": 1, "std": "", "scale": "gpu"}
-    keep(tmp_path / "results" / "table5.csv", [line])
+    keep(tmp_path / "results" / "gpu" / "table5.csv", [line])
     assert record("--scale", "gpu") == 0
     assert "1 rows are not recorded yet: table5." in capsys.readouterr().out
     assert (tmp_path / "root" / "analyses" / "recorded" / "gpu" / "table5.csv").exists()
 
 
 def test_claims_are_kept_and_the_report_is_not(record, tmp_path):
-    results, kept = tmp_path / "results", tmp_path / "root" / "analyses" / "recorded" / "mini"
+    results, kept = tmp_path / "results" / "mini", tmp_path / "root" / "analyses" / "recorded" / "mini"
     keep(results / "claims.csv", [{"claim": "table2-x", "effect": 1, "low": 0, "high": 2, "n": 3, "scale": "mini"}])
     for name in ("claims.md", "report.html"):
         (results / name).write_text(name)
@@ -74,7 +74,7 @@ def test_claims_are_kept_and_the_report_is_not(record, tmp_path):
 def test_a_table_of_another_scale_is_refused_even_if_it_begins_with_what_has_none(record, tmp_path, capsys):
     scales = {"a": "any", "b": "smoke"}
     keep(
-        tmp_path / "results" / "claims.csv",
+        tmp_path / "results" / "mini" / "claims.csv",
         [{"claim": claim, "effect": 1, "n": 3, "scale": scale} for claim, scale in scales.items()],
     )
     assert record() == 1
@@ -82,7 +82,8 @@ def test_a_table_of_another_scale_is_refused_even_if_it_begins_with_what_has_non
 
 
 def test_results_of_another_scale_are_never_recorded(repository, tmp_path):
-    (tmp_path / "table2.csv").write_text("model,scale\n60m,smoke\n")
+    (tmp_path / "mini").mkdir()
+    (tmp_path / "mini" / "table2.csv").write_text("model,scale\n60m,smoke\n")
     done = subprocess.run(
         [sys.executable, "tools/record.py", "--scale", "mini", "--results", tmp_path],
         cwd=repository,

@@ -2,7 +2,7 @@
 
 Shows first what moved, by the comparison of ``snakemake check`` (:mod:`suite.check`). The tables of benchmarks and
 planted faults that are there go to ``analyses/recorded/``. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
-figures that pages show, ``runs.parquet`` (every run whose files are there, :mod:`suite.recorded`), and ``cost.csv`` (what the runs of each artifact cost, from their records, and their seeds).
+figures that pages show (all three from ``results/<scale>/``), ``runs.parquet`` (every run whose files are there, :mod:`suite.recorded`), and ``cost.csv`` (what the runs of each artifact cost, from their records, and their seeds).
 ``--check`` writes nothing and fails if a page does not say what is recorded.
 """
 
@@ -37,7 +37,7 @@ PICTURES = ("table2", "controls")
 
 
 def kept_outputs(artifacts: dict[str, Artifact]) -> list[str]:
-    """Files below ``results/`` that are recorded."""
+    """Files below ``results/<scale>/`` that are recorded."""
     return [
         output
         for name, artifact in artifacts.items()
@@ -116,11 +116,12 @@ def main() -> int:
         for page in stale:
             print(f"error: {page} does not say what analyses/recorded and the code say: run `make record`", file=sys.stderr)
         return int(bool(stale))
-    outputs = [output for output in kept_outputs(discover()) if (given.results / output).exists()]
+    made = given.results / given.scale
+    outputs = [output for output in kept_outputs(discover()) if (made / output).exists()]
     for output in outputs:
-        found = _scale_of(given.results / output) if output.endswith(".csv") else None
+        found = _scale_of(made / output) if output.endswith(".csv") else None
         if found not in (None, given.scale):
-            print(f"error: {given.results / output} is of scale {found}, not {given.scale}: make it again first", file=sys.stderr)
+            print(f"error: {made / output} is of scale {found}, not {given.scale}: make it again first", file=sys.stderr)
             return 1
     kept = ROOT / "analyses" / "recorded" / given.scale
     benchmarks = [name for name in BENCHMARKS if (given.results / name).exists()]
@@ -143,9 +144,9 @@ def main() -> int:
         return 1
     print("\n".join([*packed.notes, f"{packed.path}: {packed.runs} runs, {packed.new} of them new"]))
     kept.mkdir(parents=True, exist_ok=True)
-    print(report(compare(kept, given.results, [output for output in outputs if output.endswith(".csv")]), shown=None))
+    print(report(compare(kept, made, [output for output in outputs if output.endswith(".csv")]), shown=None))
     for output in outputs:
-        shutil.copy(given.results / output, kept / Path(output).name)
+        shutil.copy(made / output, kept / Path(output).name)
     for name in [*benchmarks, *([FAULTS] if faults.exists() else [])]:
         shutil.copy(given.results / name, kept.parent / name)
     try:

@@ -211,7 +211,7 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
     """
     specs = collect_runs(artifacts, context.scale)
     records = {name: context.record(spec) for name, spec in specs.items()}
-    restored = origins(context.results, specs.values())
+    restored = origins(context.home, specs.values())
     environments = {
         name: json.dumps({**record["provenance"], "origin": restored.get(name, ("",))[0]}, sort_keys=True) for name, record in records.items()
     }
@@ -223,7 +223,7 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
     }
     machines = list(dict.fromkeys((e["machine"]["cpu"], e["device"]) for e in map(json.loads, environment_ids)))
     hours = [core_hours(record) for record in records.values()]
-    newest = max(((context.results / "runs" / name / "record.json").stat().st_mtime for name in specs), default=0.0)
+    newest = max(((context.home / "runs" / name / "record.json").stat().st_mtime for name in specs), default=0.0)
     order = {model: i for i, model in enumerate(context.scale.models)}
     return {
         "models": models(sorted(runs.values(), key=lambda run: order[run.spec.model])),
@@ -233,7 +233,7 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
             for key, name in environment_ids.items()
         ],
         "machines": machines,
-        "recorded": sentence(context.results, specs.values()),
+        "recorded": sentence(context.home, specs.values()),
         "data": {name: key for key, name in data_ids.items()},
         "newest": datetime.datetime.fromtimestamp(newest, tz=datetime.UTC).date().isoformat(),
         "cost": {

@@ -21,18 +21,19 @@ class CheckpointFolder:
     """The checkpoints of one run, outside of what the pipeline deletes when a job fails.
 
     A file's name is its step and the start of its sha256: a file that was cut short or damaged is found out and removed, with
-    a word about it. The newest and the one before it are kept. Each spec has a folder of its own in the run's: a checkpoint of
-    another spec is neither loaded nor lost.
+    a word about it. The newest and the one before it are kept. Each spec and code has a folder of its own in the run's: a
+    checkpoint of another spec, or of other code, is neither loaded nor lost.
 
     Args:
         folder: of the run.
         digest: of the run's spec.
+        code: digest of the files that its numbers depend on; a run that began with other code starts over.
         say: told, in one sentence, whenever something is passed over.
     """
 
-    def __init__(self, folder: Path, digest: str, say=print) -> None:
-        self.run_folder, self.say = Path(folder), say
-        self.folder = self.run_folder / digest[:12]
+    def __init__(self, folder: Path, digest: str, code: str, say=print) -> None:
+        self.run_folder, self.spec, self.say = Path(folder), digest[:12], say
+        self.folder = self.run_folder / f"{self.spec}-{code[:12]}"
 
     def save(self, state: dict[str, Any]) -> None:
         """Write ``state``, which has its ``step``, under another name, then rename.
@@ -77,8 +78,9 @@ class CheckpointFolder:
                 return path
             self.say(f"checkpoint {path} is damaged or cut short: trying the one before it")
             path.unlink()  # or the next save would keep it in place of the good one
-        for other in self._of_other_specs():
-            self.say(f"the checkpoints in {other} belong to another spec of this run: not used, and kept")
+        for other in self._others():
+            what = "were made by other training code" if self._of_this_spec(other) else "belong to another spec of this run"
+            self.say(f"the checkpoints in {other} {what}: not used, and kept; this run starts over")
         return None
 
     def load(self, path: Path | None = None) -> dict[str, Any] | None:
@@ -90,7 +92,10 @@ class CheckpointFolder:
         """Newest first; of two at one step, either will do."""
         return sorted(self.folder.glob("*-*.pt"), reverse=True)
 
-    def _of_other_specs(self) -> list[Path]:
+    def _of_this_spec(self, folder: Path) -> bool:
+        return folder.name.partition("-")[0] == self.spec
+
+    def _others(self) -> list[Path]:
         found = self.run_folder.iterdir() if self.run_folder.exists() else ()
         return sorted(path for path in found if path.is_dir() and path != self.folder and any(path.iterdir()))
 
@@ -120,10 +125,11 @@ class CheckpointFolder:
             yield
 
     def remove(self) -> None:
-        """Delete this spec's: the run is done."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Delete this spec's, of whatever code: the run is done."""
+        for folder in (self.folder, *filter(self._of_this_spec, self._others())):
+            shutil.rmtree(folder, ignore_errors=True)
         (self.run_folder / "status.json").unlink(missing_ok=True)
-        if not self._of_other_specs():
+        if not self._others():
             shutil.rmtree(self.run_folder, ignore_errors=True)
 
 

@@ -24,7 +24,7 @@ from poet.training.errors import RunError
 from poet.launch.interrupts import StopRequest
 from poet.launch.provenance import provenance
 from poet.launch.records import record_digest, write_history, write_record
-from poet.launch.sources import data_digest, training_digest
+from poet.launch.sources import data_digest, data_sources, file_digests, training_digest, training_sources
 from poet.training.run import Run
 from poet.training.spec import RunSpec
 from poet.launch.status import Status
@@ -76,8 +76,12 @@ def train(
         keep_freed_memory()
     if device == "cuda" and not torch.cuda.is_available():
         raise RunError(f"run {spec.name} wants a GPU and torch sees none: choose another scale, or install a CUDA build")
-    store = CheckpointFolder(checkpoints, spec.digest, say=lambda sentence: say(f"{spec.name}: {sentence}"))
-    code = {"training_digest": training_digest(spec.method, device), "data_digest": data_digest()}  # as it is now, not at the end
+    code = {  # as it is now, not at the end
+        "training_digest": training_digest(spec.method, device),
+        "data_digest": data_digest(),
+        "sources": file_digests([*training_sources(spec.method, device), *data_sources()]),
+    }
+    store = CheckpointFolder(checkpoints, spec.digest, code["training_digest"], say=lambda sentence: say(f"{spec.name}: {sentence}"))
     processes = join(device)
     # Whatever comes between here and the record, a signal is heard, and answered at the end of a step.
     with contextlib.ExitStack() as writing, StopRequest() as stop, _lost_processes(spec, processes):
@@ -153,7 +157,7 @@ def _train(run: Run, store: CheckpointFolder, status: Status, stop: StopRequest,
                 raise SystemExit(128 + number)
 
 
-def _record(run: Run, code: dict[str, str]) -> dict[str, Any]:
+def _record(run: Run, code: dict[str, Any]) -> dict[str, Any]:
     spec = run.spec
     final = run.final_perplexity()
     if run.device == "cuda":

@@ -59,13 +59,23 @@ def _substance(path: Path) -> str:
     return ast.unparse(tree)
 
 
+def file_digests(files: Iterable[Path], root: Path = ROOT) -> dict[str, str]:
+    """The start of each file's sha256 by its name: a digest over all says that something changed, these say what."""
+    return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()[:12] for path in sorted(files)}
+
+
 @functools.cache
 def training_digest(method: str, device: str) -> str:
     """:func:`digest` of :func:`training_sources`."""
     return digest(training_sources(method, device))
 
 
+def data_sources() -> list[Path]:
+    """The files that the prepared data depends on; what reads the rows is part of training."""
+    return sorted(path for path in (ROOT / "poet" / "data").glob("*.py") if path.name not in ("rows.py", "order.py"))
+
+
 @functools.cache
 def data_digest() -> str:
-    """Digest of the source files that the prepared data depends on; what reads the rows is part of training."""
-    return digest(path for path in (ROOT / "poet" / "data").glob("*.py") if path.name not in ("rows.py", "order.py"))
+    """:func:`digest` of :func:`data_sources`."""
+    return digest(data_sources())

@@ -115,7 +115,7 @@ def _missing(suite: Suite, name: str, recorded: dict[str, RecordedRun], there: s
 
 def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results: Path, jobs: int) -> list[str]:
     """Build artifacts, each after those that it reads; who cannot be built joins ``left_out``."""
-    after = {name: {other for other in names if _outputs(suite, other) & set(suite.sources(name))} for name in names}
+    after = {name: {other for other in names if set(suite.outputs(other)) & set(suite.sources(name))} for name in names}
     done: list[str] = []
     os.environ["OMP_NUM_THREADS"] = "1"  # as in a job of the workflow; read where torch is loaded
     # Processes of their own, each of which loads everything once: a fork would copy this one's threads' locks.
@@ -136,10 +136,6 @@ def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results:
                     done.append(name)
                 say(f"{name}: {reason or f'{seconds:.1f} s'} ({len(done)} of {len(names)})")
     return done
-
-
-def _outputs(suite: Suite, name: str) -> set[Path]:
-    return {RESULTS / output for output in suite.artifacts[name].outputs}
 
 
 def _build_one(name: str, scale: str, seeds: list[int], results: Path, left_out: dict[str, str]) -> tuple[float, str]:

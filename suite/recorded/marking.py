@@ -26,7 +26,7 @@ def build_artifact(name: str, context: Context) -> None:
     artifact = find(name)
     artifact.build(context)
     specs = runs_behind(artifact, context)
-    said, strange = sentence(context.results, specs), foreign(context.results, specs)
+    said, strange = sentence(context.home, specs), foreign(context.home, specs)
     for output in artifact.outputs:
         path = context.results / output
         if said and output.endswith(".md"):
@@ -37,7 +37,7 @@ def build_artifact(name: str, context: Context) -> None:
 
 def caption(context: Context, artifact: Artifact, note: str = "") -> str:
     """An artifact's label and caption with the scale, a note if there is one, and which runs were recorded and not trained here."""
-    said = sentence(context.results, artifact.runs(context.scale))
+    said = sentence(context.home, artifact.runs(context.scale))
     return " ".join(part for part in (artifact.described(context.scale, note), said) if part)
 
 

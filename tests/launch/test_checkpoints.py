@@ -1,4 +1,4 @@
-"""Checkpoints survive truncation, damage, a full disk and a changed spec."""
+"""Checkpoints survive truncation, damage, a full disk, a changed spec and changed code."""
 
 import errno
 import io
@@ -20,7 +20,7 @@ def files(store):
 def store(tmp_path):
     """A store with states 1 and 2; ``store.said`` collects its sentences."""
     said = []
-    store = CheckpointFolder(tmp_path / "c", "digest", say=said.append)
+    store = CheckpointFolder(tmp_path / "c", "digest", "code", say=said.append)
     store.said = said
     for step in (1, 2):
         weight = torch.full((100,), float(step))
@@ -59,7 +59,7 @@ def test_a_damaged_last_falls_back_to_the_previous_with_a_word(store, way):
 
 def test_another_spec_s_checkpoint_is_not_used_and_not_lost(store):
     said = []
-    other = CheckpointFolder(store.run_folder, "another", say=said.append)
+    other = CheckpointFolder(store.run_folder, "another", "code", say=said.append)
     assert other.load() is None
     assert len(said) == 1 and "another spec of this run" in said[0] and str(store.folder) in said[0]
     for step in (7, 8, 9):
@@ -67,6 +67,18 @@ def test_another_spec_s_checkpoint_is_not_used_and_not_lost(store):
     other.remove()
     assert store.load()["step"] == 2
     store.remove()
+    assert not store.run_folder.exists()
+
+
+def test_other_code_s_checkpoint_is_not_used_and_goes_when_the_run_is_done(store):
+    said = []
+    today = CheckpointFolder(store.run_folder, "digest", "changed", say=said.append)
+    assert today.load() is None
+    assert len(said) == 1 and str(store.folder) in said[0]
+    assert "made by other training code: not used, and kept; this run starts over" in said[0]
+    today.save({"step": 1})
+    assert store.load()["step"] == 2  # the code was put back
+    today.remove()
     assert not store.run_folder.exists()
 
 
@@ -80,7 +92,7 @@ def test_a_damaged_last_never_takes_the_place_of_a_good_previous(store):
 
 def test_a_run_that_another_process_trains_is_refused(store):
     with store.claim(), pytest.raises(RunError, match="another process is still training"):
-        with CheckpointFolder(store.run_folder, "another").claim():
+        with CheckpointFolder(store.run_folder, "another", "code").claim():
             raise AssertionError("two processes hold one run")
     with store.claim():
         assert store.load()["step"] == 2
@@ -126,7 +138,7 @@ def test_a_full_disk_is_one_sentence_and_the_old_checkpoint_stays(store, monkeyp
 
 
 def test_nothing_saved_is_nothing_loaded(tmp_path):
-    store = CheckpointFolder(tmp_path / "none", "digest")
+    store = CheckpointFolder(tmp_path / "none", "digest", "code")
     assert store.load() is None
     store.remove()
 

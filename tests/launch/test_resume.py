@@ -143,6 +143,24 @@ def test_a_changed_spec_starts_anew(whole, make_spec, train_run, monkeypatch):
     assert train_run(spec)[0]["weights_sha256"] == whole("adamw")[1]
 
 
+def test_changed_code_starts_anew_and_says_so(whole, train_run, monkeypatch, capsys):
+    """Or its record would call all of its steps today's code's."""
+    spec, digest, history = whole("adamw")
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "training_digest", lambda method, device: "0" * 64)
+        signal_in_step(patch, 6)
+        with pytest.raises(SystemExit):
+            train_run(spec)
+    steps = []
+    original = loop.Run.train_step
+    monkeypatch.setattr(loop.Run, "train_step", lambda self: steps.append(self.step) or original(self))
+    record, folder = train_run(spec)
+    assert steps == list(range(14))
+    assert capsys.readouterr().err.count("were made by other training code: not used, and kept; this run starts over") == 1
+    assert record["training_digest"] != "0" * 64 and record["weights_sha256"] == digest and rows_of(folder) == history
+    assert not folder.with_name("run-checkpoints").exists()
+
+
 def test_a_checkpoint_of_other_rows_is_refused_with_both_digests(whole, data, tmp_path, train_run, monkeypatch):
     spec, _, _ = whole("adamw")
     with monkeypatch.context() as patch:

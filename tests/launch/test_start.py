@@ -100,7 +100,7 @@ def test_two_processes_are_stopped_twice_and_one_goes_on(spec, folders, tmp_path
 def test_the_sentence_of_a_process_is_the_one_that_a_user_hears(spec, folders, tmp_path, repository):
     """A worker that outlived its pipeline still trains the run: told by the process that met it, through torchrun."""
     log = tmp_path / "log"
-    with CheckpointFolder(folders["checkpoints"], "another").claim():
+    with CheckpointFolder(folders["checkpoints"], "another", "code").claim():
         assert start(spec, repository, log, **folders, threads=2, processes=2).wait(120) != 0
     sentence = f"another process is still training the run of {folders['checkpoints']}: wait for it or end it, then start again"
     assert log.read_text().splitlines()[-1].endswith(f"RunError: {sentence}")

@@ -31,7 +31,9 @@ def test_a_run_has_a_process_of_its_own_where_the_scale_says_nothing():
 
 
 def test_what_gathers_is_built_from_every_other_artifact_of_all(smoke):
-    plain = [RESULTS / o for a in smoke.artifacts.values() if a.in_all and not a.reads for o in a.outputs]
-    assert smoke.sources("claims") == plain and RESULTS / "table2.csv" in plain
+    plain = [o for a in smoke.artifacts.values() if a.in_all and not a.reads for o in a.outputs]
+    folder = RESULTS / "smoke"
+    assert smoke.sources("claims") == [folder / o for o in plain] and folder / "table2.csv" in smoke.sources("claims")
+    assert smoke.shown_beside("claims") == [RESULTS / o for o in plain]
     assert smoke.sources("table2") == []
-    assert not set(smoke.sources("claims")) & {RESULTS / o for a in discover().values() if a.reads for o in a.outputs}
+    assert not set(smoke.sources("claims")) & {folder / o for a in discover().values() if a.reads for o in a.outputs}

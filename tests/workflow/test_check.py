@@ -26,5 +26,5 @@ def test_a_number_that_left_its_tolerance_fails_with_a_table_and_without_a_trace
     assert row.split()[0] == KEPT and lines[0]["parameter"] in row and " -1 " in row
     assert f"OUTSIDE: 1 left their tolerance, in {KEPT} (1)." in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
-    with open(project.folder / "results" / "check.csv", newline="") as file:
+    with open(project.folder / "results" / "smoke" / "check.csv", newline="") as file:
         assert [line["status"] for line in csv.DictReader(file)] == ["outside", *["equal"] * (len(lines) - 1)]

@@ -1,4 +1,5 @@
-# Tables and figures: one rule each, found by where they lie in analyses/.
+# Tables and figures: two rules each, found by where they lie in analyses/. One builds it in the folder of the scale; the other
+# copies it to where the scale that was asked for last is shown. Going back to a scale copies, and builds nothing.
 
 
 for artifact_name, artifact in suite.artifacts.items():
@@ -13,15 +14,15 @@ for artifact_name, artifact in suite.artifacts.items():
         output:
             [
                 report(
-                    RESULTS / output,
+                    path,
                     category=artifact.label.partition(" ")[0],
                     subcategory=artifact.label,
-                    labels={"file": output},
+                    labels={"file": path.name},
                 )
-                for output in artifact.outputs
+                for path in suite.outputs(artifact_name)
             ],
         log:
-            RESULTS / "logs" / f"{artifact_name}.log",
+            RESULTS / "logs" / suite.scale.name / f"{artifact_name}.log",
         conda:
             "../../environment.yml"
         params:
@@ -33,3 +34,17 @@ for artifact_name, artifact in suite.artifacts.items():
             sources=artifact_sources(artifact_name),
         script:
             "../scripts/artifact.py"
+
+    rule:
+        name:
+            f"show_{artifact_name}"
+        localrule: True
+        input:
+            made=suite.outputs(artifact_name),
+            beside=suite.shown_beside(artifact_name),
+        output:
+            suite.shown(artifact_name),
+        log:
+            RESULTS / "logs" / suite.scale.name / f"show_{artifact_name}.log",
+        shell:
+            "for file in {input.made}; do cp $file {RESULTS}/${{file#{suite.folder}/}}; done 2> {log}"

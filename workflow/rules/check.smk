@@ -1,5 +1,5 @@
 # Whether numbers left their tolerance. The rule has no output: it runs whenever it is asked for, and what it leaves in
-# results/check.csv stays there where it fails.
+# results/<scale>/check.csv stays there where it fails.
 
 if "check" in sys.argv:  # said now, and not after days of training
     try:
@@ -11,14 +11,14 @@ if "check" in sys.argv:  # said now, and not after days of training
 
 rule check:
     input:
-        suite.default_targets(),
+        [path for name in suite.in_all for path in suite.outputs(name)],
     log:
-        RESULTS / "logs" / "check.log",
+        RESULTS / "logs" / suite.scale.name / "check.log",
     conda:
         "../../environment.yml"
     params:
         scale=suite.scale.name,
-        results=str(RESULTS),
+        results=str(suite.folder),
         tables=[path.name for path in suite.default_targets() if path.suffix == ".csv"],
     script:
         "../scripts/check.py"

@@ -11,4 +11,5 @@ with job(snakemake):
 
     # This artifact alone is imported: with all the others, imports would take longer than the work.
     scale = load_scale({"scale": snakemake.params.scale, "seeds": snakemake.params.seeds})
-    build_artifact(snakemake.params.artifact, Context(scale, Path(snakemake.params.results)))
+    results = Path(snakemake.params.results)
+    build_artifact(snakemake.params.artifact, Context(scale, results / scale.name, home=results))

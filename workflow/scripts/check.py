@@ -1,4 +1,4 @@
-"""Rule ``check``: what moved against the recorded numbers, on the terminal and in ``results/check.csv``."""
+"""Rule ``check``: what moved against the recorded numbers, on the terminal and in ``results/<scale>/check.csv``."""
 
 import sys
 from pathlib import Path

@@ -243,5 +243,5 @@ def test_a_picture_is_as_large_as_its_file_says(tmp_path, built):
 
 def test_the_report_is_built_from_every_other_artifact():
     suite = load_suite({"scale": "mini", "seeds": [0]})
-    needed = {RESULTS / output for name in (*on_the_page(suite.scale), "claims") for output in suite.artifacts[name].outputs}
+    needed = {output for name in (*on_the_page(suite.scale), "claims") for output in suite.outputs(name)}
     assert set(suite.sources("report")) == needed and RESULTS / "report.html" in suite.default_targets()
