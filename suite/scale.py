@@ -19,7 +19,7 @@ import yaml
 
 from suite.settings import Config, ScaleFile
 from poet.methods import all_rows
-from poet.methods.contract import parse_parameters, scale_parameters
+from poet.methods.contract import Method, parse_parameters, scale_parameters
 from poet.system.validation import ConfigError, parse
 from poet.training.probes import get_probe
 from poet.training.spec import Architecture, RunSpec
@@ -109,9 +109,9 @@ class Scale:
             raise ValueError(f"no row {row!r}; there are {', '.join(rows)}")
         method, definition = rows[row]
         m = self.settings.models[model]
-        published = {**m.methods.get(method.name, {}), **definition.parameters}
+        published = {**_given(m.methods, method), **definition.parameters}
         parameters = scale_parameters(method, published, self.settings.width_divisor)
-        parameters |= self.settings.methods.get(method.name, {})
+        parameters |= _given(self.settings.methods, method)
         parameters |= self.learning_rates.get((self._swept_model(model, row), row), {})
         overrides = overrides or {}
         differing = {name: value for name, value in overrides.items() if spell_all or parameters.get(name) != value}
@@ -153,6 +153,12 @@ class Scale:
             probes=probes,
             **self.settings.training.model_dump(),
         )
+
+
+def _given(methods: dict[str, dict[str, Any]], method: type[Method]) -> dict[str, Any]:
+    """What a file says of a method; what it says of the method that this one extends holds as well."""
+    names = [base.__dict__.get("name") for base in reversed(method.__mro__)]
+    return {key: value for name in names for key, value in methods.get(name, {}).items()}
 
 
 def _short(value: Any) -> str:

@@ -29,14 +29,15 @@ GPU = ("poet/kernels/*.py",)
 def training_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
     """The files that the numbers of a method's runs depend on.
 
-    Of ``poet/methods`` these are the method's own file, and those that define no method: adding one retrains nobody else.
+    Of ``poet/methods`` these are the method's own file, that of a method which it extends, and those that define no method:
+    adding one retrains nobody else.
 
     Args:
         method: key in ``poet.methods``.
         device: "cpu" or "cuda", where it trains.
         root: of the repository, or of a copy.
     """
-    others = {_file(m).name for name, m in METHODS.items() if name != method}
+    others = {_file(m).name for m in METHODS.values() if not issubclass(METHODS[method], m)}
     found = {path for pattern in (*ALL, *(GPU if device == "cuda" else ())) for path in root.glob(pattern)}
     return sorted(found | {path for path in root.glob("poet/methods/*.py") if path.name not in others})
 

@@ -7,7 +7,7 @@ import pytest
 from poet.launch.sources import ROOT, data_digest, digest, training_sources
 from poet.methods import METHODS
 
-RUNS = [(method, device) for method in ("adamw", "poet", "muon") for device in ("cpu", "cuda")]
+RUNS = [(method, device) for method in ("adamw", "poet", "muon", "galore-two-rates") for device in ("cpu", "cuda")]
 ALL = {f"{method} on {device}" for method, device in RUNS}
 NOBODY = set()
 
@@ -32,7 +32,8 @@ def expected(path):
     if folder == ("kernels",):
         return ALL if name == "__init__.py" else {run for run in ALL if run.endswith("cuda")}
     if folder == ("methods",):
-        owners = {method for method, cls in METHODS.items() if cls.__module__ == f"poet.methods.{path.stem}"}
+        defined = [cls for cls in METHODS.values() if cls.__module__ == f"poet.methods.{path.stem}"]
+        owners = {method for method, cls in METHODS.items() if issubclass(cls, tuple(defined))}  # and of what extends it
         return {f"{m} on {d}" for m, d in RUNS if m in owners} if owners else ALL
     if folder[:1] == ("data",):
         return ALL if name in ("rows.py", "order.py") else NOBODY  # the others make the data, which has a digest of its own

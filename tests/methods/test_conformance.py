@@ -44,7 +44,7 @@ def _registered(monkeypatch):
 def expected_count(name, parameters, model):
     """Table 1, summed over the linear layers of the decoder; None for a method that it does not have."""
     shapes = [m.weight.shape for n, m in model.named_modules() if isinstance(m, nn.Linear) and n != "lm_head"]
-    if name in ("adamw", "galore", "muon"):
+    if name in ("adamw", "adamw-two-rates", "galore", "galore-two-rates", "muon"):
         return sum(n * m for n, m in shapes)
     if name == "lora":
         return sum(parameters["rank"] * (n + m) for n, m in shapes)
