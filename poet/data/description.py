@@ -55,11 +55,8 @@ class Description(Settings):
 
 
 def check_description(data: dict) -> dict:
-    """`data` with every optional key filled in (`path`, `train_tokens`, `validation_tokens`: None), and with
-    `stream` only where it is true, so that a description that does without means what it always meant.
-
-    Raises DataError that names the key where one is unknown, missing or has a value that makes no sense.
-    """
+    """`data` with every optional key filled in, and with `stream` only where it is true, so that a description that does
+    without means what it always meant. Raises DataError that names the key that is unknown, missing or makes no sense."""
     described = parse(Description, data, "the description of the data", DataError).model_dump()
     return {key: value for key, value in described.items() if key != "stream" or value}
 

@@ -38,9 +38,7 @@ class Estimate:
     core_hours: float
 
 
-def estimate(
-    description: dict, rows: int | None = None, rows_per_core_second: float = ROWS_PER_CORE_SECOND
-) -> Estimate:
+def estimate(description: dict, rows: int | None = None, rows_per_core_second: float = ROWS_PER_CORE_SECOND) -> Estimate:
     """What the data set of a description costs.
 
     rows: how many rows the longest run reads; None for one pass. rows_per_core_second: as `poet.data.rate` measures it.

@@ -13,7 +13,7 @@ from pathlib import Path
 from poet.data.corpora import CORPORA, Corpus, ShardedCorpus
 from poet.data.description import check_description
 from poet.data.errors import DataError
-from poet.data.files import exclusive, files_of, read_json, sha256_of, write_json
+from poet.data.files import described_file, exclusive, files_of, read_json, sha256_of, whole, write_json
 from poet.data.rows import read_meta
 from poet.data.sharded import write_shards
 from poet.data.tokenizer import BPE_TRAINING_BYTES, Tokenizer, load_bpe, load_hf, train_bpe
@@ -41,7 +41,7 @@ def prepare(data: dict, folder: Path, cache: Path, processes: int = 2) -> dict:
     with exclusive(folder):
         meta = read_json(folder / "meta.json")
         if meta and wanted.items() <= meta.items():
-            if all(_whole(file, folder) for file in prepared_files(meta)):
+            if all(whole(file, folder) for file in prepared_files(meta)):
                 return meta
             # What is still whole of it stays.
             done = {"corpus": meta["corpus"], "tokenizer": meta["tokenizer"], **meta["splits"]}
@@ -83,7 +83,7 @@ def verify(folder: Path) -> int:
     files, damaged = prepared_files(read_meta(folder)), []
     with Progress("verifying", sum(file["file_bytes"] for file in files), "bytes") as progress:
         for file in files:
-            if not _whole(file, folder) or sha256_of(folder / file["file"]) != file["sha256"]:
+            if not whole(file, folder) or sha256_of(folder / file["file"]) != file["sha256"]:
                 damaged.append(file["file"])
             progress.add(file["file_bytes"])
     if damaged:
@@ -107,7 +107,7 @@ class _Stages:
         """What `work` finds. It is not done again where its files and these facts are as they were, unless a stage
         before it was."""
         saved = self._saved.get(name)
-        if saved and (facts or {}).items() <= saved.items() and all(_whole(file, self._folder) for file in files_of(saved)):
+        if saved and (facts or {}).items() <= saved.items() and all(whole(file, self._folder) for file in files_of(saved)):
             self.done[name] = saved
         else:
             self._saved = {}
@@ -126,7 +126,7 @@ def _tokenizer(data: dict, folder: Path, corpus: Corpus, stages: _Stages) -> Tok
             if not data.get("stream"):
                 return described
             write_text(path, tokenizer.backend.to_str())
-            return described | {"unk_id": tokenizer.unk_id} | _file(path)
+            return described | {"unk_id": tokenizer.unk_id} | described_file(path)
 
         stages.run("tokenizer", describe, {"sha256": tokenizer.sha256})
         return tokenizer
@@ -135,7 +135,7 @@ def _tokenizer(data: dict, folder: Path, corpus: Corpus, stages: _Stages) -> Tok
         with Progress("training the tokenizer", None, "tokens") as progress:
             trained = train_bpe(corpus.texts("train"), description["vocab_size"], path)
             progress.add(trained.vocab_size)
-        return _describe(trained) | _file(path) | {"training_bytes": BPE_TRAINING_BYTES}
+        return _describe(trained) | described_file(path) | {"training_bytes": BPE_TRAINING_BYTES}
 
     stages.run("tokenizer", train)
     return load_bpe(path)
@@ -143,10 +143,6 @@ def _tokenizer(data: dict, folder: Path, corpus: Corpus, stages: _Stages) -> Tok
 
 def _describe(tokenizer: Tokenizer) -> dict:
     return {"vocab_size": tokenizer.vocab_size, "pad_id": tokenizer.pad_id, "eos_id": tokenizer.eos_id}
-
-
-def _file(path: Path) -> dict:
-    return {"file": path.name, "file_bytes": path.stat().st_size, "sha256": sha256_of(path)}
 
 
 def _write_split(data: dict, split: str, folder: Path, corpus: Corpus, tokenizer: Tokenizer) -> dict:
@@ -166,9 +162,3 @@ def _streamed(data: dict, identity: dict, tokenizer: dict) -> dict:
         "sha256_of": "what the rows are made from, no row read: description, names and sizes of the shards or the "
         "hub's revision, tokenizer",
     }
-
-
-def _whole(file: dict, folder: Path) -> bool:
-    """Whether a file that was written is there, with its size."""
-    path = folder / file["file"]
-    return path.exists() and path.stat().st_size == file["file_bytes"]

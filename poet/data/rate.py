@@ -58,8 +58,8 @@ def _tokenizer(description: dict, training: list[str]) -> tuple[Tokenizer, str]:
     except DataError as error:
         say(f"a stand-in is timed: {error}")
     backend = tokenizers.Tokenizer(tokenizers.models.Unigram())
-    splitter, marker = tokenizers.pre_tokenizers.WhitespaceSplit(), tokenizers.pre_tokenizers.Metaspace()
-    backend.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([splitter, marker])
+    splitters = [tokenizers.pre_tokenizers.WhitespaceSplit(), tokenizers.pre_tokenizers.Metaspace()]
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(splitters)
     trainer = tokenizers.trainers.UnigramTrainer(
         vocab_size=32_000, special_tokens=list(SPECIAL_TOKENS), unk_token=UNK, show_progress=False
     )

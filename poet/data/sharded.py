@@ -7,25 +7,25 @@ prepares the folder again, after a kill or a damaged file, makes only what has n
 import hashlib
 import json
 import shutil
-from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
+from humanfriendly import format_size
+
 from poet.data.corpora import Shard, ShardedCorpus
 from poet.data.errors import DataError
 from poet.data.estimate import shard_bytes
-from poet.data.files import exclusive, read_json, write_json
+from poet.data.files import exclusive, read_json, whole, write_json
 from poet.data.packing import row_dtype
 from poet.data.tokenizer import Tokenizer
 from poet.data.workers import workers
 from poet.data.writing import write_rows
 from poet.system.progress import Progress, say
 
-_DESCRIBED = ("file", "file_bytes", "sha256", "rows", "tokens", "tokens_without_padding", "text_bytes")
 _SUMMED = ("file_bytes", "rows", "tokens", "tokens_without_padding", "text_bytes")
+_DESCRIBED = ("file", "sha256", *_SUMMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,10 @@ class _Work:
 
     def note(self, shard: Shard) -> dict | None:
         """What is noted of a shard's rows; None where they are not there, not whole, or made from something else."""
-        path = self.path(shard)
-        note = read_json(path.with_suffix(".json"))
+        note = read_json(self.path(shard).with_suffix(".json"))
         if not note or (note.get("made_from"), note.get("version")) != (self.made_from, shard.version):
             return None
-        whole = path.exists() and path.stat().st_size == note["file_bytes"]
-        return note if whole else None
+        return note if whole(note, self.folder.parent) else None
 
     def make(self, shard: Shard, cap: int | None) -> dict:
         """Writes the rows of a shard, and their note. cap: at most this many tokens that are no padding."""
@@ -69,8 +67,8 @@ def write_shards(data: dict, folder: Path, corpus: ShardedCorpus, tokenizer: Tok
     """Makes the rows of the train split, and returns what `meta.json` says of it.
 
     With a cap on the tokens the rows are the first ones in the order of the shards, up to the cap; how many processes
-    there are decides nothing. Raises DataError where the disk is too small for what is
-    missing, a shard cannot be read, a process was killed, or there is no row.
+    there are decides nothing. Raises DataError where the disk is too small for what is missing, a shard cannot be read,
+    a process was killed, or there is no row.
     """
     made_from = {key: data[key] for key in ("packing", "sequence_length", "train_tokens")}
     made_from |= {"format": corpus.versions["format"], "tokenizer": tokenizer.sha256}
@@ -95,48 +93,27 @@ def write_shards(data: dict, folder: Path, corpus: ShardedCorpus, tokenizer: Tok
 
 def _in_order(work: _Work, shards: list[Shard]) -> list[dict]:
     """The notes of the shards in their order, up to the one in which the cap is reached."""
-    cap = work.data["train_tokens"]
-    left, notes, processes = cap, [], work.corpus.processes
-    with workers(processes) as pool, Progress("tokenizing train", len(shards), "shards") as progress:
-        for shard, note in _made(work, shards, cap, pool, ahead=2 * processes):
-            reached = left is not None and not (note["all_read"] and note["tokens_without_padding"] <= left)
-            if reached and note["cap"] != left:
-                note = _result(pool.submit(work.make, shard, left), work)
-            notes.append(note)
-            progress.add(1)
-            if reached:
-                break
-            if left is not None:
-                left -= note["tokens_without_padding"]
-    return notes
-
-
-def _made(
-    work: _Work, shards: list[Shard], cap: int | None, pool: ProcessPoolExecutor, ahead: int
-) -> Iterator[tuple[Shard, dict]]:
-    """Yields each shard with its note, in order, while up to `ahead` others are being made."""
-    running: deque[tuple[Shard, dict | Future]] = deque()
-
-    def first() -> tuple[Shard, dict]:
-        shard, note = running.popleft()
-        return shard, _result(note, work) if isinstance(note, Future) else note
-
-    for shard in shards:
-        running.append((shard, work.note(shard) or pool.submit(work.make, shard, cap)))
-        if len(running) > ahead:
-            yield first()
-    while running:
-        yield first()
-
-
-def _result(note: Future, work: _Work) -> dict:
+    left, notes = work.data["train_tokens"], []
     try:
-        return note.result()
+        with workers(work.corpus.processes) as pool, Progress("tokenizing train", len(shards), "shards") as progress:
+            made = [(shard, work.note(shard) or pool.submit(work.make, shard, left)) for shard in shards]
+            for shard, note in made:
+                note = note.result() if isinstance(note, Future) else note
+                reached = left is not None and not (note["all_read"] and note["tokens_without_padding"] <= left)
+                if reached and note["cap"] != left:
+                    note = work.make(shard, left)  # here: the pool has all the other shards before it
+                notes.append(note)
+                progress.add(1)
+                if reached:
+                    break
+                if left is not None:
+                    left -= note["tokens_without_padding"]
     except BrokenProcessPool as error:
         raise DataError(
             f"a process that made rows in {work.folder} was killed, perhaps for want of memory: "
             "run again to go on with the missing shards, with fewer processes or more memory"
         ) from error
+    return notes
 
 
 def _check_space(work: _Work, shards: list[Shard]) -> None:
@@ -148,8 +125,8 @@ def _check_space(work: _Work, shards: list[Shard]) -> None:
     needed, free = shard_bytes(work.data, work.corpus, missing, itemsize), shutil.disk_usage(work.folder).free
     if needed > free:
         raise DataError(
-            f"the rows of {len(missing):,} shards need about {needed / 1e9:,.3g} GB in {work.folder} and its disk has "
-            f'{free / 1e9:,.3g} GB free: free some space, set "stream: true" in the description of the data, which '
+            f"the rows of {len(missing):,} shards need about {format_size(needed)} in {work.folder} and its disk has "
+            f'{format_size(free)} free: free some space, set "stream: true" in the description of the data, which '
             'keeps no training rows on disk, or cap "train_tokens"'
         )
 

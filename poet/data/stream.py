@@ -40,8 +40,7 @@ class StreamedBatches:
     """
 
     def __init__(self, folder: Path, meta: dict, batch_rows: int, seed: int):
-        self._rows = _Rows(folder, meta, seed)
-        self._batch_rows = batch_rows
+        self._rows, self._batch_rows = _Rows(folder, meta, seed), batch_rows
         self._next: int | None = None
         self._stop = threading.Event()
 
@@ -54,9 +53,7 @@ class StreamedBatches:
         if isinstance(batch, UserError):
             raise batch
         if isinstance(batch, Exception):
-            raise DataError(
-                f"the stream of training rows broke ({batch!r}): run again to go on from the last checkpoint"
-            ) from batch
+            raise DataError(f"the stream of training rows broke ({batch!r}): run again to go on from the last checkpoint") from batch
         self._next = step + 1
         return batch
 
@@ -127,18 +124,15 @@ class _Rows:
         self._note(shard, size)
         return size
 
-    def _note_path(self, shard: Shard) -> Path:
-        return self._notes / f"{shard.stem}.json"
-
     def _size(self, shard: Shard) -> int | None:
         """The documents of a shard, where they have been counted."""
-        note = read_json(self._note_path(shard))
+        note = read_json(self._notes / f"{shard.stem}.json")
         return note.get("documents") if note and note.get("version") == shard.version else None
 
     def _note(self, shard: Shard, size: int) -> None:
         if self._can_note and self._size(shard) is None:
             try:
-                write_json(self._note_path(shard), {"version": shard.version, "documents": size})
+                write_json(self._notes / f"{shard.stem}.json", {"version": shard.version, "documents": size})
             except DiskError as error:  # all that is lost is time, when a run goes on
                 self._can_note = False
                 say(f"how many documents a shard holds is not kept: {error}")

