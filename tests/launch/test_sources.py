@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from poet.launch.sources import ROOT, data_digest, digest, training_sources
+from poet.launch.sources import ROOT, data_digest, digest, file_digests, training_sources
 from poet.methods import METHODS
 
 RUNS = [(method, device) for method in ("adamw", "poet", "muon", "galore-two-rates") for device in ("cpu", "cuda")]
@@ -22,6 +22,14 @@ def copy(tmp_path_factory):
 
 def digests(root):
     return {f"{m} on {d}": digest(training_sources(m, d, root), root) for m, d in RUNS}
+
+
+def test_digests_of_single_files_name_the_one_that_changed(copy):
+    before = file_digests(training_sources("adamw", "cpu", copy), copy)
+    (copy / "poet" / "optim.py").write_bytes((whole := (copy / "poet" / "optim.py").read_bytes()) + b"# another line")
+    after = file_digests(training_sources("adamw", "cpu", copy), copy)
+    (copy / "poet" / "optim.py").write_bytes(whole)
+    assert [name for name in after if after[name] != before[name]] == ["poet/optim.py"] and after.keys() == before.keys()
 
 
 def expected(path):
