@@ -18,6 +18,7 @@ from suite.artifact import Artifact, names_read
 from suite.discovery import discover
 from suite.scale import Scale, dataset_name, load_scale
 from suite.sources import noted_sources
+from suite.tuning.cells import Tuning
 
 RESULTS = Path("results")
 DATA = Path("data")
@@ -31,13 +32,20 @@ class Suite:
         scale: see :class:`suite.scale.Scale`.
         artifacts: by name, those that the scale has the models for.
         left_out: the others' names, with the models that they miss.
-        runs: every distinct run by name.
+        runs: every distinct run that artifacts ask for, by name.
+        trials: those that tuning has asked for so far, by name; of them, the ones that are done are an artifact's runs, too.
     """
 
     scale: Scale
     artifacts: dict[str, Artifact]
     left_out: dict[str, list[str]]
     runs: dict[str, RunSpec]
+    trials: dict[str, RunSpec]
+
+    @property
+    def trainable(self) -> dict[str, RunSpec]:
+        """Every run that can be asked for, by name."""
+        return self.runs | self.trials
 
     @property
     def in_all(self) -> list[str]:
@@ -80,9 +88,9 @@ class Suite:
 
     def pattern(self, model: str) -> str:
         """A regular expression for the names of a model's runs that have a process each; one that matches nothing if there
-        are none."""
+        are none. Trials always have: which there are changes while they run, and shared jobs have to stay what they are."""
         alone = self.scale.resources(model)["runs_per_job"] == 1
-        names = (name for name, spec in self.runs.items() if spec.model == model and alone)
+        names = (name for name, spec in self.trainable.items() if spec.model == model and (alone or name in self.trials))
         return "|".join(map(re.escape, names)) or "(?!)"
 
     def resources(self, model: str) -> dict[str, int | str]:
@@ -113,7 +121,7 @@ class Suite:
         """
         if not self.scale.settings.retrain:
             return []
-        specs = (self.runs[name] for name in names)
+        specs = (self.trainable[name] for name in names)
         pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs}
         return [data_digest(self.scale.data["corpus"]), *sorted(training_digest(method, device) for method, device in pairs)]
 
@@ -129,7 +137,7 @@ class Suite:
 
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs by the process that they share; nothing where each has its own."""
-        names = sorted(name for name, spec in self.runs.items() if spec.model == model)
+        names = sorted(name for name, spec in self.runs.items() if spec.model == model and name not in self.trials)
         size = self.scale.resources(model)["runs_per_job"]
         return [names[i : i + size] for i in range(0, len(names), size)] if size > 1 else []
 
@@ -148,7 +156,7 @@ class Suite:
             if scale != self.scale.name and any(output in a.outputs for a in self.artifacts.values()):
                 raise ConfigError(f"{target} is of scale {scale}, and {self.scale.name} is asked for: add SCALE={scale}, or --config scale={scale}")
             name = str(target).removeprefix(f"{RESULTS}/runs/").rpartition("/")[0]
-            if str(target).startswith(f"{RESULTS}/runs/") and name not in self.runs:
+            if str(target).startswith(f"{RESULTS}/runs/") and name not in self.trainable:
                 models = ", ".join(self.scale.models)
                 raise ConfigError(
                     f"there is no run {name!r} at scale {self.scale.name} with seeds {list(self.scale.seeds)}; "
@@ -202,6 +210,8 @@ def load_suite(config: dict[str, Any]) -> Suite:
     left_out = {name: models for name, models in missing.items() if models}
     artifacts = {name: artifact for name, artifact in found.items() if name not in left_out}
     try:
-        return Suite(scale, artifacts, left_out, collect_runs(artifacts, scale))
+        tuning = Tuning(scale, RESULTS)
+        trials = {spec.name: spec for spec in (*tuning.trials(), *tuning.trials(waiting=True))}
+        return Suite(scale, artifacts, left_out, collect_runs(artifacts, scale), trials)
     except ValueError as error:
         raise ConfigError(f"scale {scale.name}: {error}") from None

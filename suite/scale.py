@@ -6,7 +6,6 @@ turns a (model, row, seed) into a :class:`RunSpec`. Nothing else in the suite de
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import re
@@ -17,7 +16,10 @@ from typing import Any
 
 import yaml
 
+from suite.rates import RateTable, Trial, read_rates
 from suite.settings import Config, ScaleFile
+from suite.tuning.protocol import FILE as PROTOCOL
+from suite.tuning.protocol import Protocol, load_protocol
 from poet.methods import all_rows
 from poet.methods.contract import Method, parse_parameters, scale_parameters
 from poet.system.validation import ConfigError, parse
@@ -35,13 +37,15 @@ class Scale:
         name: smoke, mini, gpu, paper, or another file in ``config/scales``.
         seeds: seeds of every run.
         settings: the scale's file.
-        learning_rates: {(model, row key): {learning rate's name: value}}, swept or published.
+        rate_table: learning rates, tuned or published.
+        protocol: how learning rates are tuned.
     """
 
     name: str
     seeds: tuple[int, ...]
     settings: ScaleFile
-    learning_rates: dict[tuple[str, str], dict[str, float]]
+    rate_table: RateTable
+    protocol: Protocol
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -64,16 +68,33 @@ class Scale:
         return "C4" if name == "c4" else f"{name} (stand-in for C4)"
 
     def learning_rate_source(self, model: str, row: str) -> str:
-        """Where the learning rates of a row on a model come from: the table, the model it was swept on, or defaults."""
-        source = self._swept_model(model, row)
-        if (source, row) not in self.learning_rates:
+        """Where the learning rates of a row on a model come from: the table, the model it was tuned on, or defaults."""
+        source = self._tuned_model(model, row)
+        if self._chosen(source, row) is None:
             return "the method's defaults"
         return f"{self.settings.learning_rates.table} ({source})"
 
-    def _swept_model(self, model: str, row: str) -> str:
-        """The model whose rates a row takes: its own if they were swept, else the one that the scale borrows from."""
-        own = (model, row) in self.learning_rates
+    def censored(self, model: str, row: str) -> tuple[str, ...]:
+        """The learning rates in force of a row on a model that were chosen at an end of what was tried."""
+        chosen = self._chosen(self._tuned_model(model, row), row)
+        return chosen.open_sides if chosen else ()
+
+    def learning_rates(self, model: str, row: str) -> dict[str, float]:
+        """The learning rates of a row on a model, its own or borrowed; those that are missing are the method's defaults."""
+        chosen = self._chosen(self._tuned_model(model, row), row)
+        return chosen.rates if chosen else {}
+
+    def _tuned_model(self, model: str, row: str) -> str:
+        """The model whose rates a row takes: its own if they were tuned, else the one that the scale borrows from."""
+        own = self._chosen(model, row) is not None
         return model if own else self.settings.learning_rates.borrow.get(model, model)
+
+    def _chosen(self, model: str, row: str) -> Trial | None:
+        return self.rate_table.chosen(model, row, self.settings.models[model].steps)
+
+    def intervals(self, row: str) -> dict[str, int]:
+        """Parameters of a row that are counted in steps, with the least that a shorter run has; see ``config/tuning.yaml``."""
+        return _given(self.protocol.intervals, all_rows()[row][0])
 
     def run(
         self,
@@ -112,7 +133,7 @@ class Scale:
         published = {**_given(m.methods, method), **definition.parameters}
         parameters = scale_parameters(method, published, self.settings.width_divisor)
         parameters |= _given(self.settings.methods, method)
-        parameters |= self.learning_rates.get((self._swept_model(model, row), row), {})
+        parameters |= self.learning_rates(model, row)
         overrides = overrides or {}
         differing = {name: value for name, value in overrides.items() if spell_all or parameters.get(name) != value}
         parameters |= overrides
@@ -171,24 +192,6 @@ def dataset_name(data: dict[str, Any]) -> str:
     return f"{data['corpus']}-{data['sequence_length']}-{digest}"
 
 
-def _read_learning_rates(path: Path) -> dict[tuple[str, str], dict[str, float]]:
-    """The chosen rows of a learning-rate table (``results/lr_sweep.csv``'s format).
-
-    Raises:
-        ConfigError: a column is missing, a row unknown, or a rate not a number.
-    """
-    rows, rates = all_rows(), {}
-    with open(path, newline="") as file:
-        for line, entry in enumerate(csv.DictReader(file), start=2):
-            try:
-                if entry["chosen"] == "yes":
-                    names = rows[entry["variant"]][0].learning_rates
-                    rates[entry["model"], entry["variant"]] = {n: float(entry[n]) for n in names if entry[n]}
-            except (KeyError, ValueError) as error:
-                raise ConfigError(f"{path.relative_to(ROOT)}, line {line}: cannot read {error}") from None
-    return rates
-
-
 def load_scale(config: dict[str, Any]) -> Scale:
     """The scale that a configuration names.
 
@@ -212,7 +215,11 @@ def load_scale(config: dict[str, Any]) -> Scale:
         place = getattr(error, "problem_mark", None)
         line = f", line {place.line + 1}" if place else ""
         raise ConfigError(f"{where}{line}: not YAML ({getattr(error, 'problem', error)})") from None
-    table = ROOT / settings.learning_rates.table
-    if not table.exists():
+    table, protocol = ROOT / settings.learning_rates.table, load_protocol(ROOT)
+    if settings.tuning and protocol.seed in asked.seeds:
+        raise ConfigError(f"config: seeds: {protocol.seed} is the seed of tuning ({PROTOCOL}): tables take others")
+    if table.exists():
+        return Scale(asked.scale, tuple(asked.seeds), settings, read_rates(table, ROOT), protocol)
+    if not settings.tuning:
         raise ConfigError(f"{where}: learning_rates.table: there is no file {settings.learning_rates.table}")
-    return Scale(asked.scale, tuple(asked.seeds), settings, _read_learning_rates(table))
+    return Scale(asked.scale, tuple(asked.seeds), settings, RateTable(), protocol)  # not tuned yet

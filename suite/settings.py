@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,6 +14,7 @@ from poet.data.description import Description
 from poet.methods import METHODS, all_rows
 from poet.methods.contract import parse_parameters
 from poet.system.validation import Settings, json_schema, parse
+from suite.tuning.protocol import Protocol
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "workflow" / "schemas"
 
@@ -130,11 +132,22 @@ class LearningRates(Settings):
     """a model that was not swept: the model whose rates it takes"""
 
 
-class Sweep(Settings):
-    seed: NonNegativeInt
-    """one that tables do not use"""
-    grids: dict[str, dict[str, dict[str, Annotated[list[PositiveFloat], Field(min_length=1)]]]]
-    """model: table row or method: learning rate: values"""
+def _length(given: str | int) -> Fraction:
+    try:
+        length = Fraction(given)
+    except (ValueError, ZeroDivisionError):
+        length = Fraction(0)
+    if length <= 0:
+        raise ValueError(f"{given!r} is no share of a model's steps, such as 1/10")
+    return length
+
+
+class Tuned(Settings):
+    model: str
+    lengths: list[Annotated[str | int, AfterValidator(_length)]] = Field(min_length=1, examples=[["1/10", 1]])
+    """shares of the model's steps that have rates of their own"""
+    rows: list[str] | None = None
+    """table rows; every row if it is not given"""
 
 
 class ScaleFile(Settings):
@@ -148,28 +161,22 @@ class ScaleFile(Settings):
     methods: Methods = {}
     """method: its parameters at this scale, in the scale's own units"""
     learning_rates: LearningRates
-    sweep: Sweep | None = None
+    tuning: list[Tuned] = []
+    """what is tuned, by the protocol in config/tuning.yaml"""
     retrain: bool = True
     """whether finished runs are trained again when code or pinned versions change"""
     resources: Resources
 
     @model_validator(mode="after")
     def _check(self) -> ScaleFile:
-        rows = all_rows()
-        swept = {**rows, **{method.name: method for method, _ in rows.values()}}
-        for model, grid in self.grids.items():
-            _known("model", [model], self.models, "sweep.grids: ")
-            _known("method", grid, swept, "sweep.grids: ")
+        for part in self.tuning:
+            _known("model", [part.model], self.models, "tuning: ")
+            _known("row", part.rows or (), all_rows(), "tuning: ")
         for pair in self.learning_rates.borrow.items():
             _known("model", pair, self.models, "learning_rates.borrow: ")
         for model in self.models:
             self.resources_of(model)
         return self
-
-    @property
-    def grids(self) -> dict[str, dict[str, dict[str, list[float]]]]:
-        """Of the sweep of learning rates; none if the scale has no sweep."""
-        return self.sweep.grids if self.sweep else {}
 
     def resources_of(self, model: str) -> Resources:
         """The scale's resources with what the model changes in them."""
@@ -177,7 +184,7 @@ class ScaleFile(Settings):
         return parse(Resources, given, f"resources of {model}")
 
 
-FILES = {"config.schema.json": Config, "scale.schema.json": ScaleFile}
+FILES = {"config.schema.json": Config, "scale.schema.json": ScaleFile, "tuning.schema.json": Protocol}
 
 
 def schema(name: str) -> str:

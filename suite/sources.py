@@ -40,7 +40,9 @@ def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
     own = places[name].parent
     assets = {path for path in own.rglob("*") if own.name == name and path.suffix in ASSETS}
     # Tables count parameters at paper scale, whichever scale they are made at.
-    return code | assets | {*(root / "analyses" / "published").glob("*.csv"), root / "config" / "scales" / "paper.yaml"}
+    # Rates of shorter and longer runs follow the protocol of tuning.
+    settings = {root / "config" / "scales" / "paper.yaml", root / "config" / "tuning.yaml"}
+    return code | assets | settings | {*(root / "analyses" / "published").glob("*.csv")}
 
 
 def sources_note(folder: Path, name: str) -> Path:

@@ -9,7 +9,7 @@ from poet.training.spec import RunSpec
 from suite.scale import Scale
 
 MODELS = ("60m", "130m", "350m")
-#: AdamW's grid ends below its best rate on 60M: the controls go on to these multiples of its last rate.
+#: Where AdamW's rate was chosen at the upper end of what was tried, the controls go on to these multiples of it.
 BEYOND = (2, 4)
 #: The model of the grids and of the comparison at equal cost.
 SMALLEST = MODELS[0]
@@ -23,7 +23,7 @@ ADAMW, NORMALIZED, TWO_RATES, FROZEN, EXACT, EPS, POET_FS, POET_BS = (
     "POET FS b=1/2",
     "POET BS b=256",
 )
-#: Each control: a row, and what differs from it (of two rates, :func:`specs_of` says which).
+#: Each control: a row, and what differs from it (where two rates were not tuned, :func:`specs_of` says which they are).
 CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
     ADAMW: ("adamw", {}),
     NORMALIZED: ("adamw", {"init": "normalized"}),
@@ -61,7 +61,7 @@ def specs_of(scale: Scale, model: str, control: str, **overrides: Any) -> list[R
         overrides: further method parameters.
     """
     row, own = CONTROLS[control]
-    if control == TWO_RATES:
+    if control == TWO_RATES and not scale.learning_rates(model, row):  # not tuned: it takes POET's and AdamW's
         lenders = {"lr": CONTROLS[POET_FS][0], "matrix_lr": CONTROLS[ADAMW][0]}
         own = {name: scale.run(model, lender, 0).parameters["lr"] for name, lender in lenders.items()}
     return [scale.run(model, row, seed, overrides={**own, **overrides}) for seed in scale.seeds]
@@ -71,8 +71,7 @@ def cells(scale: Scale) -> list[Cell]:
     """Every control on every model that the scale has."""
     found = []
     for model in (m for m in MODELS if m in scale.models):
-        grid = scale.settings.grids.get(model, {}).get("adamw", {}).get("lr", []) if model == SMALLEST else []
-        grid = [*grid, *(multiple * max(grid) for multiple in BEYOND if grid)]
+        grid = other_rates(scale) if model == SMALLEST else []
         for control in CONTROLS:
             own = specs_of(scale, model, control)
             found.append(Cell(model, control, True, own))
@@ -80,6 +79,23 @@ def cells(scale: Scale) -> list[Cell]:
                 found += [
                     Cell(model, control, False, specs_of(scale, model, control, lr=lr))
                     for lr in grid
-                    if lr != own[0].parameters["lr"]
                 ]
     return found
+
+
+def other_rates(scale: Scale) -> list[float]:
+    """Rates of AdamW beside its own, of which both initializations are shown the same; none if nothing else was tried.
+
+    A choice inside what was tried is shown with its neighbours. One at the end of it is shown with all that were tried; where it
+    is the largest, with larger ones as well.
+    """
+    steps = scale.settings.models[SMALLEST].steps
+    tried = sorted(rates["lr"] for rates in scale.rate_table.tried(SMALLEST, "adamw", steps))
+    if len(tried) < 2:
+        return []
+    own = scale.learning_rates(SMALLEST, "adamw")["lr"]
+    if not scale.censored(SMALLEST, "adamw"):
+        place = tried.index(own)
+        return [tried[place - 1], tried[place + 1]]
+    beyond = [multiple * own for multiple in BEYOND] if own == tried[-1] else []
+    return [lr for lr in (*tried, *beyond) if lr != own]

@@ -1,14 +1,10 @@
-"""The learning-rate sweep behind the fairness of every comparison at mini scale.
+"""The learning rates behind every comparison: all trials of the protocol in ``config/tuning.yaml``, and what was chosen.
 
-Every row of a comparison table is trained with every combination of its grid (``sweep.grids`` of the scale, by model),
-with a seed that no table uses. The rule: the lowest validation perplexity is chosen; a diverged
-run is never chosen; a choice at the end of its grid is marked, because a wider grid might have done better. The result
-goes to ``analyses/recorded/`` by ``make record``, where the scale reads it: a table never waits for a sweep.
+``make tune`` trains the trials. This table holds those that are done: a search that goes on has chosen nothing yet. ``make record``
+keeps the table where the scale reads it.
 """
 
 from __future__ import annotations
-
-import itertools
 
 import pandas as pd
 
@@ -17,57 +13,52 @@ from poet.methods import all_rows
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
+from suite.collection import RESULTS
 from suite.context import Context
 from suite.scale import Scale
-
-
-def axes(scale: Scale, model: str, row: str) -> dict[str, list[float]]:
-    """The grid of a table row on a model, or that of its method; empty if the scale has neither."""
-    grids, (method, _) = scale.settings.grids[model], all_rows()[row]
-    return grids.get(row, grids.get(method.name, {}))
-
-
-def grid(scale: Scale, model: str, row: str) -> list[dict[str, float]]:
-    """The combinations of learning rates for a table row on a model; none if the scale has no grid for it."""
-    names = axes(scale, model, row)
-    return [dict(zip(names, values, strict=True)) for values in itertools.product(*names.values())] if names else []
-
-
-def candidates(scale: Scale) -> list[tuple[RunSpec, str, dict[str, float]]]:
-    """(run, its row's key, its learning rates), in the order of the table; none if the scale sweeps nothing."""
-    return [
-        (scale.run(model, key, scale.settings.sweep.seed, overrides=rates, spell_all=True), key, rates)
-        for model in scale.settings.grids
-        for key in all_rows()
-        for rates in grid(scale, model, key)
-    ]
+from suite.tuning.cells import Tuning, steps_of
 
 
 def runs(scale: Scale) -> list[RunSpec]:
-    return [spec for spec, _, _ in candidates(scale)]
+    """The trials that are done; which they are is read from their records."""
+    return Tuning(scale, RESULTS).trials()
 
 
 def table(context: Context) -> pd.DataFrame:
-    """One line per run: model, variant, learning rates, perplexity, chosen, at_grid_end."""
+    """One line for each trial, in the order in which they were asked for.
+
+    Raises:
+        RunError: there is none.
+    """
+    tuning = Tuning(context.scale, context.home)
     lines = []
-    for spec, variant, rates in candidates(context.scale):
-        record = context.record(spec)
-        lines.append({"model": spec.model, "variant": variant, **rates, "perplexity": record["validation_perplexity"]})
-    if not lines:
-        raise RunError(f"scale {context.scale.name} sweeps no learning rates: give its file a `sweep`, or use mini")
-    frame = pd.DataFrame(lines)
-    frame["chosen"], frame["at_grid_end"] = "", ""
-    for (model, variant), part in frame.groupby(["model", "variant"]):
-        if part.perplexity.isna().all():
+    for cell in tuning.cells:
+        outcome = tuning.outcome(cell)
+        if outcome.decision is None:
             continue
-        best = part.perplexity.idxmin()
-        frame.loc[best, "chosen"] = "yes"
-        names = axes(context.scale, model, variant)
-        ends = [name for name, values in names.items() if frame.loc[best, name] in (min(values), max(values))]
-        frame.loc[best, "at_grid_end"] = " ".join(ends)
-    frame["scale"] = context.scale.name
-    frame["seed"] = context.scale.settings.sweep.seed
-    return frame
+        names, decision = all_rows()[cell.row][0].learning_rates, outcome.decision
+        for point in decision.tried:
+            chosen = point == decision.best and decision.state != "searching"
+            ends = [names[index] for index, _ in decision.open_sides] if chosen else []
+            lines.append(
+                {
+                    "model": cell.model,
+                    "variant": cell.row,
+                    "length": str(cell.length),
+                    "steps": steps_of(context.scale, cell),
+                    **tuning.rates(cell, point),
+                    "perplexity": tuning.perplexity(tuning.spec(cell, point)),
+                    "chosen": "yes" if chosen else "",
+                    "at_grid_end": " ".join(dict.fromkeys(ends)),
+                    "state": decision.state,
+                }
+            )
+    if not lines:
+        raise RunError(f"scale {context.scale.name} has no trial of a learning rate: run `make tune SCALE={context.scale.name}`")
+    frame = pd.DataFrame(lines)
+    last = ["perplexity", "chosen", "at_grid_end", "state"]
+    frame = frame[[*(column for column in frame if column not in last), *last]]
+    return frame.assign(scale=context.scale.name, seed=context.scale.protocol.seed)
 
 
 def build(context: Context) -> None:
@@ -75,8 +66,8 @@ def build(context: Context) -> None:
 
 
 ARTIFACT = Artifact(
-    label="Learning-rate sweep",
-    caption="Validation perplexity of every method over its grid of learning rates.",
+    label="Learning rates",
+    caption="Validation perplexity of every trial of a learning rate, and the rates that were chosen.",
     outputs=("lr_sweep.csv",),
     runs=runs,
     build=build,

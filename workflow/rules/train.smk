@@ -53,7 +53,7 @@ for rank, model in enumerate(suite.scale.models):
         resources:
             **suite.resources(model),
         params:
-            spec=lambda wildcards: suite.runs[wildcards.run].to_dict(),
+            spec=lambda wildcards: suite.trainable[wildcards.run].to_dict(),
             code=lambda wildcards: suite.training_code([wildcards.run]),
             checkpoints=str(RESULTS / "checkpoints" / "{run}"),
         script:

@@ -1,0 +1,80 @@
+"""Learning-rate tables: ``lr_sweep.csv`` of a scale's tuning, and the published rates."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+from poet.methods import all_rows
+from poet.system.validation import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A line of a table.
+
+    Attributes:
+        model, row: what was trained.
+        steps: how long; None in tables that have one length for each model.
+        rates: by name.
+        chosen: whether these are the rates to train with.
+        open_sides: rates whose neighbour on some side was not tried, by name; of a chosen line they make it censored.
+    """
+
+    model: str
+    row: str
+    steps: int | None
+    rates: dict[str, float]
+    chosen: bool
+    open_sides: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RateTable:
+    """Attributes:
+    trials: the lines.
+    """
+
+    trials: tuple[Trial, ...] = ()
+
+    def chosen(self, model: str, row: str, steps: int) -> Trial | None:
+        """The line that was chosen for runs of a length; None if there is none."""
+        return next((trial for trial in self._of(model, row, steps) if trial.chosen), None)
+
+    def tried(self, model: str, row: str, steps: int) -> list[dict[str, float]]:
+        """The rates that were tried, in the table's order."""
+        return [trial.rates for trial in self._of(model, row, steps)]
+
+    def _of(self, model: str, row: str, steps: int) -> list[Trial]:
+        return [t for t in self.trials if (t.model, t.row) == (model, row) and t.steps in (None, steps)]
+
+
+def read_rates(path: Path, root: Path) -> RateTable:
+    """A table.
+
+    Args:
+        path: of the file.
+        root: what its name is told relative to.
+
+    Raises:
+        ConfigError: a column is missing, a row unknown, or a rate not a number.
+    """
+    rows, trials = all_rows(), []
+    with open(path, newline="") as file:
+        for line, entry in enumerate(csv.DictReader(file), start=2):
+            try:
+                names = rows[entry["variant"]][0].learning_rates
+                trials.append(
+                    Trial(
+                        model=entry["model"],
+                        row=entry["variant"],
+                        steps=int(entry["steps"]) if entry.get("steps") else None,
+                        rates={name: float(entry[name]) for name in names if entry[name]},
+                        chosen=entry["chosen"] == "yes",
+                        open_sides=tuple((entry.get("at_grid_end") or "").split()),
+                    )
+                )
+            except (KeyError, ValueError) as error:
+                raise ConfigError(f"{path.relative_to(root)}, line {line}: cannot read {error}") from None
+    return RateTable(tuple(trials))

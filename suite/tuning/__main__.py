@@ -1,0 +1,114 @@
+"""Train the trials that the protocol asks for, until every search has ended: ``python -m suite.tuning --scale mini``.
+
+Snakemake trains the trials of a round, the searches are replayed over the records, and the next round follows. Nothing
+else is kept: a call that was killed goes on with the next one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections import Counter
+
+from poet.methods import all_rows
+from poet.system.errors import UserError
+from poet.system.validation import ConfigError
+from suite.collection import RESULTS
+from suite.scale import Scale, load_scale
+from suite.tuning.cells import Cell, Outcome, Tuning
+
+
+def selected(tuning: Tuning, model: str | None, rows: list[str], lengths: list[str]) -> list[Cell]:
+    """The cells that a command line asks for; empty filters take everything.
+
+    Raises:
+        ConfigError: the scale tunes none of them.
+    """
+    cells = [
+        cell
+        for cell in tuning.cells
+        if model in (None, cell.model) and (not rows or cell.row in rows) and (not lengths or str(cell.length) in lengths)
+    ]
+    known = {
+        "model": {cell.model for cell in tuning.cells},
+        "row": {cell.row for cell in tuning.cells},
+        "length": {str(cell.length) for cell in tuning.cells},
+    }
+    for what, asked in (("model", [model] if model else []), ("row", rows), ("length", lengths)):
+        if unknown := [name for name in asked if name not in known[what]]:
+            raise ConfigError(f"scale {tuning.scale.name} tunes no {what} {unknown[0]!r}; it tunes {', '.join(sorted(known[what])) or 'nothing'}")
+    if not cells:
+        raise ConfigError(f"scale {tuning.scale.name} tunes nothing of that kind: see `tuning` in config/scales/{tuning.scale.name}.yaml")
+    return cells
+
+
+def summary(tuning: Tuning, cells: list[Cell]) -> str:
+    """How far the searches are, one line each, and in all."""
+    outcomes = [tuning.outcome(cell) for cell in cells]
+    counts = Counter(outcome.state for outcome in outcomes)
+    return "\n".join([*(_line(tuning, outcome) for outcome in outcomes), ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))])
+
+
+def _line(tuning: Tuning, outcome: Outcome) -> str:
+    cell, decision = outcome.cell, outcome.decision
+    if decision is None:
+        return f"{cell}: waits for {outcome.waits_for}"
+    done = f"{len(decision.tried)} of {tuning.trials_of(cell)} trials"
+    if decision.best is None:
+        return f"{cell}: {decision.state}, {done}"
+    rates = " ".join(f"{name}={value:g}" for name, value in tuning.rates(cell, decision.best).items())
+    value = tuning.perplexity(tuning.spec(cell, decision.best))
+    names = all_rows()[cell.row][0].learning_rates
+    ends = ", ".join(f"nothing {'above' if side > 0 else 'below'} {names[i]}" for i, side in decision.open_sides)
+    return f"{cell}: {decision.state}, {done}, best {value:.2f} at {rates}" + (f" ({ends})" if ends else "")
+
+
+def _snakemake(scale: Scale, targets: list[str], cores: str, resume: str | None) -> int:
+    config = [f"scale={scale.name}", *([f"resume={resume}"] if resume else [])]
+    command = [sys.executable, "-m", "snakemake", "--cores", cores, *targets, "--config", *config]
+    return subprocess.run(command, check=False).returncode
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line: 0 when every search that was asked for has ended, 2 where what was asked for cannot be used."""
+    parser = argparse.ArgumentParser(prog="python -m suite.tuning", description=__doc__.splitlines()[0])
+    parser.add_argument("--scale", default="mini")
+    parser.add_argument("--model", help="this one alone")
+    parser.add_argument("--rows", default="", help="these alone, such as adamw,galore")
+    parser.add_argument("--lengths", default="", help="these alone, such as 1/100,1/30")
+    parser.add_argument("--cores", default="all")
+    parser.add_argument("--resume", choices=["recorded"], help="restore recorded trials instead of training them")
+    parser.add_argument("--status", action="store_true", help="say how far the searches are, and train nothing")
+    given = parser.parse_args(arguments)
+    rows, lengths = ([name for name in text.split(",") if name] for text in (given.rows, given.lengths))
+    try:
+        return _tune(given, rows, lengths)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _tune(given: argparse.Namespace, rows: list[str], lengths: list[str]) -> int:
+    scale = load_scale({"scale": given.scale, "seeds": [0]})
+    asked: list[str] = []
+    while True:
+        tuning = Tuning(scale, RESULTS)
+        cells = selected(tuning, given.model, rows, lengths)
+        print(summary(tuning, cells), flush=True)
+        if given.status:
+            return 0
+        before, asked = asked, [str(RESULTS / "runs" / spec.name / "record.json") for spec in tuning.trials(cells, waiting=True)]
+        if not asked:
+            break
+        if asked == before:
+            raise ConfigError(f"{asked[0]} is not there although Snakemake ended well: look into its log in {RESULTS / 'logs'}")
+        if code := _snakemake(scale, asked, given.cores, given.resume):
+            return code
+    if waiting := {str(outcome.waits_for) for outcome in map(tuning.outcome, cells) if outcome.waits_for}:
+        print(f"not begun: tune what they wait for first: {', '.join(sorted(waiting))}")
+    return _snakemake(scale, [str(RESULTS / scale.name / "lr_sweep.csv")], given.cores, given.resume)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

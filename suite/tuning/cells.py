@@ -1,0 +1,173 @@
+"""What is tuned at a scale, and how far it is: every cell's search, replayed over the records that are there."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+from poet.methods import all_rows
+from poet.training.errors import RunError
+from poet.training.spec import RunSpec
+from suite.scale import Scale
+from suite.tuning.protocol import Point
+from suite.tuning.search import Decision, search
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What has rates of its own: a row on a model, trained for a share of the model's steps.
+
+    Attributes:
+        model, row: of the scale, and of ``poet.methods.all_rows()``.
+        length: 1 is the model's own number of steps.
+    """
+
+    model: str
+    row: str
+    length: Fraction
+
+    def __str__(self) -> str:
+        return f"{self.model} {self.row} at {self.length}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How far the search of a cell is.
+
+    Attributes:
+        cell: which.
+        waits_for: the cell whose choice it starts from, where that one still searches; then there is no decision.
+        decision: of the search.
+    """
+
+    cell: Cell
+    waits_for: Cell | None
+    decision: Decision | None
+
+    @property
+    def state(self) -> str:
+        """"waiting", or the decision's."""
+        return "waiting" if self.decision is None else self.decision.state
+
+
+def run_at(scale: Scale, cell: Cell, seed: int, rates: dict[str, float]) -> RunSpec:
+    """The run of a cell with given rates; its name spells them out.
+
+    The schedule is that of its own length: warmup, and what the protocol calls intervals, shrink and grow with it.
+    """
+    steps = steps_of(scale, cell)
+    own = scale.run(cell.model, cell.row, seed).parameters
+    intervals = {
+        name: max(min(own[name], least), round(own[name] * cell.length))
+        for name, least in scale.intervals(cell.row).items()
+        if cell.length != 1
+    }
+    spec = scale.run(cell.model, cell.row, seed, overrides={**rates, **intervals}, spell_all=True, steps=steps)
+    return replace(spec, warmup_steps=round(spec.warmup_steps * cell.length))
+
+
+def steps_of(scale: Scale, cell: Cell) -> int:
+    """Steps of a cell's runs."""
+    return max(1, round(scale.settings.models[cell.model].steps * cell.length))
+
+
+def cells(scale: Scale) -> list[Cell]:
+    """Everything that the scale tunes, what is cheap first."""
+    found = [
+        Cell(part.model, row, length)
+        for part in scale.settings.tuning
+        for length in part.lengths
+        for row in (part.rows or all_rows())
+    ]
+    order = list(scale.models)
+    return sorted(dict.fromkeys(found), key=lambda cell: (order.index(cell.model), cell.length))
+
+
+class Tuning:
+    """The searches of a scale over the records of a results folder.
+
+    Args:
+        scale: the scale.
+        results: the results folder, with ``runs/``.
+    """
+
+    def __init__(self, scale: Scale, results: Path) -> None:
+        self.scale, self.results, self.protocol = scale, results, scale.protocol
+        self.cells = cells(scale)
+        self.outcome = functools.cache(self._outcome)
+
+    def spec(self, cell: Cell, point: Point) -> RunSpec:
+        """The trial of a point."""
+        return run_at(self.scale, cell, self.protocol.seed, self.rates(cell, point))
+
+    def rates(self, cell: Cell, point: Point) -> dict[str, float]:
+        """The learning rates of a point."""
+        return self.protocol.rates(all_rows()[cell.row][0].learning_rates, point)
+
+    def trials_of(self, cell: Cell) -> int:
+        """How many trials a cell has in all."""
+        return self.protocol.budget(steps_of(self.scale, cell))
+
+    def trials(self, cells: Iterable[Cell] | None = None, *, waiting: bool = False) -> list[RunSpec]:
+        """The trials of some cells (None: of all) that count, or those that are asked for next."""
+        found = []
+        for outcome in map(self.outcome, self.cells if cells is None else cells):
+            if decision := outcome.decision:
+                found += [self.spec(outcome.cell, point) for point in (decision.next if waiting else decision.tried)]
+        return found
+
+    def perplexity(self, spec: RunSpec) -> float | None:
+        """What a trial ended with; NaN if it diverged, None if it has no record of this spec.
+
+        Raises:
+            RunError: its record cannot be read.
+        """
+        path = self.results / "runs" / spec.name / "record.json"
+        try:
+            record = json.loads(path.read_text())
+            return float(record["validation_perplexity"]) if record["spec_digest"] == spec.digest else None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (ValueError, KeyError, TypeError):
+            raise RunError(f"{path} cannot be read as a record: remove it, and the trial is trained again") from None
+
+    def before(self, cell: Cell) -> Cell | None:
+        """The cell whose choice is the start of this one's search; None if the protocol's starts are."""
+        own = [c for c in self.cells if (c.model, c.row) == (cell.model, cell.row) and c.length < cell.length]
+        if own:
+            return own[-1]
+        order = list(self.scale.models)
+        smaller = [c for c in self.cells if (c.row, c.length) == (cell.row, cell.length) and order.index(c.model) < order.index(cell.model)]
+        return smaller[-1] if smaller else None
+
+    def _outcome(self, cell: Cell) -> Outcome:
+        start, waits_for = self._start(cell)
+        if start is None:
+            return Outcome(cell, waits_for, None)
+        trials, known = self.trials_of(cell), {}
+        while True:
+            decision = search(start, known, trials)
+            new = {point: self.perplexity(self.spec(cell, point)) for point in decision.next}
+            found = {point: value for point, value in new.items() if value is not None}
+            if not found:
+                return Outcome(cell, None, decision)
+            known |= found
+
+    def _start(self, cell: Cell) -> tuple[Point | None, Cell | None]:
+        method, _ = all_rows()[cell.row]
+        before = self.before(cell)
+        if before is None:
+            return self.protocol.start(method, cell.row), None
+        found = self.outcome(before)
+        if found.decision is None or found.decision.state == "searching":
+            return None, found.waits_for or before
+        if found.decision.best is None:  # every trial diverged: nothing to learn from
+            return self.protocol.start(method, cell.row), None
+        shifts = self.protocol.shifts.longer if before.model == cell.model else self.protocol.shifts.larger
+        names = method.learning_rates
+        return tuple(k + shifts.get(name, 0) for k, name in zip(found.decision.best, names, strict=True)), None
+

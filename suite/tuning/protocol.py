@@ -1,0 +1,116 @@
+"""What may stand in ``config/tuning.yaml``."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+
+from poet.methods import METHODS, all_rows
+from poet.methods.contract import Method
+from poet.system.validation import ConfigError, Settings, parse
+
+#: A point of the grid: one exponent for each learning rate of a method, in the method's order.
+Point = tuple[int, ...]
+FILE = "config/tuning.yaml"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Grid(Settings):
+    base: PositiveFloat
+    step: float = Field(gt=1, le=2)
+    """factor between two neighbours; no larger than 2"""
+
+
+class Budget(Settings):
+    from_steps: PositiveInt
+    """the shortest run that has this many trials"""
+    trials: PositiveInt
+
+
+class Shifts(Settings):
+    longer: dict[str, int] = {}
+    """rate: steps of the grid from one length to the next longer one"""
+    larger: dict[str, int] = {}
+    """rate: steps of the grid from one model to the next larger one"""
+
+
+class Change(Settings):
+    date: str
+    what: str
+    why: str
+
+
+def _named(starts: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    rows = all_rows()
+    known = {**{name: method for name, method in METHODS.items()}, **{key: method for key, (method, _) in rows.items()}}
+    for name, rates in starts.items():
+        if name not in known:
+            raise ValueError(f"unknown row or method {name!r}; known are {', '.join(known)}")
+        if set(rates) != set(known[name].learning_rates):
+            raise ValueError(f"{name} has the rates {', '.join(known[name].learning_rates)}, not {', '.join(rates)}")
+    return starts
+
+
+def _counted(intervals: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    for name, given in intervals.items():
+        fields = METHODS[name].Parameters.__dataclass_fields__ if name in METHODS else {}
+        if unknown := [key for key in given if key not in fields]:
+            raise ValueError(f"{name} has no parameter {unknown[0]!r}")
+    return intervals
+
+
+class Protocol(Settings):
+    seed: NonNegativeInt
+    """of every trial; tables may not use it"""
+    grid: Grid
+    trials: list[Budget] = Field(min_length=1)
+    """how many, by the steps of a run"""
+    starts: Annotated[dict[str, dict[str, PositiveFloat]], AfterValidator(_named)]
+    """row or method: rate: where its search starts"""
+    shifts: Shifts
+    intervals: Annotated[dict[str, dict[str, NonNegativeInt]], AfterValidator(_counted)]
+    """method: parameter that is counted in steps: the least that a shorter run has"""
+    changes: list[Change]
+    """what was changed after runs were seen, when and why"""
+
+    @model_validator(mode="after")
+    def _check(self) -> Protocol:
+        starts = [budget.from_steps for budget in self.trials]
+        if starts[0] != 1 or starts != sorted(set(starts)):
+            raise ValueError(f"trials: from_steps begins with 1 and rises, unlike {starts}")
+        return self
+
+    def budget(self, steps: int) -> int:
+        """How many trials a run of so many steps has."""
+        return [budget.trials for budget in self.trials if budget.from_steps <= steps][-1]
+
+    def rates(self, names: tuple[str, ...], point: Point) -> dict[str, float]:
+        """The learning rates of a point."""
+        return {name: float(f"{self.grid.base * self.grid.step**k:.6g}") for name, k in zip(names, point, strict=True)}
+
+    def point(self, names: tuple[str, ...], rates: dict[str, float]) -> Point:
+        """The point of the grid that is nearest to some rates."""
+        return tuple(round(math.log(rates[name] / self.grid.base, self.grid.step)) for name in names)
+
+    def start(self, method: type[Method], row: str) -> Point:
+        """Where the search of a row begins if nothing was chosen before."""
+        rates = self.starts.get(row) or self.starts.get(method.name)
+        if rates is None:
+            rates = {name: getattr(method.Parameters(), name) for name in method.learning_rates}
+        return self.point(method.learning_rates, rates)
+
+
+def load_protocol(root: Path = ROOT) -> Protocol:
+    """The protocol.
+
+    Raises:
+        ConfigError: something in it is wrong, in one sentence.
+    """
+    try:
+        return parse(Protocol, yaml.safe_load((root / FILE).read_text()), FILE)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{FILE}: not YAML ({getattr(error, 'problem', error)})") from None

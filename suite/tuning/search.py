@@ -1,0 +1,91 @@
+"""The search of the protocol: which points of the grid to try next, from what is known so far and nothing else."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from suite.tuning.protocol import Point
+
+State = Literal["searching", "finished", "censored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the search says.
+
+    Attributes:
+        state: "searching" while trials are left, "finished" if the choice has neighbours on every side, else "censored".
+        tried: the points that count, in the order in which they were asked for.
+        next: the points to try now; empty once the trials are used.
+        best: the best point that did not diverge; None if there is none.
+        open_sides: (rate's index, -1 or 1) for each neighbour of the best point that was not tried.
+    """
+
+    state: State
+    tried: tuple[Point, ...]
+    next: tuple[Point, ...]
+    best: Point | None
+    open_sides: tuple[tuple[int, int], ...]
+
+
+def search(start: Point, known: Mapping[Point, float], trials: int) -> Decision:
+    """Replay the search from its start over what is known.
+
+    The order in which trials ended does not matter: points that are equally near to the best are waited for together.
+
+    Args:
+        start: the first point.
+        known: perplexities by point; NaN where a run diverged. What the search would not have asked for is not looked at.
+        trials: how many points are tried in all.
+
+    Returns:
+        The decision; ``next`` has the points that are asked for and not known.
+    """
+    tried: list[Point] = []
+    asked = [start]
+    while asked:
+        if missing := [point for point in asked if point not in known]:
+            best = _best(tried, known)
+            return Decision("searching", tuple(tried), tuple(missing), best, _open(best, tried))
+        tried += asked
+        asked = _nearest(min(tried, key=lambda point: _rank(point, known)), tried)[: trials - len(tried)]
+    best = _best(tried, known)
+    sides = _open(best, tried)
+    return Decision("censored" if sides or best is None else "finished", tuple(tried), (), best, sides)
+
+
+def _rank(point: Point, known: Mapping[Point, float]) -> tuple:
+    """Smaller is better; of equal ones, and of those that diverged, the smaller rates."""
+    value = known[point]
+    return (not math.isfinite(value), value if math.isfinite(value) else 0.0, sum(point), point)
+
+
+def _best(tried: list[Point], known: Mapping[Point, float]) -> Point | None:
+    converged = [point for point in tried if math.isfinite(known[point])]
+    return min(converged, key=lambda point: _rank(point, known), default=None)
+
+
+def _open(best: Point | None, tried: list[Point]) -> tuple[tuple[int, int], ...]:
+    if best is None:
+        return ()
+    sides = itertools.product(range(len(best)), (-1, 1))
+    return tuple((index, side) for index, side in sides if _moved(best, index, side) not in tried)
+
+
+def _moved(point: Point, index: int, by: int) -> Point:
+    return (*point[:index], point[index] + by, *point[index + 1 :])
+
+
+def _nearest(centre: Point, tried: list[Point]) -> list[Point]:
+    """The untried points that are nearest to a centre, in the grid's own order."""
+    for squared in itertools.count(1):
+        reach = range(-math.isqrt(squared), math.isqrt(squared) + 1)
+        offsets = [o for o in itertools.product(reach, repeat=len(centre)) if sum(x * x for x in o) == squared]
+        points = [tuple(c + o for c, o in zip(centre, offset, strict=True)) for offset in offsets]
+        if untried := [point for point in points if point not in tried]:
+            return untried
+    raise AssertionError("a grid has no end")

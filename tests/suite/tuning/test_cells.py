@@ -1,0 +1,143 @@
+"""How far the tuning of a scale is, replayed over records."""
+
+import json
+from fractions import Fraction
+from math import log2
+
+import pytest
+
+from poet.methods import all_rows
+from poet.system.validation import ConfigError
+from poet.training.errors import RunError
+from suite.scale import load_scale
+from suite.tuning.cells import Cell, Tuning, cells, run_at
+
+NIGHT = load_scale({"scale": "night", "seeds": [0]})
+
+
+def cell(row="poet-fs-1_2", length="1/10", model="60m"):
+    return Cell(model, row, Fraction(length))
+
+
+class Trials:
+    """Writes the records of trials as training would, with perplexities of a known surface."""
+
+    def __init__(self, results, scale=NIGHT):
+        self.results, self.scale = results, scale
+
+    def finish(self, wanted, surface, rounds=50):
+        """Train what is asked for until nothing is."""
+        for _ in range(rounds):
+            tuning = Tuning(self.scale, self.results)
+            waiting = tuning.trials(wanted, waiting=True)
+            if not waiting:
+                return tuning
+            for spec in waiting:
+                self.write(spec, surface(spec.parameters))
+        raise AssertionError("the tuning does not end")
+
+    def write(self, spec, perplexity, **changed):
+        folder = self.results / "runs" / spec.name
+        folder.mkdir(parents=True)
+        record = {"validation_perplexity": perplexity, "spec_digest": spec.digest, **changed}
+        (folder / "record.json").write_text(json.dumps(record))
+
+
+def best_at(**rates):
+    """A surface over learning rates with its minimum there."""
+    return lambda parameters: 20 + sum(log2(parameters[name] / value) ** 2 for name, value in rates.items())
+
+
+def test_a_search_begins_where_the_next_shorter_length_ended_moved_as_the_protocol_says(tmp_path):
+    shorter, longer = cell(length="1/100"), cell(length="1/30")
+    tuning = Tuning(NIGHT, tmp_path)
+    assert tuning.outcome(longer).state == "waiting" and tuning.outcome(longer).waits_for == shorter
+    assert tuning.outcome(cell(length="1")).waits_for == shorter  # what is to be tuned first
+    tuning = Trials(tmp_path).finish([shorter], best_at(lr=0.032, poet_lr=0.008))
+    assert tuning.outcome(shorter).state == "finished"
+    (start,) = tuning.outcome(longer).decision.next
+    assert tuning.rates(longer, start) == {"lr": 0.032, "poet_lr": 0.004}
+
+
+def test_a_larger_model_begins_where_the_smaller_one_ended(tmp_path):
+    lengths = [cell("adamw", length) for length in ("1/100", "1/30", "1/10", "1/3", "1")]
+    larger = cell("adamw", "1", "130m")
+    assert Tuning(NIGHT, tmp_path).outcome(larger).waits_for == lengths[0]
+    trials = Trials(tmp_path)
+    for wanted in lengths:
+        tuning = trials.finish([wanted], best_at(lr=0.002))
+    (start,) = tuning.outcome(larger).decision.next
+    assert tuning.rates(larger, start) == {"lr": 0.002}
+
+
+def test_killed_at_any_time_it_goes_on_and_every_row_has_as_many_trials(tmp_path):
+    wanted = [c for c in cells(NIGHT) if (c.model, c.length) == ("60m", Fraction(1, 100))]
+    trials = Trials(tmp_path)
+    counts = []
+    while waiting := Tuning(NIGHT, tmp_path).trials(wanted, waiting=True):
+        spec = waiting[-1]  # only the last of a round ends before the kill
+        trials.write(spec, 20.0 + spec.parameters["lr"])
+        counts.append(spec.name)
+    assert len(counts) == len(set(counts)) == 12 * len(all_rows())
+    tuning = Tuning(NIGHT, tmp_path)
+    assert {len(tuning.outcome(c).decision.tried) for c in wanted} == {12}
+    assert {spec.name for spec in tuning.trials(wanted)} == set(counts)
+
+
+def test_a_cell_whose_best_lies_at_the_end_is_censored_and_still_a_start(tmp_path):
+    shorter = cell("adamw", "1/100")
+    tuning = Trials(tmp_path).finish([shorter], lambda parameters: -parameters["lr"])
+    outcome = tuning.outcome(shorter)
+    assert (outcome.state, outcome.decision.open_sides) == ("censored", ((0, 1),))
+    assert tuning.outcome(cell("adamw", "1/30")).decision.next == (outcome.decision.best,)
+
+
+def test_where_every_trial_diverged_the_next_length_begins_as_stated(tmp_path):
+    tuning = Trials(tmp_path).finish([cell("adamw", "1/100")], lambda parameters: float("nan"))
+    assert tuning.outcome(cell("adamw", "1/100")).decision.best is None
+    (start,) = tuning.outcome(cell("adamw", "1/30")).decision.next
+    assert tuning.rates(cell("adamw"), start) == {"lr": 0.004}
+
+
+def test_a_record_of_another_spec_is_none_and_a_broken_one_is_told(tmp_path):
+    trials, tuning = Trials(tmp_path), Tuning(NIGHT, tmp_path)
+    (spec,) = tuning.trials([cell("adamw", "1/100")], waiting=True)
+    trials.write(spec, 20.0, spec_digest="0" * 64)
+    assert tuning.perplexity(spec) is None
+    path = tmp_path / "runs" / spec.name / "record.json"
+    path.write_text(path.read_text()[:20])
+    with pytest.raises(RunError, match="record.json cannot be read as a record: remove it"):
+        tuning.perplexity(spec)
+
+
+@pytest.mark.parametrize(
+    ("row", "length", "expected"),
+    [
+        ("poet-fs-1_2", "1/100", {"merge_every": 5, "clip_ramp_steps": 0}),
+        ("poet-fs-1_2", "1/10", {"merge_every": 8, "clip_ramp_steps": 0}),
+        ("poet-fs-1_2", "1/3", {"merge_every": 25, "clip_ramp_steps": 1}),
+        ("poet-fs-1_2", "1", {"merge_every": 76, "clip_ramp_steps": 2}),
+        ("poet-fs-1_2", "3", {"merge_every": 228, "clip_ramp_steps": 6}),
+        ("galore-two-rates", "1/3", {"refresh_every": 13}),
+        ("adamw", "1/3", {}),
+    ],
+)
+def test_what_is_counted_in_steps_follows_the_length(row, length, expected):
+    spec = run_at(NIGHT, cell(row, length), 7, {})
+    assert spec.steps == max(1, round(58110 * Fraction(length)))
+    assert {name: spec.parameters[name] for name in expected} == expected
+    if length not in ("1/100", "1/30", "1/10") and "merge_every" in expected:
+        assert 750 <= spec.steps // spec.parameters["merge_every"] <= 780  # the paper merges 750 times
+
+
+def test_an_interval_that_is_shorter_than_the_least_stays():
+    smoke = load_scale({"scale": "smoke", "seeds": [0]})
+    half = run_at(smoke, cell(length="1/2"), 0, {})
+    assert (half.steps, half.warmup_steps, half.parameters["merge_every"]) == (3, 3, 3)
+
+
+def test_trials_have_a_seed_that_tables_may_not_use(tmp_path):
+    seed = NIGHT.protocol.seed
+    assert {spec.seed for spec in Tuning(NIGHT, tmp_path).trials(waiting=True)} == {seed}
+    with pytest.raises(ConfigError, match=f"{seed} is the seed of tuning .*tables take others"):
+        load_scale({"scale": "night", "seeds": [0, seed]})

@@ -1,0 +1,74 @@
+"""``config/tuning.yaml``: what is wrong in it is refused, and it treats all rows alike."""
+
+import shutil
+
+import pytest
+
+from poet.methods import METHODS, all_rows, table_rows
+from poet.system.errors import UserError
+from suite.tuning.protocol import FILE, ROOT, load_protocol
+
+
+@pytest.fixture
+def root(tmp_path):
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("seed: 1000", "seed: -1", ("seed must be greater than or equal to 0", "-1")),
+        ("seed: 1000", "sed: 1000", ("'sed'", "known are")),
+        ("step: 2", "step: 4", ("grid.step", "2", "4")),
+        ("step: 2", "step: 1", ("grid.step", "greater than 1")),
+        ("from_steps: 1,", "from_steps: 2,", ("trials", "begins with 1", "2")),
+        ("from_steps: 100000,", "from_steps: 5000,", ("trials", "rises", "5000")),
+        ("trials: 8", "trials: 0", ("trials", "greater than 0")),
+        ("galore: {lr: 0.032}", "galor: {lr: 0.032}", ("starts", "'galor'", "galore")),
+        ("galore: {lr: 0.032}", "galore: {lr: 0.032, matrix_lr: 0.1}", ("starts", "galore has the rates lr", "matrix_lr")),
+        ("muon_lr: 0.016", "poet_lr: 0.016", ("starts", "muon has the rates lr, muon_lr")),
+        ("{lr: 0.032}", "{lr: 0}", ("starts", "greater than 0")),
+        ("merge_every: 5", "merge_evry: 5", ("intervals", "poet has no parameter 'merge_evry'")),
+        ("changes: []", "changes: [1", ("tuning.yaml", "not YAML")),
+        ("changes: []", "changes: [{what: less}]", ("changes", "'date'", "missing")),
+    ],
+)
+def test_a_wrong_protocol_is_refused_in_one_sentence(root, old, new, words):
+    path = root / FILE
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(UserError) as refusal:
+        load_protocol(root)
+    assert all(word in str(refusal.value) for word in (FILE, *words)), refusal.value
+    assert "\n" not in str(refusal.value)
+
+
+def test_every_row_of_a_table_has_a_stated_start_and_every_method_but_the_printed_ones_two_rates():
+    protocol = load_protocol()
+    for row, (method, _) in table_rows().items():
+        assert row in protocol.starts or method.name in protocol.starts, row
+    alone = {name for name, method in METHODS.items() if len(method.learning_rates) == 1}
+    assert alone == {"adamw", "galore"} and {f"{name}-two-rates" for name in alone} <= set(METHODS)
+
+
+def test_starts_lie_on_the_grid_and_rates_read_well():
+    protocol = load_protocol()
+    for row, (method, _) in all_rows().items():
+        names = method.learning_rates
+        stated = protocol.starts.get(row) or protocol.starts.get(method.name)
+        if stated:
+            assert protocol.rates(names, protocol.start(method, row)) == {name: stated[name] for name in names}
+    assert protocol.rates(("lr",), (-7,)) == {"lr": 7.8125e-06}
+    assert protocol.point(("lr",), {"lr": 0.003}) == (2,)
+
+
+def test_a_row_that_the_protocol_does_not_name_starts_from_its_defaults():
+    protocol = load_protocol()
+    assert protocol.rates(("lr", "adapter_lr"), protocol.start(METHODS["oft"], "oft")) == {"lr": 0.008, "adapter_lr": 0.001}
+
+
+def test_trials_depend_on_the_steps_alone():
+    protocol = load_protocol()
+    assert [protocol.budget(steps) for steps in (1, 9999, 10000, 99999, 100000)] == [12, 12, 8, 8, 5]
