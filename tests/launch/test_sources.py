@@ -26,7 +26,7 @@ def digests(root):
 
 def test_digests_of_single_files_name_the_one_that_changed(copy):
     before = file_digests(training_sources("adamw", "cpu", copy), copy)
-    (copy / "poet" / "optim.py").write_bytes((whole := (copy / "poet" / "optim.py").read_bytes()) + b"# another line")
+    (copy / "poet" / "optim.py").write_bytes((whole := (copy / "poet" / "optim.py").read_bytes()) + b"another = 1\n")
     after = file_digests(training_sources("adamw", "cpu", copy), copy)
     (copy / "poet" / "optim.py").write_bytes(whole)
     assert [name for name in after if after[name] != before[name]] == ["poet/optim.py"] and after.keys() == before.keys()
