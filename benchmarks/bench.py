@@ -133,13 +133,8 @@ class Bench:
         self.ceiling(case.dtype)
         spread = Spread.of(times)
         row = self._named(case) | {
-            "rounds": spread.n,
-            "median_s": spread.median,
-            "p20_s": spread.low,
-            "p80_s": spread.high,
-            "flops": case.flops,
-            "bytes": work.bytes,
-            **known,
+            "rounds": spread.n, "median_s": spread.median, "p20_s": spread.low, "p80_s": spread.high,
+            "flops": case.flops, "bytes": work.bytes, **known,
         }
         row |= self.fractions(row)
         if reference:

@@ -23,15 +23,9 @@ TRANSFORM_BUDGETS = (8, 2)
 
 
 def kernel_cases(
-    *,
-    elements: int,
-    dtypes: Iterable[str] = ("fp32",),
-    with_reference: bool = False,
-    block_sizes: Iterable[int] = BLOCK_SIZES,
-    terms: Iterable[int] = TERMS,
-    shapes: Iterable[tuple[int, int]] = SHAPES,
-    transform_blocks: Iterable[int] = TRANSFORM_BLOCKS,
-    transform_budgets: Iterable[int] = TRANSFORM_BUDGETS,
+    *, elements: int, dtypes: Iterable[str] = ("fp32",), with_reference: bool = False,
+    block_sizes: Iterable[int] = BLOCK_SIZES, terms: Iterable[int] = TERMS, shapes: Iterable[tuple[int, int]] = SHAPES,
+    transform_blocks: Iterable[int] = TRANSFORM_BLOCKS, transform_budgets: Iterable[int] = TRANSFORM_BUDGETS,
 ) -> list[Case]:
     """Every kernel.
 
@@ -84,10 +78,8 @@ def _case(operation: str, module, arguments: Callable[[str], Sequence], **names)
 
             operands = _tensors(given)
             return Work(
-                call=function,
-                tensors=lambda: operands,
-                bytes=sum(t.numel() * t.element_size() for t in (*operands, *_tensors(function()))),
-                error=error,
+                call=function, tensors=lambda: operands,
+                bytes=sum(t.numel() * t.element_size() for t in (*operands, *_tensors(function()))), error=error,
             )
 
         prefix = "reference " if plain else ""

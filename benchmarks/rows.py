@@ -52,12 +52,10 @@ def environment(device: str) -> dict[str, Any]:
     versions = found["versions"]
     commit = found["commit"][:9] + ("+" if found["dirty"] else "") if found["commit"] else None
     return {
-        "device": torch.cuda.get_device_name() if device == "cuda" else found["machine"]["cpu"],
-        "threads": None,
+        "device": torch.cuda.get_device_name() if device == "cuda" else found["machine"]["cpu"], "threads": None,
         "torch": torch.__version__,
         "triton": versions["triton"] or getattr(sys.modules.get("triton"), "__version__", None),
-        "python": versions["python"],
-        "commit": commit,
+        "python": versions["python"], "commit": commit,
     }
 
 

@@ -55,10 +55,7 @@ class Noticed:
         most = self.most
         share = 100 / abs(float(most.recorded))
         return {
-            "number": most.row,
-            "recorded": most.recorded,
-            "found": most.fresh,
-            "moved_percent": most.change * share,
+            "number": most.row, "recorded": most.recorded, "found": most.fresh, "moved_percent": most.change * share,
             "tolerance_percent": most.tolerance * share,
             "caught_by_check": "; ".join(self.by) or ("no" if most.status in ("equal", "within") else most.status),
         }

@@ -77,11 +77,8 @@ def examine(
     begin = time.monotonic()
     tested = workshop.test(nodes)
     line = {
-        "tests": " ".join(nodes),
-        "caught_by": tested.failed,
-        "seconds": round(time.monotonic() - begin, 1),
-        "passed": tested.passed,
-        "said": tested.said,
+        "tests": " ".join(nodes), "caught_by": tested.failed, "seconds": round(time.monotonic() - begin, 1),
+        "passed": tested.passed, "said": tested.said,
     }
     return line | (numbers.noticed(workshop, rows).columns() if numbers and rows else {})
 

@@ -38,13 +38,8 @@ def perplexity_columns(context: Context, specs: Sequence[RunSpec]) -> dict[str, 
     values = [context.record(spec)["validation_perplexity"] for spec in specs]
     first, rates = specs[0], get_method(specs[0].method).learning_rates
     return {
-        **measured_columns(values),
-        "collapsed": collapsed(values, first.architecture.vocabulary),
-        "unit": "perplexity",
-        "scale": context.scale.name,
-        "corpus": context.scale.corpus,
-        "model": first.model,
-        "variant": first.variant,
+        **measured_columns(values), "collapsed": collapsed(values, first.architecture.vocabulary), "unit": "perplexity",
+        "scale": context.scale.name, "corpus": context.scale.corpus, "model": first.model, "variant": first.variant,
         "learning_rates": " ".join(f"{name}={first.parameters[name]:g}" for name in rates if name in first.parameters),
         "seeds": " ".join(str(spec.seed) for spec in specs),
     }
@@ -66,14 +61,10 @@ def perplexity_table(context: Context, name: str, specs: Mapping[str, Sequence[R
     for setting, perplexity in printed[[printed.columns[0], "perplexity"]].itertuples(index=False):
         number = pd.to_numeric(perplexity, errors="coerce")
         note = f"printed: {perplexity}" if math.isnan(number) else ""
-        lines.append(
-            {
-                printed.columns[0]: setting,
-                "published": float(number),
-                **perplexity_columns(context, specs[setting]),
-                "note": note,
-            }
-        )
+        lines.append({
+            printed.columns[0]: setting, "published": float(number), **perplexity_columns(context, specs[setting]),
+            "note": note,
+        })
     return pd.DataFrame(lines)
 
 
@@ -130,11 +121,7 @@ def markdown(frame: pd.DataFrame, artifact: Artifact, down: Mapping[str, str], s
 
 
 def write_table(
-    context: Context,
-    artifact: Artifact,
-    frame: pd.DataFrame,
-    down: Mapping[str, str],
-    agreement: Evidence,
+    context: Context, artifact: Artifact, frame: pd.DataFrame, down: Mapping[str, str], agreement: Evidence,
     sentences: Sequence[str] = (),
 ) -> None:
     """Write an artifact's CSV and Markdown, with both orders and any further sentences below the table.

@@ -18,14 +18,8 @@ TOLERANCE = 0.02
 
 
 def ordering(
-    *,
-    key: str,
-    place: str,
-    says: str,
-    differences: str,
-    pairs: Callable[[Scale], Sequence[Pair]],
-    kind: Kind = "ordering",
-    models: Sequence[str] = (),
+    *, key: str, place: str, says: str, differences: str, pairs: Callable[[Scale], Sequence[Pair]],
+    kind: Kind = "ordering", models: Sequence[str] = (),
 ) -> Claim:
     """The claim that some runs end with a lower perplexity than others.
 
@@ -35,15 +29,11 @@ def ordering(
         pairs: the runs at a scale; where there are several pairs, the claim is about every one of them.
     """
     return Claim(
-        key=key,
-        place=place,
+        key=key, place=place, kind=kind,
         says=says,
-        kind=kind,
         rule=f"Final validation perplexities, {differences}, paired by seed. The mean difference (of several the largest, "
         "with an interval that allows for the choice) is below zero.",
-        unit="perplexity",
-        region=NEGATIVE,
-        measure=lambda context: largest_difference(context, pairs(context.scale)),
+        unit="perplexity", region=NEGATIVE, measure=lambda context: largest_difference(context, pairs(context.scale)),
         models=tuple(models),
     )
 
@@ -56,16 +46,11 @@ def same_order(*, key: str, place: str, measure: Callable[[Context], Evidence], 
         place: the table or figure, and the part of it that is meant.
     """
     return Claim(
-        key=key,
-        place=place,
+        key=key, place=place, kind="rank agreement",
         says="The order of the printed perplexities.",
-        kind="rank agreement",
         rule="Kendall's tau between printed and measured perplexities, one for each seed; what did not converge comes last. "
         "Its mean is above zero.",
-        unit="",
-        region=POSITIVE,
-        measure=measure,
-        models=tuple(models),
+        unit="", region=POSITIVE, measure=measure, models=tuple(models),
     )
 
 
@@ -85,14 +70,9 @@ def printed_perplexity(
         return over_seeds([value / published for value in perplexities(context, runs)], runs)
 
     return Claim(
-        key=key,
-        place=place,
+        key=key, place=place, kind="number",
         says=says,
-        kind="number",
         rule=f"Final validation perplexity over the printed {published:.2f}, mean over seeds: within {TOLERANCE:.0%} of one.",
-        unit="",
-        region=(1 - TOLERANCE, 1 + TOLERANCE),
-        measure=measure,
-        paper_only="a perplexity itself belongs to the paper's models, corpus and tokenizer",
-        models=tuple(models),
+        unit="", region=(1 - TOLERANCE, 1 + TOLERANCE), measure=measure,
+        paper_only="a perplexity itself belongs to the paper's models, corpus and tokenizer", models=tuple(models),
     )

@@ -90,9 +90,7 @@ def rank_correlation(
             comes last on either side.
         runs, note: see :class:`Evidence`.
     """
-    taus = [
-        [_kendall(numbers, values) for values in zip(*by_setting, strict=True)] for numbers, by_setting in groups
-    ]
+    taus = [[_kendall(numbers, values) for values in zip(*by_setting, strict=True)] for numbers, by_setting in groups]
     found = over_seeds([statistics.fmean(by_group) for by_group in zip(*taus, strict=True)], runs, note, null=0.0)
     return replace(found, low=max(-1.0, found.low), high=min(1.0, found.high))
 

@@ -14,13 +14,8 @@ BEYOND = (2, 4)
 #: The model of the grids and of the comparison at equal cost.
 SMALLEST = MODELS[0]
 ADAMW, NORMALIZED, TWO_RATES, FROZEN, EXACT, POET_FS, POET_BS = (
-    "AdamW",
-    "AdamW, normalized init",
-    "AdamW, two rates",
-    "POET without R and P",
-    "POET FS b=1/2, exact merge",
-    "POET FS b=1/2",
-    "POET BS b=256",
+    "AdamW", "AdamW, normalized init", "AdamW, two rates", "POET without R and P", "POET FS b=1/2, exact merge",
+    "POET FS b=1/2", "POET BS b=256",
 )
 #: Each control: a row, and what differs from it (of two rates, :func:`specs_of` says which).
 CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -38,18 +38,7 @@ from analyses.common.longer import longer_runs
 from analyses.common.plotting import MARKERS, plain_logarithmic, save_figure
 from analyses.common.published import read_published
 from analyses.controls.cells import (
-    ADAMW,
-    CONTROLS,
-    EXACT,
-    FROZEN,
-    MODELS,
-    NORMALIZED,
-    POET_BS,
-    POET_FS,
-    SMALLEST,
-    TWO_RATES,
-    cells,
-    specs_of,
+    ADAMW, CONTROLS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells, specs_of,
 )
 from analyses.controls.equal_cost import COSTS, cost_lines, draw_cost
 from poet.system.files import write_text
@@ -87,17 +76,11 @@ def _controls(context: Context) -> list[dict[str, Any]]:
         columns = perplexity_columns(context, cell.specs)
         baseline = own[cell.model, ADAMW]
         poet, here = gain(baseline, own[cell.model, POET_FS]), gain(baseline, _perplexities(context, cell.specs))
-        lines.append(
-            {
-                "control": cell.control,
-                "quantity": PERPLEXITY,
-                "own_rate": "yes" if cell.own_rate else "no",
-                "published": printed.get((cell.model, columns["variant"]), math.nan),
-                **columns,
-                "gain": here,
-                "gain_share": here / poet if poet > 0 else math.nan,
-            }
-        )
+        lines.append({
+            "control": cell.control, "quantity": PERPLEXITY, "own_rate": "yes" if cell.own_rate else "no",
+            "published": printed.get((cell.model, columns["variant"]), math.nan), **columns, "gain": here,
+            "gain_share": here / poet if poet > 0 else math.nan,
+        })
     return lines
 
 
@@ -106,19 +89,8 @@ def table(context: Context) -> pd.DataFrame:
     compared = {c.control: c.specs for c in cells(context.scale) if c.model == SMALLEST and c.control in AT_EQUAL_COST}
     frame = pd.DataFrame([*_controls(context), *cost_lines(context, SMALLEST, compared)])
     first = [
-        "model",
-        "control",
-        "quantity",
-        "learning_rates",
-        "own_rate",
-        "published",
-        "measured",
-        "n",
-        "std",
-        "diverged",
-        "collapsed",
-        "gain",
-        "gain_share",
+        "model", "control", "quantity", "learning_rates", "own_rate", "published", "measured", "n", "std", "diverged",
+        "collapsed", "gain", "gain_share",
     ]
     return frame[[*first, *(column for column in frame if column not in first)]].astype({"collapsed": "Int64"})
 
@@ -150,14 +122,8 @@ def _draw_controls(axis: Axes, part: pd.DataFrame, model: str) -> None:
             others.measured, [y] * len(others), marker="o", linestyle="", markersize=5, fillstyle="none", color=f"C{y}"
         )
         axis.errorbar(
-            own.measured,
-            [y] * len(own),
-            xerr=own["std"].fillna(0),
-            marker=MARKERS[y],
-            linestyle="",
-            markersize=9,
-            capsize=3,
-            color=f"C{y}",
+            own.measured, [y] * len(own), xerr=own["std"].fillna(0), marker=MARKERS[y], linestyle="", markersize=9,
+            capsize=3, color=f"C{y}",
         )
         for line in own.itertuples():
             if line.diverged:
@@ -166,22 +132,13 @@ def _draw_controls(axis: Axes, part: pd.DataFrame, model: str) -> None:
                 )
                 continue
             axis.annotate(
-                f"{line.measured:.1f}",
-                (line.measured, y),
-                xytext=(0, 9),
-                textcoords="offset points",
-                ha="center",
-                fontsize="small",
-                bbox={"color": "white", "pad": 0.5},
+                f"{line.measured:.1f}", (line.measured, y), xytext=(0, 9), textcoords="offset points", ha="center",
+                fontsize="small", bbox={"color": "white", "pad": 0.5},
             )
     reference = part[(part.control == ADAMW) & (part.own_rate == "yes")].measured.iloc[0]
     axis.axvline(reference, color="black", linewidth=0.8, linestyle="--", zorder=0)
     axis.set(
-        title=model,
-        xlabel="validation perplexity",
-        xscale="log",
-        yticks=range(len(labels)),
-        yticklabels=labels,
+        title=model, xlabel="validation perplexity", xscale="log", yticks=range(len(labels)), yticklabels=labels,
         ylim=(len(labels) - 0.5, -0.7),
     )
     plain_logarithmic(axis.xaxis)
@@ -228,11 +185,8 @@ def build(context: Context) -> None:
     write_csv(frame, context.results / "controls.csv")
     write_text(context.results / "controls.md", markdown(frame))
     save_figure(
-        draw(frame),
-        context,
-        ARTIFACT,
-        " ".join(answers(frame))
-        + " Small hollow markers above: other rates of AdamW; below: AdamW at POET's cost.",
+        draw(frame), context, ARTIFACT,
+        " ".join(answers(frame)) + " Small hollow markers above: other rates of AdamW; below: AdamW at POET's cost.",
     )
 
 
@@ -244,8 +198,7 @@ def _same_rates(scale: Scale) -> list[Pair]:
 
 CLAIMS = (
     ordering(
-        key="controls-inductive-bias",
-        place="Section 4, Inductive bias",
+        key="controls-inductive-bias", place="Section 4, Inductive bias",
         says="What POET learns standard training consistently fails to learn: POET has an inductive bias of its own.",
         differences=f"{POET_FS} minus {TWO_RATES} (POET's for embeddings, norms and head), on each of the smaller models",
         pairs=_same_rates,
@@ -256,8 +209,5 @@ ARTIFACT = Artifact(
     label="Controls (not in the paper)",
     caption="What AdamW gains from POET's initialization and learning rates, what POET has without R and P, and equal cost.",
     outputs=("controls.csv", "controls.md", "figures/controls.png", "figures/controls.pdf"),
-    runs=runs,
-    build=build,
-    models=(SMALLEST,),
-    claims=CLAIMS,
+    runs=runs, build=build, models=(SMALLEST,), claims=CLAIMS,
 )

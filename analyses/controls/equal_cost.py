@@ -70,15 +70,10 @@ def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[Run
     lines = []
     for cost, unit in COSTS.items():
         for label, own in columns.items():
-            lines.append(
-                {
-                    "control": label,
-                    "quantity": OWN.format(cost=cost),
-                    **own,
-                    "cost": statistics.fmean(costs[label][cost]),
-                    "cost_unit": unit,
-                }
-            )
+            lines.append({
+                "control": label, "quantity": OWN.format(cost=cost), **own,
+                "cost": statistics.fmean(costs[label][cost]), "cost_unit": unit,
+            })
         for label in compared:
             spent = costs[label][cost]
             found = [
@@ -87,22 +82,17 @@ def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[Run
             ]
             missing = sum(map(math.isnan, found))
             diverged = sum(math.isnan(sum(values[a][i] for a in adamw)) for i in range(len(spent)))
-            lines.append(
-                {
-                    **{key: columns[label][key] for key in ("model", "unit", "scale", "corpus", "seeds")},
-                    "control": f"AdamW at the {cost} of {label}",
-                    "quantity": EQUAL.format(cost=cost),
-                    **measured_columns(found),
-                    "diverged": diverged,  # a cost outside of AdamW's is no divergence
-                    "cost": statistics.fmean(spent),
-                    "cost_unit": unit,
-                    "note": (
-                        f"no number for {missing} of {len(found)} seeds: it would be extrapolation"
-                        if missing > diverged
-                        else ""
-                    ),
-                }
-            )
+            lines.append({
+                **{key: columns[label][key] for key in ("model", "unit", "scale", "corpus", "seeds")},
+                "control": f"AdamW at the {cost} of {label}", "quantity": EQUAL.format(cost=cost),
+                **measured_columns(found), "diverged": diverged,  # a cost outside of AdamW's is no divergence
+                "cost": statistics.fmean(spent), "cost_unit": unit,
+                "note": (
+                    f"no number for {missing} of {len(found)} seeds: it would be extrapolation"
+                    if missing > diverged
+                    else ""
+                ),
+            })
     return lines
 
 
@@ -124,12 +114,7 @@ def draw_cost(axis: Axes, frame: pd.DataFrame, cost: str, styles: Mapping[str, i
     for line in part[compared].itertuples():
         index = styles[line.control]
         axis.plot(
-            line.cost,
-            line.measured,
-            marker=MARKERS[index],
-            linestyle="",
-            markersize=9,
-            color=f"C{index}",
+            line.cost, line.measured, marker=MARKERS[index], linestyle="", markersize=9, color=f"C{index}",
             label=line.control,
         )
         equal = frame[(frame.quantity == EQUAL.format(cost=cost)) & (frame.cost == line.cost)].measured.iloc[0]
@@ -137,11 +122,8 @@ def draw_cost(axis: Axes, frame: pd.DataFrame, cost: str, styles: Mapping[str, i
         axis.plot(line.cost, equal, marker=MARKERS[0], linestyle="", fillstyle="none", color="black")
     ticks = sorted(adamw.cost)
     axis.set(
-        title=f"{part.model.iloc[0]}: AdamW at equal {cost}",
-        xlabel=f"{cost} of a whole run",
-        ylabel="validation perplexity",
-        xscale="log",
-        yscale="log",
+        title=f"{part.model.iloc[0]}: AdamW at equal {cost}", xlabel=f"{cost} of a whole run",
+        ylabel="validation perplexity", xscale="log", yscale="log",
     )
     axis.set_xticks(ticks)
     axis.xaxis.set_major_formatter(EngFormatter(COSTS[cost], places=1))

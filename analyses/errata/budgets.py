@@ -21,12 +21,9 @@ def _tokens(table: str) -> dict[str, float]:
 
 
 @checked(
-    id="token-counts",
-    where="Table 2, header; Tables 9 and 10",
-    kind="text against table",
+    id="token-counts", where="Table 2, header; Tables 9 and 10", kind="text against table",
     quotation="60M (30B), 130M (40B), 350M (40B), 1.3B (50B)",
-    second_quotation="training steps 300,000, batch size 256, grad acc. 2",
-    verdict="explained",
+    second_quotation="training steps 300,000, batch size 256, grad acc. 2", verdict="explained",
     explanation=(
         "Steps x rows x 256 is more than is stated, {computed:.1f}B for 60M. The quotient is {low:.3f} for every "
         "model of Table 10, 100,000 stated tokens a step of 131,072, which fits rows padded to 256 of which "
@@ -43,11 +40,8 @@ def tokens() -> Computed:
 
 
 @checked(
-    id="batch-130m",
-    where="Tables 9 and 10, 130M; Table 2, header",
-    kind="contradiction",
-    quotation="Llama 130M: 400,000 steps, batch size 128, grad acc. 2",
-    second_quotation="130M (40B)",
+    id="batch-130m", where="Tables 9 and 10, 130M; Table 2, header", kind="contradiction",
+    quotation="Llama 130M: 400,000 steps, batch size 128, grad acc. 2", second_quotation="130M (40B)",
     verdict="inconsistent",
     explanation=(
         "POET-FS has 256 rows a step in Table 9 and POET-BS 512 in Table 10, with as many steps. 256 rows give at "
@@ -64,11 +58,8 @@ def batch_130m() -> Computed:
 
 
 @checked(
-    id="half-is-not-standard",
-    where="Section 4, Performance under a constant parameter budget; Figure 5",
-    kind="contradiction",
-    quotation="0.5:0.5 (i.e., standard POET)",
-    second_quotation="b = m/h for R and b = n/h for P",
+    id="half-is-not-standard", where="Section 4, Performance under a constant parameter budget; Figure 5",
+    kind="contradiction", quotation="0.5:0.5 (i.e., standard POET)", second_quotation="b = m/h for R and b = n/h for P",
     verdict="confirmed error",
     explanation=(
         "Standard POET-FS gives R {computed:.3f} of the parameters at h = 8 and {four:.3f} at h = 4 over the 60M "
@@ -95,10 +86,8 @@ def half() -> Computed:
 
 
 BUDGET_DETAILS = Erratum(
-    id="budget-details-missing",
-    where="Section 4, Performance under a constant parameter budget",
-    kind="missing or wrong reference",
-    quotation="with full details provided in the Appendix",
+    id="budget-details-missing", where="Section 4, Performance under a constant parameter budget",
+    kind="missing or wrong reference", quotation="with full details provided in the Appendix",
     verdict="confirmed error",
     explanation=(
         "No appendix speaks of this experiment: model, tokens, learning rates and how a layer's total is split "
@@ -109,12 +98,9 @@ BUDGET_DETAILS = Erratum(
 
 
 @checked(
-    id="coverage-at-unequal-budgets",
-    where="Appendix H, Figures 15 and 16; Section 5.1",
-    kind="unequal comparison",
+    id="coverage-at-unequal-budgets", where="Appendix H, Figures 15 and 16; Section 5.1", kind="unequal comparison",
     quotation="To understand the higher parameter efficiency of POET-BS compared to POET-FS",
-    second_quotation="POET-FS results in significantly fewer updates per weight element",
-    verdict="explained",
+    second_quotation="POET-FS results in significantly fewer updates per weight element", verdict="explained",
     explanation=(
         "The panels that stand for each other have different budgets: on 64 x 64, BS b = 8 has {ratio:.0f} times "
         "the parameters of FS b = 1/8. Element updates per parameter and step are equal ({block:.1f} and "

@@ -30,10 +30,7 @@ def _dense_count(model: str, row: str) -> int:
 
 
 @checked(
-    id="count-118-26",
-    where="Table 2, 1.3B POET-BS b=256",
-    kind="arithmetic",
-    quotation="14.56 (118.26M)",
+    id="count-118-26", where="Table 2, 1.3B POET-BS b=256", kind="arithmetic", quotation="14.56 (118.26M)",
     verdict="confirmed error",
     explanation=(
         "Counted on the model: {computed:.2f}M. The other 35 counts of Table 2 come out to their printed digits, "
@@ -74,12 +71,9 @@ def _fitting_widths(model: str) -> list[int]:
 
 
 @checked(
-    id="one-width-listed",
-    where="Table 8; Table 2; Appendix E, Model architecture",
-    kind="text against table",
+    id="one-width-listed", where="Table 8; Table 2; Appendix E, Model architecture", kind="text against table",
     quotation="Intermediate dimension: 1280, 2048, 2816, 5376",
-    second_quotation="has been slightly modified for the POET-BS",
-    verdict="explained",
+    second_quotation="has been slightly modified for the POET-BS", verdict="explained",
     explanation=(
         "Table 8 lists one width a model, the one of POET-BS. The counts printed for AdamW and POET-FS fit only "
         "d_ff = {widths}. Not listed either: the 3B model of Table 3."
@@ -99,9 +93,7 @@ def widths() -> Computed:
 
 
 @checked(
-    id="block-models-differ",
-    where="Table 2 and Appendix E; Section 4, Inductive bias",
-    kind="unequal comparison",
+    id="block-models-differ", where="Table 2 and Appendix E; Section 4, Inductive bias", kind="unequal comparison",
     quotation="maintain identical architecture and parameter count during inference",
     second_quotation="the intermediate dimension [...] has been slightly modified for the POET-BS",
     verdict="inconsistent",
@@ -110,8 +102,7 @@ def widths() -> Computed:
         "beside them: {computed:+.1%} weights at 60M, {medium:+.1%} at 350M, {large:+.1%} at 1.3B, none at 130M."
     ),
     consequence=(
-        "BS against FS or AdamW compares two models except at 130M; the suite keeps the paper's widths and says "
-        "so."
+        "BS against FS or AdamW compares two models except at 130M; the suite keeps the paper's widths and says so."
     ),
 )
 def block_models() -> Computed:
@@ -123,12 +114,9 @@ def block_models() -> Computed:
 
 
 @checked(
-    id="what-is-counted",
-    where="Tables 2 and 12",
-    kind="unexplained choice",
+    id="what-is-counted", where="Tables 2 and 12", kind="unexplained choice",
     quotation="Validation perplexity and the number of trainable parameters are reported.",
-    second_quotation="Full FT: 406.29M",
-    verdict="explained",
+    second_quotation="Full FT: 406.29M", verdict="explained",
     explanation=(
         "Table 2 counts the decoder's linear layers alone: {published:.2f}M for AdamW on 60M, where "
         "{computed:.2f}M are trained with embeddings, head and norms (which POET trains too). Table 12 counts all "
@@ -161,11 +149,8 @@ def counted() -> Computed:
 
 
 @checked(
-    id="one-tenth",
-    where="Section 5.1, on 1.3B POET-BS b=256",
-    kind="claim too general",
-    quotation="with only one-tenth of AdamW's trainable parameters",
-    verdict="not an error",
+    id="one-tenth", where="Section 5.1, on 1.3B POET-BS b=256", kind="claim too general",
+    quotation="with only one-tenth of AdamW's trainable parameters", verdict="not an error",
     explanation=(
         "{computed:.1%} at 1.3B, of which alone it is said; {small:.0%} at 60M, {base:.0%} at 130M, {medium:.0%} at "
         "350M. And with embeddings, head and norms, which both train, it is {whole:.0%} at "
@@ -185,11 +170,8 @@ def one_tenth() -> Computed:
 
 
 @checked(
-    id="nearly-six-million",
-    where="Section 5.1, POET-BS against POET-FS on 130M",
-    kind="arithmetic",
-    quotation="with nearly 6M fewer trainable parameters",
-    verdict="confirmed error",
+    id="nearly-six-million", where="Section 5.1, POET-BS against POET-FS on 130M", kind="arithmetic",
+    quotation="with nearly 6M fewer trainable parameters", verdict="confirmed error",
     explanation="{fully:.2f}M - {block:.2f}M = {computed:.2f}M: more than {published:g}M, not nearly.",
     consequence="None.",
 )
@@ -202,12 +184,9 @@ def six_million() -> Computed:
 
 
 @checked(
-    id="one-b-for-two-sides",
-    where="Table 1 and Sections 3.2.3 and 4; Section 5.1 and Table 2",
-    kind="notation",
+    id="one-b-for-two-sides", where="Table 1 and Sections 3.2.3 and 4; Section 5.1 and Table 2", kind="notation",
     quotation="fully stochastic SPO decouples parameter complexity from the size",
-    second_quotation="b_in = bm for R and b_out = bn for P",
-    verdict="explained",
+    second_quotation="b_in = bm for R and b_out = bn for P", verdict="explained",
     explanation=(
         "In Sections 3 and 4, b is a size, one for both sides (even one index set S for both, which an m x n "
         "matrix cannot have). From Section 5 on, the same letter is a size for BS, a share for FS, and 'b = 1' in "
@@ -229,11 +208,8 @@ def two_sides() -> Computed:
 
 
 @checked(
-    id="gradients-not-counted",
-    where="Table 1, memory cost",
-    kind="unexplained choice",
-    quotation="AdamW 3mn, GaLore mn + mr + 2nr, POET mn + 3b(b-1)",
-    verdict="explained",
+    id="gradients-not-counted", where="Table 1, memory cost", kind="unexplained choice",
+    quotation="AdamW 3mn, GaLore mn + mr + 2nr, POET mn + 3b(b-1)", verdict="explained",
     explanation=(
         "All rows count weights and optimizer state, as GaLore's paper does, and no gradients. With those that "
         "live until the step it is 4mn, 2mn + mr + 2nr and mn + 4 x parameters: AdamW over POET at 1.3B BS b = "

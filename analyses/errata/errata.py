@@ -21,16 +21,7 @@ from poet.system.files import write_text
 from suite.artifact import Artifact
 from suite.context import Context
 
-ERRATA = collect(
-    formulas,
-    spectra,
-    proofs,
-    orthogonality,
-    counts,
-    budgets,
-    tables,
-    figures,
-)
+ERRATA = collect(formulas, spectra, proofs, orthogonality, counts, budgets, tables, figures)
 
 
 def table() -> pd.DataFrame:
@@ -92,7 +83,5 @@ ARTIFACT = Artifact(
         "In brackets: what the paper prints or implies against what comes out."
     ),
     outputs=("errata.csv", "errata.md"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
+    runs=lambda scale: [], build=build, scale_free=True,
 )

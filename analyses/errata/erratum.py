@@ -23,17 +23,8 @@ VERDICTS = {
     "not an error": "it was suspected, and holds",
 }
 KINDS = (
-    "arithmetic",
-    "claim too general",
-    "contradiction",
-    "gap in a proof",
-    "missing or wrong reference",
-    "notation",
-    "text against figure",
-    "text against table",
-    "typo in a formula",
-    "unequal comparison",
-    "unexplained choice",
+    "arithmetic", "claim too general", "contradiction", "gap in a proof", "missing or wrong reference", "notation",
+    "text against figure", "text against table", "typo in a formula", "unequal comparison", "unexplained choice",
 )
 QUOTATION_WORDS = 12
 
@@ -103,20 +94,11 @@ class Erratum:
             raise ValueError(f"erratum {self.id}: {self.verdict!r} does not follow from what is computed: {found}")
         values = {"published": found.published, "computed": found.computed, **found.values} if found else {}
         return {
-            "id": self.id,
-            "where": self.where,
-            "kind": self.kind,
-            "quotation": self.quotation,
-            "second_quotation": self.second_quotation,
-            "published": found.published if found else math.nan,
-            "measured": found.computed if found else math.nan,
-            "n": 1 if found else None,
-            "std": math.nan,
-            "unit": found.unit if found else "",
-            "scale": "any",
-            "check": "computation" if found else "quotation",
-            "verdict": self.verdict,
-            "explanation": self.explanation.format(**values),
+            "id": self.id, "where": self.where, "kind": self.kind, "quotation": self.quotation,
+            "second_quotation": self.second_quotation, "published": found.published if found else math.nan,
+            "measured": found.computed if found else math.nan, "n": 1 if found else None, "std": math.nan,
+            "unit": found.unit if found else "", "scale": "any", "check": "computation" if found else "quotation",
+            "verdict": self.verdict, "explanation": self.explanation.format(**values),
             "consequence": self.consequence.format(**values),
         }
 

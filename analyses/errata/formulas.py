@@ -25,11 +25,8 @@ def _orthogonal(size: int, seed: int = 0) -> torch.Tensor:
 
 
 @checked(
-    id="energy-counts-pairs-twice",
-    where="Section 2, Equation (1)",
-    kind="notation",
-    quotation="sum over i != j of ||w_i - w_j||^-1",
-    verdict="not an error",
+    id="energy-counts-pairs-twice", where="Section 2, Equation (1)", kind="notation",
+    quotation="sum over i != j of ||w_i - w_j||^-1", verdict="not an error",
     explanation=(
         "The sum runs over ordered pairs, so it is {computed:g} times the sum over pairs. It is a definition, and "
         "the same on both sides of the equation."
@@ -45,11 +42,9 @@ def energy_pairs() -> Computed:
 
 @checked(
     id="transposition-preserves-spectrum",
-    where="Section 2 after Theorem 1; Section 4, Approximation properties of SPO",
-    kind="claim too general",
+    where="Section 2 after Theorem 1; Section 4, Approximation properties of SPO", kind="claim too general",
     quotation="All parameterizations for the linear map T can be expressed as",
-    second_quotation="the most general spectrum preserving transformation of W",
-    verdict="confirmed error",
+    second_quotation="the most general spectrum preserving transformation of W", verdict="confirmed error",
     explanation=(
         "Theorem 1 asks for m != n and a linear map, and both sentences drop that. For m = n the transposition "
         "preserves the spectrum and is not of the form RWP: written as a sum of such terms it takes "
@@ -72,11 +67,9 @@ def transposition() -> Computed:
 
 @checked(
     id="energy-of-learned-rotations",
-    where="Section 4, POET minimizes hyperspherical energy, and Appendix B; Section 6",
-    kind="gap in a proof",
+    where="Section 4, POET minimizes hyperspherical energy, and Appendix B; Section 6", kind="gap in a proof",
     quotation="This validates that POET provably preserves a small energy.",
-    second_quotation="POET can not preserve exactly the same hyperspherical energy",
-    verdict="confirmed error",
+    second_quotation="POET can not preserve exactly the same hyperspherical energy", verdict="confirmed error",
     explanation=(
         "The derivation takes R and P as independent of W. Learned ones are functions of it, and then RWP need "
         "not have the distribution of W: with n > m there is an orthogonal P that depends on W and turns two "
@@ -114,12 +107,9 @@ def dependent_rotations() -> Computed:
 
 
 CIRCULAR_ENTRIES = Erratum(
-    id="new-weight-on-both-sides",
-    where="Appendix B, the entries of W^new",
-    kind="typo in a formula",
+    id="new-weight-on-both-sides", where="Appendix B, the entries of W^new", kind="typo in a formula",
     quotation="W^new_ij = sum over k, l of R_ik W^new_kl P_lj",
-    second_quotation="sum R_ik R_i'u P_lj P_vj' Cov(W_kl, W_uv)",
-    verdict="confirmed error",
+    second_quotation="sum R_ik R_i'u P_lj P_vj' Cov(W_kl, W_uv)", verdict="confirmed error",
     explanation="On the right W is meant, as the next equation has it: W^new = RWP is defined two sentences earlier.",
     consequence="None.",
 )
@@ -133,12 +123,8 @@ def _sampled_probing(size: int = 6, draws: int = 200_000) -> tuple[torch.Tensor,
 
 
 @checked(
-    id="second-moment-of-probing",
-    where="Appendix A.1, E(vv') and E((v'Rv)^2)",
-    kind="typo in a formula",
-    quotation="Tr(R)^2 + 2 ||(R' + R)/2||, over m(m+2)",
-    second_quotation="E(vv') = 1/m",
-    verdict="confirmed error",
+    id="second-moment-of-probing", where="Appendix A.1, E(vv') and E((v'Rv)^2)", kind="typo in a formula",
+    quotation="Tr(R)^2 + 2 ||(R' + R)/2||, over m(m+2)", second_quotation="E(vv') = 1/m", verdict="confirmed error",
     explanation=(
         "The norm has to be the squared Frobenius norm, and 1/m has to be I/m. For a random 6 x 6 orthogonal "
         "matrix the first line gives {published:.4f} (a bare norm is the spectral one in Section 4), the second "
@@ -154,11 +140,8 @@ def second_moment() -> Computed:
 
 
 @checked(
-    id="variance-of-probing",
-    where="Appendix A.1, Var(v'Rv)",
-    kind="typo in a formula",
-    quotation="(m + Tr(R^2) + 2 Tr(R)^2 / m) / (m(m+2))",
-    verdict="confirmed error",
+    id="variance-of-probing", where="Appendix A.1, Var(v'Rv)", kind="typo in a formula",
+    quotation="(m + Tr(R^2) + 2 Tr(R)^2 / m) / (m(m+2))", verdict="confirmed error",
     explanation=(
         "The last term has a minus sign, as the equations above it give. R = I has no variance, and the printed "
         "formula gives {identity:.2f} for m = 6. For a random 6 x 6 orthogonal matrix: printed {published:.4f}, "
@@ -176,12 +159,9 @@ def variance() -> Computed:
 
 
 @checked(
-    id="blocks-rounded-up",
-    where="Section 3.2.1, Equation (5); Appendix E, Model architecture",
-    kind="contradiction",
+    id="blocks-rounded-up", where="Section 3.2.1, Equation (5); Appendix E, Model architecture", kind="contradiction",
     quotation="Diag(G^1, ..., G^ceil(m/b))",
-    second_quotation="dimensions have to be divisible by the POET-BS block size b",
-    verdict="explained",
+    second_quotation="dimensions have to be divisible by the POET-BS block size b", verdict="explained",
     explanation=(
         "Where b does not divide m, ceil(m/b) blocks of size b are larger than m ({computed:.0f} for m = "
         "{published:.0f}, b = 256), and the count (m+n)(b-1)/2 of Table 1 is not theirs. The paper avoids the "
@@ -196,12 +176,8 @@ def rounded_up() -> Computed:
 
 
 @checked(
-    id="order-of-primitives",
-    where="Equations (4) and (5); Section 3.2.3, Step 5",
-    kind="notation",
-    quotation="R = prod_{i=1}^c G_i",
-    second_quotation="W <- RWP",
-    verdict="explained",
+    id="order-of-primitives", where="Equations (4) and (5); Section 3.2.3, Step 5", kind="notation",
+    quotation="R = prod_{i=1}^c G_i", second_quotation="W <- RWP", verdict="explained",
     explanation=(
         "Merging multiplies each new R from the left, which gives G_c ... G_1 and not G_1 ... G_c; two primitives "
         "do not commute (relative difference {computed:.2f}). For P the printed order is the one that merging "

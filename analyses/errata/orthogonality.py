@@ -34,11 +34,8 @@ def _rounded_map(q: torch.Tensor, terms: int) -> torch.Tensor:
 
 
 @checked(
-    id="error-not-monotone",
-    where="Section 5.3, Neumann series approximation",
-    kind="claim too general",
-    quotation="with more Neumann terms, the orthogonal approximation error is indeed lower",
-    verdict="confirmed error",
+    id="error-not-monotone", where="Section 5.3, Neumann series approximation", kind="claim too general",
+    quotation="with more Neumann terms, the orthogonal approximation error is indeed lower", verdict="confirmed error",
     explanation=(
         "R_k = C (I - Q^(k+1)) with C the Cayley map (checked to {residual:.0e}), so e_orth is of order "
         "||Q||^(2k+2) for even k, where Q^(k+1) is skew, and 2 ||Q||^(k+1) for odd k. At one Q of norm 0.3 it is "
@@ -62,12 +59,9 @@ def not_monotone() -> Computed:
 
 
 @checked(
-    id="no-terms-diverge",
-    where="Section 5.3 and Table 7; Equation (6)",
-    kind="text against table",
+    id="no-terms-diverge", where="Section 5.3 and Table 7; Equation (6)", kind="text against table",
     quotation="dropping all Neumann terms (k=0) leads to training divergence",
-    second_quotation="highlighting the critical role of maintaining orthogonality",
-    verdict="inconsistent",
+    second_quotation="highlighting the critical role of maintaining orthogonality", verdict="inconsistent",
     explanation=(
         "At equal Q, k = 0 is closer to orthogonal than k = 1: its e_orth is {computed:.2f} times that of k = 1 "
         "(norm 0.1), and k = 1 trains (perplexity {trained}). So the size of the error at a given Q is not what "
@@ -83,11 +77,8 @@ def no_terms() -> Computed:
 
 
 @checked(
-    id="error-floor",
-    where="Appendix J; Figure 10",
-    kind="text against figure",
-    quotation="the error difference between k=3 and k=4 was negligible",
-    verdict="explained",
+    id="error-floor", where="Appendix J; Figure 10", kind="text against figure",
+    quotation="the error difference between k=3 and k=4 was negligible", verdict="explained",
     explanation=(
         "In exact arithmetic the two differ by a factor of {ratio:.0e} at ||Q|| = 0.2. In bfloat16 rounding hides "
         "it: {three:.1e} and {computed:.1e} for POET-FS b = 1/2 on 768 dimensions where each product and sum of "
@@ -115,11 +106,8 @@ def floor() -> Computed:
 
 
 @checked(
-    id="few-terms-suffice",
-    where="Appendix J; Tables 2 and 7",
-    kind="text against table",
-    quotation="while k=1 or k=2 suffices for smaller LLaMA models",
-    verdict="inconsistent",
+    id="few-terms-suffice", where="Appendix J; Tables 2 and 7", kind="text against table",
+    quotation="while k=1 or k=2 suffices for smaller LLaMA models", verdict="inconsistent",
     explanation=(
         "On 130M, the second smallest model, k = 2 does train, but to {published} where k = 3 comes to {three} "
         "(Table 7); with k = 2 POET is behind AdamW, {computed} (Table 2)."
@@ -134,9 +122,7 @@ def few_terms() -> Computed:
 
 
 @checked(
-    id="merges-accumulate-error",
-    where="Section 1, CNP; Appendix A.3, Phase II; Figure 1",
-    kind="claim too general",
+    id="merges-accumulate-error", where="Section 1, CNP; Appendix A.3, Phase II; Figure 1", kind="claim too general",
     quotation="can effectively prevent the accumulation of approximation errors",
     second_quotation="The spectrum continues to be exactly that of the random initial matrix",
     verdict="confirmed error",
@@ -163,9 +149,7 @@ def accumulate() -> Computed:
 
 
 @checked(
-    id="probing-without-merges",
-    where="Section 3.2.2; Appendix G; Section 1, vector probing",
-    kind="contradiction",
+    id="probing-without-merges", where="Section 3.2.2; Appendix G; Section 1, vector probing", kind="contradiction",
     quotation="periodically resetting Q to a zero matrix, ensuring its operator norm remains",
     second_quotation="eliminate the need for resampling and reinitialization of the orthogonal matrices",
     verdict="explained",
@@ -193,11 +177,8 @@ def probing() -> Computed:
 
 
 @checked(
-    id="merge-period",
-    where="Section 5.3, Table 6; Tables 2 and 5; Figure 10",
-    kind="contradiction",
-    quotation="we set T_m = 400 in all experiments by default",
-    second_quotation="400: 25.31, 200: 25.37",
+    id="merge-period", where="Section 5.3, Table 6; Tables 2 and 5; Figure 10", kind="contradiction",
+    quotation="we set T_m = 400 in all experiments by default", second_quotation="400: 25.31, 200: 25.37",
     verdict="inconsistent",
     explanation=(
         "Tables 2 and 5 have {computed} for 60M FS b = 1/2, which is Table 6's row T_m = 200; T_m = 400 gives "
@@ -216,12 +197,8 @@ def merge_period() -> Computed:
 
 
 @checked(
-    id="neumann-table-130m",
-    where="Tables 2 and 7, 130M POET-FS b = 1/2",
-    kind="contradiction",
-    quotation="k=3: 20.22, k=4: 20.19",
-    second_quotation="FS, b=1/2, 130M: 19.94",
-    verdict="inconsistent",
+    id="neumann-table-130m", where="Tables 2 and 7, 130M POET-FS b = 1/2", kind="contradiction",
+    quotation="k=3: 20.22, k=4: 20.19", second_quotation="FS, b=1/2, 130M: 19.94", verdict="inconsistent",
     explanation=(
         "The same model, variant and k = 3: {published} in Table 7 and {computed} in Table 2. Table 7 does not "
         "say how long its runs are."
@@ -235,12 +212,9 @@ def neumann_table() -> Computed:
 
 
 CLIPPING = Erratum(
-    id="clipping-after-merges",
-    where="Appendix E, Training details",
-    kind="unexplained choice",
+    id="clipping-after-merges", where="Appendix E, Training details", kind="unexplained choice",
     quotation="we additionally increase the gradient clipping for 10 training steps",
-    second_quotation="gradient clipping of 0.1",
-    verdict="explained",
+    second_quotation="gradient clipping of 0.1", verdict="explained",
     explanation=(
         "A larger threshold would clip less and not 'improve training stability'. In the authors' public code the "
         "threshold drops to a tenth and rises back over the 10 steps: clipping increases, not its value. (From "
@@ -250,12 +224,9 @@ CLIPPING = Erratum(
 )
 
 CROSS_REFERENCE = Erratum(
-    id="neumann-results-reference",
-    where="Section 5.3, Neumann series approximation",
-    kind="missing or wrong reference",
-    quotation="More results are given in Appendix app:poet_finetune",
-    second_quotation="Orthogonality Approximation Quality using Neumann Series",
-    verdict="confirmed error",
+    id="neumann-results-reference", where="Section 5.3, Neumann series approximation",
+    kind="missing or wrong reference", quotation="More results are given in Appendix app:poet_finetune",
+    second_quotation="Orthogonality Approximation Quality using Neumann Series", verdict="confirmed error",
     explanation=(
         "That label is the finetuning appendix (L). The results on the approximation error are in Appendix J."
     ),

@@ -16,11 +16,8 @@ from poet.primitives import fully_stochastic
 DIMENSION, ALPHA = 512, 3.0
 
 INDEX_SLIPS = Erratum(
-    id="lemma-index-slips",
-    where="Appendix D, the conditions on G and the choice of G_j",
-    kind="typo in a formula",
-    quotation="(Gv)_l = 0 for i in S with l > k",
-    second_quotation="a set S subset of [m] with k in [m]",
+    id="lemma-index-slips", where="Appendix D, the conditions on G and the choice of G_j", kind="typo in a formula",
+    quotation="(Gv)_l = 0 for i in S with l > k", second_quotation="a set S subset of [m] with k in [m]",
     verdict="confirmed error",
     explanation=(
         "l in S and k in S are meant: the proof goes on 'because k in S'. Further down, 'c_k < j <= c_{{k_1}}' "
@@ -30,12 +27,8 @@ INDEX_SLIPS = Erratum(
 )
 
 HEURISTIC_SPACES = Erratum(
-    id="heuristic-spaces",
-    where="Appendix D, heuristic for O(ln(m) m^2/b^2) primitives",
-    kind="typo in a formula",
-    quotation="X_i in Skew(k)",
-    second_quotation="the image of Phi is O(d) or dense in O(d)",
-    verdict="confirmed error",
+    id="heuristic-spaces", where="Appendix D, heuristic for O(ln(m) m^2/b^2) primitives", kind="typo in a formula",
+    quotation="X_i in Skew(k)", second_quotation="the image of Phi is O(d) or dense in O(d)", verdict="confirmed error",
     explanation=(
         "The tangent vectors are b x b, so Skew(b), and Phi maps into O(m), so O(m); k and d mean other things in "
         "the paper."
@@ -45,11 +38,8 @@ HEURISTIC_SPACES = Erratum(
 
 
 @checked(
-    id="pair-probability",
-    where="Appendix D, the bound on P(no j with k, l in S^j)",
-    kind="gap in a proof",
-    quotation="<= (1 - b^2/m^2)^(c_{k+1} - c_k)",
-    verdict="confirmed error",
+    id="pair-probability", where="Appendix D, the bound on P(no j with k, l in S^j)", kind="gap in a proof",
+    quotation="<= (1 - b^2/m^2)^(c_{k+1} - c_k)", verdict="confirmed error",
     explanation=(
         "Two given coordinates share a set with probability b(b-1)/(m(m-1)), less than b^2/m^2 for b < m, so the "
         "inequality has the wrong direction. For m = 512, b = 64 and alpha = 3 the chance is {computed:.2e} where "
@@ -72,12 +62,9 @@ def never_together() -> Computed:
 
 
 @checked(
-    id="lemma-determinant",
-    where="Lemma 1 and the end of its proof; Section 3.2.2",
-    kind="contradiction",
+    id="lemma-determinant", where="Lemma 1 and the end of its proof; Section 3.2.2", kind="contradiction",
     quotation="we can express any orthogonal matrix R",
-    second_quotation="only produces orthogonal matrices with determinant 1",
-    verdict="explained",
+    second_quotation="only produces orthogonal matrices with determinant 1", verdict="explained",
     explanation=(
         "With rotations, as the proof takes them and as the Cayley map gives them (determinant {computed:.6f}), a "
         "product has determinant 1 and half of O(m) is out of reach. The proof does not see it because it stops "
@@ -97,9 +84,7 @@ def determinant() -> Computed:
 
 
 @checked(
-    id="lemma-alpha",
-    where="Lemma 1; Section 4, Approximation properties of SPO; Table 9",
-    kind="claim too general",
+    id="lemma-alpha", where="Lemma 1; Section 4, Approximation properties of SPO; Table 9", kind="claim too general",
     quotation="for some alpha > 0 [...] at least 1 - m^-(alpha-2)",
     second_quotation="does not reduce representation power when using sufficiently many primitives",
     verdict="explained",

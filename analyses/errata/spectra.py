@@ -18,12 +18,9 @@ def _generator() -> torch.Generator:
 
 
 @checked(
-    id="entropy-sign",
-    where="Section 4, Dynamics of singular spectrum",
-    kind="typo in a formula",
+    id="entropy-sign", where="Section 4, Dynamics of singular spectrum", kind="typo in a formula",
     quotation="H = 1/(log n) sum p_i log p_i",
-    second_quotation="higher entropy indicates a more uniform and diverse spectrum",
-    verdict="confirmed error",
+    second_quotation="higher entropy indicates a more uniform and diverse spectrum", verdict="confirmed error",
     explanation=(
         "The minus sign is missing: a uniform spectrum has {published:g} by the printed formula, the least value "
         "there is, and {computed:g} with the sign."
@@ -40,12 +37,8 @@ def entropy_sign() -> Computed:
 
 
 @checked(
-    id="entropy-normalization",
-    where="Section 4, Dynamics of singular spectrum; Figure 6",
-    kind="notation",
-    quotation="H = 1/(log n) sum p_i log p_i",
-    second_quotation="W in R^(m x n)",
-    verdict="explained",
+    id="entropy-normalization", where="Section 4, Dynamics of singular spectrum; Figure 6", kind="notation",
+    quotation="H = 1/(log n) sum p_i log p_i", second_quotation="W in R^(m x n)", verdict="explained",
     explanation=(
         "n is the number of singular values, min(m, n), not the number of columns: a fresh 512 x 1376 weight then "
         "has {computed:.3f} and a square one {square:.3f}, and Figure 6 starts there ({published:.3f} and "
@@ -69,11 +62,8 @@ def entropy_normalization() -> Computed:
 
 
 @checked(
-    id="frobenius-norm",
-    where="Section 4, Connection to generalization theory",
-    kind="typo in a formula",
-    quotation="||W|| = O(1) and ||W|| = O(sqrt(d))",
-    verdict="confirmed error",
+    id="frobenius-norm", where="Section 4, Connection to generalization theory", kind="typo in a formula",
+    quotation="||W|| = O(1) and ||W|| = O(sqrt(d))", verdict="confirmed error",
     explanation=(
         "The two cannot both be meant of the spectral norm: the second is the Frobenius norm. A normalized {d} x "
         "{d} weight has spectral norm {computed:.2f} and Frobenius norm {norm:.2f} = sqrt(d), and then one "
@@ -92,11 +82,8 @@ def frobenius() -> Computed:
 
 
 @checked(
-    id="missing-tilde",
-    where="Appendix C, after the proof of Theorem 2",
-    kind="typo in a formula",
-    quotation="lim max ||v_i||/sqrt(d) = lim min ||v_i||/sqrt(d) = 1",
-    verdict="confirmed error",
+    id="missing-tilde", where="Appendix C, after the proof of Theorem 2", kind="typo in a formula",
+    quotation="lim max ||v_i||/sqrt(d) = lim min ||v_i||/sqrt(d) = 1", verdict="confirmed error",
     explanation=(
         "v_i has unit norm by definition, so the quotient is 1/sqrt(d), {computed:.3f} at d = 512, and tends to "
         "0. The Gaussian vectors before normalization (with the tilde) are meant: for 1376 of them it lies "
@@ -115,12 +102,9 @@ def tilde() -> Computed:
 
 
 @checked(
-    id="aspect-ratio-above-one",
-    where="Appendix C, Theorem 2; Figures 1 and 3",
-    kind="claim too general",
+    id="aspect-ratio-above-one", where="Appendix C, Theorem 2; Figures 1 and 3", kind="claim too general",
     quotation="converges to a constant lambda in (0, 1)",
-    second_quotation="Singular values of a weight matrix of size 512x1376",
-    verdict="confirmed error",
+    second_quotation="Singular values of a weight matrix of size 512x1376", verdict="confirmed error",
     explanation=(
         "lambda = n/d is below 1 for {below} of the 60M model's {matrices} matrices only (down projections); it "
         "is 1 for the {square} of attention, whose smallest singular value tends to 0, and {ratio:.2f} for gate "

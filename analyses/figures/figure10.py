@@ -12,17 +12,7 @@ from scipy import stats
 from analyses.common.evidence import over_seeds, ALL, as_read, share_over_seeds, share_within
 from analyses.common.published import read_published
 from analyses.figures.common.orthogonality import (
-    MEDIAN,
-    TERMS,
-    Matrix,
-    artifact,
-    by_terms,
-    errors,
-    first_tenth,
-    middle,
-    read_figure10,
-    run,
-    runs,
+    MEDIAN, TERMS, Matrix, artifact, by_terms, errors, first_tenth, middle, read_figure10, run, runs,
 )
 from analyses.figures.common.probed import layer
 from suite.claim import NEGATIVE, Claim, Evidence
@@ -91,44 +81,29 @@ def in_ranges(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure10-lower-with-terms",
-        place="Section 5.3, Neumann series approximation; Figure 10",
+        key="figure10-lower-with-terms", place="Section 5.3, Neumann series approximation; Figure 10", kind="trend",
         says="With more Neumann terms the orthogonal approximation error is lower.",
-        kind="trend",
         rule="Kendall's tau of k (0 to 5) and the error at the ends of the merge periods (median of the first tenth of training), "
         "mean of R and P of the matrix: below 0.",
-        unit="tau",
-        region=NEGATIVE,
-        measure=lower_with_terms,
+        unit="tau", region=NEGATIVE, measure=lower_with_terms,
     ),
     Claim(
-        key="figure10-merges-reset",
-        place="Section 5.3, Neumann series approximation; Figure 10",
+        key="figure10-merges-reset", place="Section 5.3, Neumann series approximation; Figure 10", kind="phase",
         says="Merging and reinitializing resets the error periodically.",
-        kind="phase",
         rule="Share of the merges in the first tenth of training (R and P, k = 0 to 5) one step after which the error is lower than "
         "right before: all of them.",
-        unit="share of merges",
-        region=ALL,
-        measure=resets,
+        unit="share of merges", region=ALL, measure=resets,
     ),
     Claim(
-        key="figure10-values",
-        place="Figure 10",
+        key="figure10-values", place="Figure 10", kind="number",
         says="The error of k = 1 peaks at 0.2 to 0.3 and is about 0.1 later; from k = 2 on it falls to between 0.003 and 0.006.",
-        kind="number",
         rule="Share of the ranges that were read off, half a unit of their last digits added, in which the mean of R and P lies: all "
         "of them.",
-        unit="share of ranges",
-        region=ALL,
-        measure=in_ranges,
+        unit="share of ranges", region=ALL, measure=in_ranges,
         paper_only="the size of the error depends on T_m times learning rate, on the widths, and on the precision",
     ),
 )
 ARTIFACT = artifact(
-    10,
-    "Approximation error of the orthogonal matrices R and P of a weight matrix, by the number k of Neumann terms.",
-    matrices,
-    published=read_figure10(),
-    claims=CLAIMS,
+    10, "Approximation error of the orthogonal matrices R and P of a weight matrix, by the number k of Neumann terms.",
+    matrices, published=read_figure10(), claims=CLAIMS,
 )

@@ -38,15 +38,11 @@ def phases_everywhere(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure11-phases-everywhere",
-        place="Appendix G; Figures 11 and 12",
+        key="figure11-phases-everywhere", place="Appendix G; Figures 11 and 12", kind="phase",
         says="The three phases are seen in all types of linear layers and in blocks of all depths.",
-        kind="phase",
         rule="The rule of analyses/phases.py, applied to the R or the P of one matrix type (over blocks) and to all matrices of one "
         "block: share of these groups in which it finds all three phases: all of them.",
-        unit="share of groups",
-        region=ALL,
-        measure=phases_everywhere,
+        unit="share of groups", region=ALL, measure=phases_everywhere,
     ),
 )
 ARTIFACT = grid_artifact(11, "P", COSINE, CLAIMS)

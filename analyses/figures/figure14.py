@@ -40,15 +40,11 @@ def stays(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure14-trace-constant",
-        place="Appendix A.3, Phase II",
+        key="figure14-trace-constant", place="Appendix A.3, Phase II", kind="invariance",
         says="In phase II the trace of the orthogonal matrices stays almost constant.",
-        kind="invariance",
         rule="Change of trace over dimension, mean over all R and P, from the begin to the end of phase II, over its change over the "
         "whole training: at most a tenth (what counts as settled in analyses/phases.py).",
-        unit="of the whole change",
-        region=(0.0, SETTLED),
-        measure=stays,
+        unit="of the whole change", region=(0.0, SETTLED), measure=stays,
     ),
 )
 ARTIFACT = grid_artifact(14, "R", TRACE, CLAIMS)

@@ -26,14 +26,10 @@ def off_the_most(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure15-every-element",
-        place="Appendix H; Figure 15",
+        key="figure15-every-element", place="Appendix H; Figure 15", kind="invariance",
         says="With POET-BS, whatever the block size, every element of the weight is updated 200 times in 100 steps.",
-        kind="invariance",
         rule="Largest distance of the least, the mean and the largest number of updates from 200, over the three block sizes: 0.",
-        unit="updates",
-        region=(0.0, 0.0),
-        measure=off_the_most,
+        unit="updates", region=(0.0, 0.0), measure=off_the_most,
     ),
 )
 
@@ -47,8 +43,5 @@ ARTIFACT = Artifact(
     label="Figure 15",
     caption="Updates of each element of a 64 x 64 weight by POET-BS after 100 steps with T_m = 1, at most 200.",
     outputs=("figure15.csv", "figures/figure15.png", "figures/figure15.pdf"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=CLAIMS,
+    runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

@@ -53,36 +53,24 @@ def evens_out(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure16-fewer-updates",
-        place="Appendix H; Figure 16",
+        key="figure16-fewer-updates", place="Appendix H; Figure 16", kind="ordering",
         says="POET-FS updates each element of the weight significantly fewer times than POET-BS.",
-        kind="ordering",
         rule="Mean number of updates, the largest of the three budgets, over the 200 of POET-BS: below 1. (At unequal numbers of "
         "parameters; see the errata.)",
-        unit="of 200 updates",
-        region=BELOW_ONE,
-        measure=most_updated,
+        unit="of 200 updates", region=BELOW_ONE, measure=most_updated,
     ),
     Claim(
-        key="figure16-uneven",
-        place="Appendix H; Figure 16; Section 5.1",
+        key="figure16-uneven", place="Appendix H; Figure 16; Section 5.1", kind="ordering",
         says="POET-FS spreads its updates unevenly over the elements.",
-        kind="ordering",
         rule="Standard deviation of the number of updates over the elements, the least of the three budgets: above the 0 of POET-BS.",
-        unit="updates",
-        region=POSITIVE,
-        measure=spread,
+        unit="updates", region=POSITIVE, measure=spread,
     ),
     Claim(
-        key="figure16-evens-out",
-        place="Appendix H",
+        key="figure16-evens-out", place="Appendix H", kind="trend",
         says="The unevenness is less of a problem after many iterations.",
-        kind="trend",
         rule=f"Standard deviation over mean of the elements' updates, all budgets together, after {MANY} times as many steps over "
         "that after 100: below 1.",
-        unit="ratio",
-        region=BELOW_ONE,
-        measure=evens_out,
+        unit="ratio", region=BELOW_ONE, measure=evens_out,
     ),
 )
 
@@ -96,8 +84,5 @@ ARTIFACT = Artifact(
     label="Figure 16",
     caption="Updates of each element of a 64 x 64 weight by POET-FS after 100 steps with T_m = 1, at most 200.",
     outputs=("figure16.csv", "figures/figure16.png", "figures/figure16.pdf"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=CLAIMS,
+    runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

@@ -46,25 +46,17 @@ def levels_off(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure17-every-matrix-grows",
-        place="Appendix I; Figures 17 to 19",
+        key="figure17-every-matrix-grows", place="Appendix I; Figures 17 to 19", kind="trend",
         says="With AdamW the largest singular value grows in every matrix of every block.",
-        kind="trend",
         rule="Share of weight matrices whose largest singular value is larger at the end than at the start: all of them.",
-        unit="share of matrices",
-        region=ALL,
-        measure=every_matrix_grows,
+        unit="share of matrices", region=ALL, measure=every_matrix_grows,
     ),
     Claim(
-        key="figure17-norm-levels-off",
-        place="Appendix I",
+        key="figure17-norm-levels-off", place="Appendix I", kind="phase",
         says="By the end of the run the spectral norm of the AdamW-trained model has reached a plateau.",
-        kind="phase",
         rule="Growth a step of the largest singular value, mean over matrices, in the last fifth of the run over that of the "
         "whole run: at most a quarter (what counts as slow in analyses/phases.py).",
-        unit="of the mean rate",
-        region=(-float("inf"), SLOW),
-        measure=levels_off,
+        unit="of the mean rate", region=(-float("inf"), SLOW), measure=levels_off,
     ),
 )
 ARTIFACT = grid_artifact(17, "adamw", group=0, claims=CLAIMS)

@@ -46,11 +46,7 @@ LABELS = {
     "normalized": "Normalized",
 }
 #: Standard deviation of an entry where the law of Marchenko and Pastur applies.
-DEVIATIONS = {
-    "standard": STANDARD_DEVIATION,
-    "xavier": (2 / (INPUTS + OUTPUTS)) ** 0.5,
-    "normalized": INPUTS**-0.5,
-}
+DEVIATIONS = {"standard": STANDARD_DEVIATION, "xavier": (2 / (INPUTS + OUTPUTS)) ** 0.5, "normalized": INPUTS**-0.5}
 #: Place of each quantity in the descending order of the singular values; the median of 512 lies between two.
 QUANTITIES = {"largest": 0.0, "median": 0.5, "smallest": 1.0}
 
@@ -85,22 +81,13 @@ def table(spectra: dict[str, np.ndarray]) -> pd.DataFrame:
         for quantity, place in QUANTITIES.items():
             measured, paper = np.quantile(values, 1 - place, axis=1), printed.get((name, quantity))
             prediction = float(predicted(name, np.array(place)))
-            lines.append(
-                {
-                    "initialization": name,
-                    "quantity": f"{quantity} singular value",
-                    "published": float(paper.value) if paper else np.nan,
-                    "published_source": paper.source if paper else "",
-                    "predicted": prediction,
-                    "measured": measured.mean(),
-                    "n": len(measured),
-                    "std": measured.std(ddof=1),
-                    "unit": "1",
-                    "scale": "any",
-                    "measured_over_predicted": measured.mean() / prediction,
-                    "published_over_predicted": float(paper.value) / prediction if paper else np.nan,
-                }
-            )
+            lines.append({
+                "initialization": name, "quantity": f"{quantity} singular value",
+                "published": float(paper.value) if paper else np.nan, "published_source": paper.source if paper else "",
+                "predicted": prediction, "measured": measured.mean(), "n": len(measured), "std": measured.std(ddof=1),
+                "unit": "1", "scale": "any", "measured_over_predicted": measured.mean() / prediction,
+                "published_over_predicted": float(paper.value) / prediction if paper else np.nan,
+            })
     return pd.DataFrame(lines)
 
 
@@ -173,45 +160,29 @@ DRAWS = 60
 READ = "Mean of fresh 512 x 1376 weights: what was read off the figure, half a unit of its last digit either side."
 CLAIMS = (
     Claim(
-        key="figure3-uniform-spectrum",
-        place="Section 3.1, Neuron initialization; Figure 3",
+        key="figure3-uniform-spectrum", place="Section 3.1, Neuron initialization; Figure 3", kind="invariance",
         says="Uniform-spectrum initialization sets all singular values to 1.",
-        kind="invariance",
         rule="Largest distance from 1 of the largest and the smallest singular value (means over draws): at most 1e-6, the "
         "rounding of single precision.",
-        unit="singular value",
-        region=(0.0, 1e-6),
-        measure=uniform,
+        unit="singular value", region=(0.0, 1e-6), measure=uniform,
     ),
     Claim(
-        key="figure3-standard-largest",
-        place="Figure 1, AdamW at its start",
+        key="figure3-standard-largest", place="Figure 1, AdamW at its start", kind="number",
         says="Under standard initialization the largest singular value of a 512 x 1376 weight is 1.19.",
-        kind="number",
         rule=READ,
-        unit="singular value",
-        region=as_read(printed("standard", "largest")),
-        measure=standard_largest,
+        unit="singular value", region=as_read(printed("standard", "largest")), measure=standard_largest,
     ),
     Claim(
-        key="figure3-normalized-largest",
-        place="Figure 1, POET from start to end",
+        key="figure3-normalized-largest", place="Figure 1, POET from start to end", kind="number",
         says="Under normalized initialization the largest singular value of a 512 x 1376 weight is 2.6.",
-        kind="number",
         rule=READ,
-        unit="singular value",
-        region=as_read(printed("normalized", "largest")),
-        measure=normalized_end("largest"),
+        unit="singular value", region=as_read(printed("normalized", "largest")), measure=normalized_end("largest"),
     ),
     Claim(
-        key="figure3-normalized-smallest",
-        place="Figure 1, POET from start to end",
+        key="figure3-normalized-smallest", place="Figure 1, POET from start to end", kind="number",
         says="Under normalized initialization the smallest singular value of a 512 x 1376 weight is 0.62.",
-        kind="number",
         rule=READ,
-        unit="singular value",
-        region=as_read(printed("normalized", "smallest")),
-        measure=normalized_end("smallest"),
+        unit="singular value", region=as_read(printed("normalized", "smallest")), measure=normalized_end("smallest"),
     ),
 )
 
@@ -234,8 +205,5 @@ ARTIFACT = Artifact(
         "predicts."
     ),
     outputs=("figure3.csv", "figures/figure3.png", "figures/figure3.pdf"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=CLAIMS,
+    runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

@@ -124,22 +124,11 @@ def table(found: list[Example]) -> pd.DataFrame:
             "free parameters": (example.published, example.formula, example.free_parameters(), "parameters"),
         }
         for quantity, (published, formula, measured, unit) in quantities.items():
-            lines.append(
-                {
-                    "method": example.method,
-                    "example": i % 2 + 1,
-                    "size": SIZE,
-                    "block_size": example.block_size,
-                    "quantity": quantity,
-                    "published": published,
-                    "published_formula": formula,
-                    "measured": measured,
-                    "n": 1,
-                    "std": np.nan,
-                    "unit": unit,
-                    "scale": "any",
-                }
-            )
+            lines.append({
+                "method": example.method, "example": i % 2 + 1, "size": SIZE, "block_size": example.block_size,
+                "quantity": quantity, "published": published, "published_formula": formula, "measured": measured,
+                "n": 1, "std": np.nan, "unit": unit, "scale": "any",
+            })
     return pd.DataFrame(lines).astype({"published": "Int64"})
 
 
@@ -186,24 +175,16 @@ def all_moved(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure4-free-parameters",
-        place="Section 3.2.1; Table 1",
+        key="figure4-free-parameters", place="Section 3.2.1; Table 1", kind="number",
         says="A Givens rotation has one free parameter; a primitive of size b has b(b-1)/2 in fully, m(b-1)/2 in block-stochastic SPO.",
-        kind="number",
         rule="Share of the example primitives whose free parameters (rank of the Jacobian) are the printed number: all of them.",
-        unit="share of primitives",
-        region=ALL,
-        measure=parameters_agree,
+        unit="share of primitives", region=ALL, measure=parameters_agree,
     ),
     Claim(
-        key="figure4-all-dimensions",
-        place="Section 3.2.1, Block-stochastic SPO",
+        key="figure4-all-dimensions", place="Section 3.2.1, Block-stochastic SPO", kind="invariance",
         says="Block-stochastic SPO transforms all neuron dimensions at once, where fully stochastic SPO leaves some unchanged.",
-        kind="invariance",
         rule="Share of the coordinates that a block-stochastic primitive moves, the least of the examples: all of them.",
-        unit="share of coordinates",
-        region=ALL,
-        measure=all_moved,
+        unit="share of coordinates", region=ALL, measure=all_moved,
     ),
 )
 
@@ -222,8 +203,5 @@ ARTIFACT = Artifact(
     label="Figure 4",
     caption="Examples of the primitive orthogonal matrix in different orthogonalizations, two for each.",
     outputs=("figure4.csv", "figures/figure4.png", "figures/figure4.pdf"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=CLAIMS,
+    runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

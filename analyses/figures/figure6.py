@@ -115,9 +115,7 @@ def off_print(context: Context) -> Evidence:
     printed = printed[(printed.when != "start") & (printed.row != POET)]
     found = {row: entropies(context, row)[1] for row in set(printed.row)}
     place = {"first": 1, "end": -1}
-    distances = [
-        [abs(e[place[p.when]] - float(p.value)) for e in found[p.row][p.matrix]] for p in printed.itertuples()
-    ]
+    distances = [[abs(e[place[p.when]] - float(p.value)) for e in found[p.row][p.matrix]] for p in printed.itertuples()]
     worst = np.max(distances, axis=0)
     return over_seeds_in(SIZE, worst.tolist(), runs("adamw", "muon")(context.scale), f"{len(printed)} values")
 
@@ -126,66 +124,42 @@ def off_print(context: Context) -> Evidence:
 HALF_UNIT = max((printed_values().high - printed_values().low) / 2)
 CLAIMS = (
     Claim(
-        key="figure6-starts",
-        place="Figure 6",
+        key="figure6-starts", place="Figure 6", kind="number",
         says="The entropy starts at 0.920 for q, k and o, and at 0.970 for the feed-forward matrices, with every method.",
-        kind="number",
         rule="Largest distance of the entropy of fresh weights, in the shapes of the paper's 60M model and initialized as each "
         "method has them, from the value that was read: at most half a unit of its last digit.",
-        unit="entropy",
-        region=(0.0, HALF_UNIT),
-        measure=starts,
+        unit="entropy", region=(0.0, HALF_UNIT), measure=starts,
     ),
     Claim(
-        key="figure6-poet-stays",
-        place="Section 4, Dynamics of singular spectrum",
+        key="figure6-poet-stays", place="Section 4, Dynamics of singular spectrum", kind="invariance",
         says="POET keeps a high diversity of singular values throughout training.",
-        kind="invariance",
         rule="Largest change of the entropy from its start, of any matrix type (mean over blocks) at any measurement: at most one "
         "unit of the last digit read, since start and end are printed alike.",
-        unit="entropy",
-        region=(0.0, 2 * HALF_UNIT),
-        measure=stays,
+        unit="entropy", region=(0.0, 2 * HALF_UNIT), measure=stays,
     ),
     Claim(
-        key="figure6-adamw-dips",
-        place="Figure 6",
+        key="figure6-adamw-dips", place="Figure 6", kind="phase",
         says="With AdamW the entropy dips at the first measurement, and then recovers somewhat.",
-        kind="phase",
         rule="Entropy of k at the first measurement (a tenth of the run) minus the lower of its start and its end: below 0.",
-        unit="entropy",
-        region=NEGATIVE,
-        measure=dips,
+        unit="entropy", region=NEGATIVE, measure=dips,
     ),
     Claim(
-        key="figure6-poet-above-muon",
-        place="Figure 6; Section 4, Dynamics of singular spectrum",
+        key="figure6-poet-above-muon", place="Figure 6; Section 4, Dynamics of singular spectrum", kind="ordering",
         says="POET keeps a higher diversity of singular values than Muon.",
-        kind="ordering",
         rule="Change of the entropy over the run, mean over matrix types, POET minus Muon: above 0.",
-        unit="entropy",
-        region=POSITIVE,
-        measure=above(POET, "muon"),
+        unit="entropy", region=POSITIVE, measure=above(POET, "muon"),
     ),
     Claim(
-        key="figure6-muon-above-adamw",
-        place="Figure 6; Section 4, Dynamics of singular spectrum",
+        key="figure6-muon-above-adamw", place="Figure 6; Section 4, Dynamics of singular spectrum", kind="ordering",
         says="Muon keeps a higher diversity of singular values than AdamW.",
-        kind="ordering",
         rule="Change of the entropy over the run, mean over matrix types, Muon minus AdamW: above 0.",
-        unit="entropy",
-        region=POSITIVE,
-        measure=above("muon", "adamw"),
+        unit="entropy", region=POSITIVE, measure=above("muon", "adamw"),
     ),
     Claim(
-        key="figure6-values",
-        place="Figure 6",
+        key="figure6-values", place="Figure 6", kind="number",
         says="For k, AdamW's entropy is 0.848 at the first measurement and 0.861 at the end, Muon's 0.892.",
-        kind="number",
         rule="Largest distance from the three values that were read: at most half a unit of their last digit.",
-        unit="entropy",
-        region=(0.0, HALF_UNIT),
-        measure=off_print,
+        unit="entropy", region=(0.0, HALF_UNIT), measure=off_print,
         paper_only="the values belong to the paper's widths and to 50,000 steps",
     ),
 )
@@ -221,7 +195,5 @@ ARTIFACT = Artifact(
     label="Figure 6",
     caption="Average singular-value entropy (diversity of singular values) of directly trained and POET-trained weights.",
     outputs=("figure6.csv", "figures/figure6.png", "figures/figure6.pdf"),
-    runs=runs("adamw", "muon", POET),
-    build=build,
-    claims=CLAIMS,
+    runs=runs("adamw", "muon", POET), build=build, claims=CLAIMS,
 )

@@ -60,35 +60,23 @@ def below(row: str, other: str) -> Callable[[Context], Evidence]:
 
 CLAIMS = (
     Claim(
-        key="figure7-poet-stays-small",
-        place="Section 4, POET minimizes hyperspherical energy",
+        key="figure7-poet-stays-small", place="Section 4, POET minimizes hyperspherical energy", kind="invariance",
         says="POET keeps the small hyperspherical energy of its initialization, if not exactly.",
-        kind="invariance",
         rule="Largest change of the energy, summed over matrices, at any measurement, relative to its start: at most 5%, which two "
         "digits may not show.",
-        unit="relative",
-        region=TWO_DIGITS,
-        measure=stays,
+        unit="relative", region=TWO_DIGITS, measure=stays,
     ),
     Claim(
-        key="figure7-poet-below-adamw",
-        place="Section 4; Figure 7",
+        key="figure7-poet-below-adamw", place="Section 4; Figure 7", kind="ordering",
         says="POET keeps the hyperspherical energy below AdamW's.",
-        kind="ordering",
         rule="Change of the energy over the run, relative to its start, POET minus AdamW: below 0.",
-        unit="relative",
-        region=NEGATIVE,
-        measure=below(POET, "adamw"),
+        unit="relative", region=NEGATIVE, measure=below(POET, "adamw"),
     ),
     Claim(
-        key="figure7-muon-below-adamw",
-        place="Section 4, POET minimizes hyperspherical energy",
+        key="figure7-muon-below-adamw", place="Section 4, POET minimizes hyperspherical energy", kind="ordering",
         says="Muon minimizes the hyperspherical energy better than AdamW.",
-        kind="ordering",
         rule="Change of the energy over the run, relative to its start, Muon minus AdamW: below 0.",
-        unit="relative",
-        region=NEGATIVE,
-        measure=below("muon", "adamw"),
+        unit="relative", region=NEGATIVE, measure=below("muon", "adamw"),
     ),
 )
 
@@ -113,7 +101,5 @@ ARTIFACT = Artifact(
     label="Figure 7",
     caption="Hyperspherical energy of AdamW-, Muon- and POET-trained weights.",
     outputs=("figure7.csv", "figures/figure7.png", "figures/figure7.pdf"),
-    runs=runs("adamw", "muon", POET),
-    build=build,
-    claims=CLAIMS,
+    runs=runs("adamw", "muon", POET), build=build, claims=CLAIMS,
 )

@@ -79,14 +79,10 @@ def card(context: Context, name: str, artifact: Artifact) -> Card:
     rows = read_rows(context, csv)
     table = to_html(read_text(context, text), artifact.label) if text and name not in SEPARATE else Markup("")
     return Card(
-        name=name,
-        label=artifact.label,
-        caption=build_caption(context, artifact).removeprefix(f"{artifact.label}. "),
-        table=table,
-        picture=picture(context, png) if png else None,
+        name=name, label=artifact.label, caption=build_caption(context, artifact).removeprefix(f"{artifact.label}. "),
+        table=table, picture=picture(context, png) if png else None,
         description=f"{artifact.label}: {artifact.caption} The numbers are in {csv}.",
-        numbers=None if table or name in SEPARATE else comparison(rows),
-        csv=csv,
+        numbers=None if table or name in SEPARATE else comparison(rows), csv=csv,
     )
 
 

@@ -62,11 +62,8 @@ def theory(context: Context) -> list[Statement]:
         groups.setdefault(row["statement"], []).append(row)
     return [
         Statement(
-            name,
-            lines[0]["place"],
-            Counter(row["verdict"] for row in lines if row["verdict"]),
-            Counter(row["derived_verdict"] for row in lines if row["derived_verdict"]),
-            lines,
+            name, lines[0]["place"], Counter(row["verdict"] for row in lines if row["verdict"]),
+            Counter(row["derived_verdict"] for row in lines if row["derived_verdict"]), lines,
         )
         for name, lines in groups.items()
     ]

@@ -92,17 +92,13 @@ def comparison(rows: Sequence[Row]) -> Comparison | None:
             tuple(number(row[n]) if _all_numbers(printed, n) else row[n] for n in settings),
             number(row["published"]) + _read_off(row),
             "diverged" if row.get("diverged") not in (None, "", "0") else number(row["measured"]),
-            f"± {number(row['std'])}" if row.get("std") else "",
-            row.get("unit", ""),
+            f"± {number(row['std'])}" if row.get("std") else "", row.get("unit", ""),
         )
         for row in printed
     ]
     return Comparison(
-        about=", ".join(f"{_words(n)} {printed[0][n]}" for n in shared),
-        settings=tuple(map(_words, settings)),
-        lines=lines,
-        spread=any(line[3] for line in lines),
-        unit=units.pop() if len(units) == 1 else "",
+        about=", ".join(f"{_words(n)} {printed[0][n]}" for n in shared), settings=tuple(map(_words, settings)),
+        lines=lines, spread=any(line[3] for line in lines), unit=units.pop() if len(units) == 1 else "",
     )
 
 

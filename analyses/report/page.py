@@ -27,11 +27,8 @@ FOLDER = Path(__file__).parent
 def environment() -> jinja2.Environment:
     """Templates whose values are all escaped, and where a name that does not exist is an error."""
     found = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=jinja2.FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
     )
     found.filters["number"] = number
     return found
@@ -60,18 +57,11 @@ def page(context: Context) -> str:
     script = (FOLDER / "script.js").read_text()
     return environment().get_template("page.html").render(
         # Written by us, and the only HTML, CSS and script that is not escaped beside the tables' own.
-        style=Markup((FOLDER / "style.css").read_text()),
-        script=Markup(script),
-        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        scale=context.scale,
-        unjudged=context.scale.name in UNJUDGED_SCALES,
-        left_out=beyond,
-        unbuilt={label: context.left_out[name] for name, label in unbuilt.items()},
-        cards=cards,
-        groups=groups(cards, artifacts),
-        claims=found,
-        verdicts=VERDICTS,
-        overview=overview(found, labels),
+        style=Markup((FOLDER / "style.css").read_text()), script=Markup(script),
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(), scale=context.scale,
+        unjudged=context.scale.name in UNJUDGED_SCALES, left_out=beyond,
+        unbuilt={label: context.left_out[name] for name, label in unbuilt.items()}, cards=cards,
+        groups=groups(cards, artifacts), claims=found, verdicts=VERDICTS, overview=overview(found, labels),
         claim_choices={
             "verdict": _choices(VERDICTS),
             "kind": _choices(sorted(claim.kind for claim in found)),
@@ -83,7 +73,5 @@ def page(context: Context) -> str:
             "kind": _choices(sorted(entry.row["kind"] for entry in entries)),
             "check": _choices(sorted(entry.row["check"] for entry in entries)),
         },
-        errata_verdicts=ERRATA_VERDICTS,
-        theory=theory(context),
-        provenance=provenance(context, artifacts),
+        errata_verdicts=ERRATA_VERDICTS, theory=theory(context), provenance=provenance(context, artifacts),
     )

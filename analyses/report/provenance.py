@@ -159,11 +159,8 @@ def _model(name: str, runs: Sequence[ReportedRun]) -> Model:
         differing = (_listed(dict(flat(spec.parameters)), methods[spec.method]), _listed(fields, usual))
         settings.append(Setting(spec.variant, spec.method, ", ".join(filter(None, differing)), group))
     return Model(
-        name=name,
-        usual=_listed(usual),
-        methods={method: _listed(values) for method, values in methods.items()},
-        steps={id: text for text, id in short.items()},
-        settings=settings,
+        name=name, usual=_listed(usual), methods={method: _listed(values) for method, values in methods.items()},
+        steps={id: text for text, id in short.items()}, settings=settings,
     )
 
 
@@ -190,16 +187,11 @@ def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, R
         by_model.setdefault(run.spec.model, {})[run.spec.variant] = None
     csv = output_of(artifact, ".csv")
     return Source(
-        name=name,
-        label=artifact.label,
-        csv=csv,
-        digest=hashlib.sha256(read_bytes(context, csv)).hexdigest()[:12],
+        name=name, label=artifact.label, csv=csv, digest=hashlib.sha256(read_bytes(context, csv)).hexdigest()[:12],
         models={model: list(variants) for model, variants in by_model.items()},
-        seeds=sorted({run.spec.seed for run in own}),
-        runs=len(own),
+        seeds=sorted({run.spec.seed for run in own}), runs=len(own),
         core_minutes=60 * sum(core_hours(run.record) for run in own),
-        environments=sorted({run.environment for run in own}),
-        scale_free=artifact.scale_free,
+        environments=sorted({run.environment for run in own}), scale_free=artifact.scale_free,
     )
 
 
@@ -237,8 +229,7 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
         "data": {name: key for key, name in data_ids.items()},
         "newest": datetime.datetime.fromtimestamp(newest, tz=datetime.UTC).date().isoformat(),
         "cost": {
-            "runs": len(runs),
-            "hours": f"{sum(hours):,.2f}",
+            "runs": len(runs), "hours": f"{sum(hours):,.2f}",
             "longest_seconds": number(max((record["cost"]["train_seconds"] for record in records.values()), default=0.0)),
             "peak_gb": f"{max((record['cost']['peak_memory_bytes'] for record in records.values()), default=0) / 1e9:.2f}",
             "tokens": number(sum(record["tokens"] for record in records.values())),

@@ -82,18 +82,11 @@ def claims(context: Context, labels: Mapping[str, str]) -> list[Shown]:
         # A rank agreement lies between -1 and 1, whatever was measured.
         window = (-1.0, 1.0) if row["kind"] == "rank agreement" else None
         copied = ("place", "says", "kind", "rule", "unit", "verdict", "note", "runs", "artifact")
-        found.append(
-            Shown(
-                key=row["claim"],
-                label=labels.get(row["artifact"], row["artifact"]),
-                region=between(*region),
-                effect=_effect(effect, low, high, row["unit"]),
-                n=number(row["n"]),
-                p=number(row["p"]),
-                drawing=interval(effect, low, high, region, window),
-                **{name: row[name] for name in copied},
-            )
-        )
+        found.append(Shown(
+            key=row["claim"], label=labels.get(row["artifact"], row["artifact"]), region=between(*region),
+            effect=_effect(effect, low, high, row["unit"]), n=number(row["n"]), p=number(row["p"]),
+            drawing=interval(effect, low, high, region, window), **{name: row[name] for name in copied},
+        ))
     order = {name: i for i, name in enumerate(labels)}
     return sorted(found, key=lambda claim: (VERDICTS.index(claim.verdict), order.get(claim.artifact, len(order))))
 

@@ -38,24 +38,11 @@ def line(name: str, artifact: Artifact, claim: Claim, context: Context) -> dict:
     why = context.left_out.get(name) or artifact.unshown(claim, context.scale)
     found = Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0, note=why) if why else claim.measure(context)
     return {
-        "claim": claim.key,
-        "artifact": name,
-        "place": claim.place,
-        "says": claim.says,
-        "kind": claim.kind,
-        "rule": claim.rule,
-        "region_low": claim.region[0],
-        "region_high": claim.region[1],
-        "effect": found.effect,
-        "low": found.low,
-        "high": found.high,
-        "p": found.p,
-        "n": found.n,
-        "unit": claim.unit,
-        "verdict": "not at this scale" if why else judge(found, claim.region),
-        "note": found.note,
-        "runs": named(found.runs),
-        "seeds": " ".join(map(str, sorted({spec.seed for spec in found.runs}))),
+        "claim": claim.key, "artifact": name, "place": claim.place, "says": claim.says, "kind": claim.kind,
+        "rule": claim.rule, "region_low": claim.region[0], "region_high": claim.region[1], "effect": found.effect,
+        "low": found.low, "high": found.high, "p": found.p, "n": found.n, "unit": claim.unit,
+        "verdict": "not at this scale" if why else judge(found, claim.region), "note": found.note,
+        "runs": named(found.runs), "seeds": " ".join(map(str, sorted({spec.seed for spec in found.runs}))),
         "scale": "any" if artifact.scale_free else context.scale.name,
         "corpus": "" if artifact.scale_free else context.scale.corpus,
     }
@@ -101,7 +88,5 @@ ARTIFACT = Artifact(
     label="Claims",
     caption="Every claim of the paper that can be checked, with its rule, the effect with a 95% interval, and a verdict.",
     outputs=("claims.csv", "claims.md"),
-    runs=lambda scale: [],
-    build=build,
-    reads=(EVERY,),
+    runs=lambda scale: [], build=build, reads=(EVERY,),
 )

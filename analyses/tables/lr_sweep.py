@@ -78,7 +78,5 @@ ARTIFACT = Artifact(
     label="Learning-rate sweep",
     caption="Validation perplexity of every method over its grid of learning rates.",
     outputs=("lr_sweep.csv",),
-    runs=runs,
-    build=build,
-    in_all=False,
+    runs=runs, build=build, in_all=False,
 )

@@ -18,8 +18,6 @@ ARTIFACT = Artifact(
     label="Table 10",
     caption="Hyperparameters of POET-BS, as printed and as configured at paper scale.",
     outputs=("table10.csv", "table10.md"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
+    runs=lambda scale: [], build=build, scale_free=True,
     claims=(cells_claim("table10", "Table 10", "The hyperparameters of POET-BS"),),
 )

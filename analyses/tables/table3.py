@@ -50,17 +50,14 @@ PRINTED = read_published("table3").set_index("method").perplexity.astype(float)
 ADAMW, POET = ROWS
 CLAIMS = (
     ordering(
-        key="table3-poet-below-adamw",
-        place="Section 5.1, Table 3",
+        key="table3-poet-below-adamw", place="Section 5.1, Table 3",
         says="POET keeps its advantage over AdamW at 3B.",
         differences=f"{POET} minus AdamW at 3b",
         pairs=lambda scale: [(specs(scale)[POET], specs(scale)[ADAMW])],
     ),
     printed_perplexity(
-        key="table3-perplexity-poet",
-        place="Table 3",
-        says=f"{POET} reaches a validation perplexity of {PRINTED[POET]:.2f} at 3B.",
-        published=PRINTED[POET],
+        key="table3-perplexity-poet", place="Table 3",
+        says=f"{POET} reaches a validation perplexity of {PRINTED[POET]:.2f} at 3B.", published=PRINTED[POET],
         specs=lambda scale: specs(scale)[POET],
     ),
 )
@@ -70,8 +67,6 @@ ARTIFACT = Artifact(
     label="Table 3",
     caption="Validation perplexity of a LLaMA 3B model, trained on a tenth of the 1.3B model's tokens with its hyperparameters.",
     outputs=("table3.csv", "table3.md"),
-    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
-    build=build,
-    models=(MODEL,),
+    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed], build=build, models=(MODEL,),
     claims=CLAIMS,
 )

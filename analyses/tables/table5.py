@@ -46,22 +46,19 @@ def build(context: Context) -> None:
 STANDARD, XAVIER, UNIFORM, NORMALIZED = SCHEMES
 CLAIMS = (
     ordering(
-        key="table5-normalized-best",
-        place="Section 5.3, Table 5",
+        key="table5-normalized-best", place="Section 5.3, Table 5",
         says="The normalized initialization leads to the best final performance.",
         differences="normalized minus each other initialization",
         pairs=lambda scale: _pairs(scale, (NORMALIZED,), tuple(SCHEMES)),
     ),
     ordering(
-        key="table5-uniform-worst",
-        place="Sections 4 and 5.3, Table 5",
+        key="table5-uniform-worst", place="Sections 4 and 5.3, Table 5",
         says="The uniform-spectrum initialization performs poorly: every Gaussian one works better.",
         differences="each other initialization minus uniform spectrum",
         pairs=lambda scale: _pairs(scale, tuple(SCHEMES), (UNIFORM,)),
     ),
     ordering(
-        key="table5-xavier-below-standard",
-        place="Table 5",
+        key="table5-xavier-below-standard", place="Table 5",
         says="Of the two common initializations, Xavier is better than standard.",
         differences="Xavier minus standard",
         pairs=lambda scale: _pairs(scale, (XAVIER,), (STANDARD,)),
@@ -74,8 +71,6 @@ ARTIFACT = Artifact(
     label="Table 5",
     caption="Validation perplexity of POET-FS (b=1/2) on LLaMA 60M under different initializations.",
     outputs=("table5.csv", "table5.md"),
-    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
-    build=build,
-    models=(MODEL,),
+    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed], build=build, models=(MODEL,),
     claims=CLAIMS,
 )

@@ -69,22 +69,19 @@ def build(context: Context) -> None:
 
 CLAIMS = (
     ordering(
-        key="table6-400-best",
-        place="Table 6, in bold",
+        key="table6-400-best", place="Table 6, in bold",
         says="T_m = 400 gives the lowest perplexity.",
         differences="T_m = 400 minus each other T_m",
         pairs=lambda scale: _pairs(scale, ("400",), ("5", "25", "50", "200", "1600")),
     ),
     ordering(
-        key="table6-200-and-400-well",
-        place="Section 5.3",
+        key="table6-200-and-400-well", place="Section 5.3",
         says="Both T_m = 200 and T_m = 400 perform well: better than shorter and longer periods.",
         differences="T_m = 200 and T_m = 400, each minus each of 5, 25, 50 and 1600",
         pairs=lambda scale: _pairs(scale, ("200", "400"), ("5", "25", "50", "1600")),
     ),
     ordering(
-        key="table6-falls-to-400",
-        place="Table 6",
+        key="table6-falls-to-400", place="Table 6",
         says="Merging often is costly: perplexity falls with every longer period from T_m = 5 to 400.",
         kind="trend",
         differences="each T_m from 25 to 400 minus the next shorter one",
@@ -95,8 +92,7 @@ CLAIMS = (
         ],
     ),
     ordering(
-        key="table6-rises-after-400",
-        place="Table 6",
+        key="table6-rises-after-400", place="Table 6",
         says="Merging too seldom is costly too: perplexity is higher at T_m = 1600 than at 400.",
         differences="T_m = 400 minus T_m = 1600",
         pairs=lambda scale: _pairs(scale, ("400",), ("1600",)),
@@ -109,8 +105,6 @@ ARTIFACT = Artifact(
     label="Table 6",
     caption="Validation perplexity of POET-FS (b=1/2) on LLaMA 60M for different merge periods T_m.",
     outputs=("table6.csv", "table6.md"),
-    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
-    build=build,
-    models=(MODEL,),
+    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed], build=build, models=(MODEL,),
     claims=CLAIMS,
 )

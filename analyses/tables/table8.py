@@ -50,14 +50,10 @@ def divisible(context: Context) -> Evidence:
 CLAIMS = (
     cells_claim("table8", "Table 8", "The architectures"),
     Claim(
-        key="table8-divisible",
-        place="Appendix E, Model architecture; Tables 8 and 10",
+        key="table8-divisible", place="Appendix E, Model architecture; Tables 8 and 10", kind="invariance",
         says="The dimensions of the linear layers of the POET-BS models are divisible by the block sizes.",
-        kind="invariance",
         rule="Share of the pairs of a hidden or intermediate dimension of Table 8 and a block size of Table 10 that divide: all.",
-        unit="share of pairs",
-        region=ALL,
-        measure=divisible,
+        unit="share of pairs", region=ALL, measure=divisible,
     ),
 )
 
@@ -79,8 +75,5 @@ ARTIFACT = Artifact(
     label="Table 8",
     caption="Model architectures for the LLaMA variants, as printed and as configured at paper scale.",
     outputs=("table8.csv", "table8.md"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=CLAIMS,
+    runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

@@ -27,8 +27,6 @@ ARTIFACT = Artifact(
     label="Table 9",
     caption="Hyperparameters of POET-FS, as printed and as configured at paper scale.",
     outputs=("table9.csv", "table9.md"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
+    runs=lambda scale: [], build=build, scale_free=True,
     claims=(cells_claim("table9", "Table 9", "The hyperparameters of POET-FS"),),
 )

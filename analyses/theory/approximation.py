@@ -16,16 +16,8 @@ import numpy as np
 import torch
 
 from analyses.theory.lemma1 import (
-    expected_needed,
-    factorize,
-    lemma_budget,
-    pair_probability,
-    pairs_missed,
-    primitives_needed,
-    tangent_rank,
-    window,
-    windows_fail,
-    windows_failure,
+    expected_needed, factorize, lemma_budget, pair_probability, pairs_missed, primitives_needed, tangent_rank, window,
+    windows_fail, windows_failure,
 )
 from analyses.theory.random_matrices import random_orthogonal
 from analyses.theory.statements import Measured, frequency_of, line, mean_of

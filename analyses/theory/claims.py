@@ -65,14 +65,10 @@ def settings(selection: Selection) -> Callable[[Context], Evidence]:
 def general(key: str, place: str, says: str, kind: Kind, selection: Selection) -> Claim:
     """A statement that the paper makes of all settings."""
     return Claim(
-        key=f"theory-{key}",
-        place=place,
+        key=f"theory-{key}", place=place, kind=kind,
         says=says,
-        kind=kind,
         rule=RULE,
-        unit="share of settings",
-        region=ALL,
-        measure=settings(selection),
+        unit="share of settings", region=ALL, measure=settings(selection),
     )
 
 
@@ -139,20 +135,22 @@ CLAIMS = (
         lambda frame: any_of(approximation.NEEDED, approximation.ONTO)(frame) & (frame.quantity == approximation.BY_COUNT),
     ),
     general(
-        "block-more-expressive", LEMMA, "Block-stochastic SPO is strictly more expressive than fully stochastic SPO.", "ordering",
-        any_of(approximation.EXPRESSIVE),
+        "block-more-expressive", LEMMA, "Block-stochastic SPO is strictly more expressive than fully stochastic SPO.",
+        "ordering", any_of(approximation.EXPRESSIVE),
     ),
     general(
-        "proof-windows", PROOF, "alpha ln(m) (m/b)^2 sets finish a column; all columns with probability 1 - m^-(alpha-2).", "bound",
+        "proof-windows", PROOF,
+        "alpha ln(m) (m/b)^2 sets finish a column; all columns with probability 1 - m^-(alpha-2).", "bound",
         any_of(approximation.WINDOWS),
     ),
     general(
-        "heuristic-pairs", HEURISTIC, "alpha ln(m) (m/b)^2 sets hold every pair with probability 1 - m^-(alpha-2).", "bound",
-        any_of(approximation.PAIRS),
+        "heuristic-pairs", HEURISTIC, "alpha ln(m) (m/b)^2 sets hold every pair with probability 1 - m^-(alpha-2).",
+        "bound", any_of(approximation.PAIRS),
     ),
     general(
-        "heuristic-onto", HEURISTIC, "If every pair is in a set, the tangent map of the product is onto at the identity.",
-        "invariance", any_of(approximation.TANGENT),
+        "heuristic-onto", HEURISTIC,
+        "If every pair is in a set, the tangent map of the product is onto at the identity.", "invariance",
+        any_of(approximation.TANGENT),
     ),
     general(
         "probing-mean", PROBING, "For v uniform on the sphere, v'Rv has the mean Tr(R)/m.", "number",
@@ -163,32 +161,30 @@ CLAIMS = (
         any_of(random_matrices.VARIANCE),
     ),
     Claim(
-        key="theory-probing-order",
-        place=PROBING,
+        key="theory-probing-order", place=PROBING, kind="bound",
         says="The variance of v'Rv shrinks at the order of 1/m.",
-        kind="bound",
         rule="(m + 2)/2 times the measured variance, the largest over the settings of results/theory.csv: at most 1, which is what "
         "the formula with the right sign allows, since Tr(R^2) is at most m.",
-        unit="of 2/(m+2)",
-        region=(0.0, 1.0),
-        measure=variance_times_m,
+        unit="of 2/(m+2)", region=(0.0, 1.0), measure=variance_times_m,
     ),
     general(
-        "spectrum-limits", SPECTRUM, "Extreme singular values of Gaussian and normalized W go to 1 ± sqrt(n/d), for n/d in (0, 1).",
-        "bound", within_theorem,
+        "spectrum-limits", SPECTRUM,
+        "Extreme singular values of Gaussian and normalized W go to 1 ± sqrt(n/d), for n/d in (0, 1).", "bound",
+        within_theorem,
     ),
     general(
         "spectrum-limits-own-shape", SPECTRUM + "; Section 4, Guarantees of weight spectrum",
-        "The same limits, as the boxes have them: without a range of n/d, so for the paper's own 512 x 1376 too.", "bound",
-        beyond_theorem,
+        "The same limits, as the boxes have them: without a range of n/d, so for the paper's own 512 x 1376 too.",
+        "bound", beyond_theorem,
     ),
     general(
-        "gaussian-law", ENERGY, "Of Gaussian W, the entries of RWP have mean 0, variance sigma^2 and no correlation.", "invariance",
-        gaussian_moments,
+        "gaussian-law", ENERGY, "Of Gaussian W, the entries of RWP have mean 0, variance sigma^2 and no correlation.",
+        "invariance", gaussian_moments,
     ),
     general(
-        "energy-in-expectation", ENERGY, "RWP has the hyperspherical energy of W in distribution, and keeps it in expectation.",
-        "invariance", any_of(invariance.SAME_LAW, invariance.EXPECTED),
+        "energy-in-expectation", ENERGY,
+        "RWP has the hyperspherical energy of W in distribution, and keeps it in expectation.", "invariance",
+        any_of(invariance.SAME_LAW, invariance.EXPECTED),
     ),
     general(
         "energy-needs-gaussian", "Section 4, POET minimizes hyperspherical energy",
@@ -200,25 +196,17 @@ CLAIMS = (
         "Orthogonal training, RW, keeps the hyperspherical energy exactly.", "invariance", any_of(invariance.ROTATED),
     ),
     Claim(
-        key="theory-spectrum-of-rwp",
-        place="Section 3.1, Spectrum control",
+        key="theory-spectrum-of-rwp", place="Section 3.1, Spectrum control", kind="invariance",
         says="RWP has the singular values of W.",
-        kind="invariance",
         rule="Largest difference of a singular value, relative to the largest one, for random R and P and Gaussian W of three shapes in "
         "double precision: rounding (1e-12).",
-        unit="relative",
-        region=(0.0, 1e-12),
-        measure=spectrum_moved,
+        unit="relative", region=(0.0, 1e-12), measure=spectrum_moved,
     ),
     Claim(
-        key="theory-neumann-terms",
-        place="Section 3.2.2",
+        key="theory-neumann-terms", place="Section 3.2.2", kind="bound",
         says="More Neumann terms approximate the Cayley map better, and do so only while the norm of Q is below 1.",
-        kind="bound",
         rule="A random Q with spectral norms from 0.1 to 2, steps from k to k + 1, k = 0 to 4: share of them in which the distance to the "
         "Cayley map falls if the norm is below 1, and does not if it is above: all of them.",
-        unit="share of steps",
-        region=ALL,
-        measure=neumann_falls_below_one,
+        unit="share of steps", region=ALL, measure=neumann_falls_below_one,
     ),
 )

@@ -92,17 +92,8 @@ def numbers(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
 
 
 def line(
-    statement: str,
-    place: str,
-    setting: str,
-    quantity: str,
-    measured: Measured,
-    *,
-    published: float = math.nan,
-    relation: Relation = "=",
-    derived: float | None = None,
-    derived_relation: Relation | None = None,
-    unit: str = "",
+    statement: str, place: str, setting: str, quantity: str, measured: Measured, *, published: float = math.nan,
+    relation: Relation = "=", derived: float | None = None, derived_relation: Relation | None = None, unit: str = "",
 ) -> dict:
     """One line of ``results/theory.csv``.
 
@@ -118,21 +109,9 @@ def line(
     derived = published if derived is None else derived
     derived_relation = derived_relation or relation
     return {
-        "statement": statement,
-        "place": place,
-        "setting": setting,
-        "quantity": quantity,
-        "relation": relation,
-        "published": published,
-        "derived_relation": derived_relation,
-        "derived": derived,
-        "measured": measured.value,
-        "low": measured.low,
-        "high": measured.high,
-        "n": measured.n,
-        "std": measured.std,
-        "unit": unit,
+        "statement": statement, "place": place, "setting": setting, "quantity": quantity, "relation": relation,
+        "published": published, "derived_relation": derived_relation, "derived": derived, "measured": measured.value,
+        "low": measured.low, "high": measured.high, "n": measured.n, "std": measured.std, "unit": unit,
         "verdict": verdict(measured, relation, published),
-        "derived_verdict": verdict(measured, derived_relation, derived),
-        "scale": "any",
+        "derived_verdict": verdict(measured, derived_relation, derived), "scale": "any",
     }

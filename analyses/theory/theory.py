@@ -114,8 +114,5 @@ ARTIFACT = Artifact(
     label="Theory",
     caption="Statements of Section 4 and Appendices A to D, measured.",
     outputs=("theory.csv", "figures/theory.png", "figures/theory.pdf"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=CLAIMS,
+    runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

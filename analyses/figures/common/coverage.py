@@ -103,19 +103,17 @@ def table(
         runs = [statistics(c) for c in counts[label]]
         for quantity in runs[0]:
             values = [run[quantity] for run in runs]
-            lines.append(
-                {
-                    "variant": label,
-                    "quantity": quantity,
-                    "published": printed.get((label, quantity), np.nan),
-                    "expected": expected.get(quantity, np.nan),
-                    "measured": np.mean(values),
-                    "n": len(values),
-                    "std": np.std(values, ddof=1),
-                    "unit": "share of elements" if quantity == "never updated" else "updates",
-                    "scale": "any",
-                }
-            )
+            lines.append({
+                "variant": label,
+                "quantity": quantity,
+                "published": printed.get((label, quantity), np.nan),
+                "expected": expected.get(quantity, np.nan),
+                "measured": np.mean(values),
+                "n": len(values),
+                "std": np.std(values, ddof=1),
+                "unit": "share of elements" if quantity == "never updated" else "updates",
+                "scale": "any",
+            })
     return pd.DataFrame(lines)
 
 
@@ -144,10 +142,7 @@ def draw(variants: dict[str, POETConfig], counts: dict[str, list[np.ndarray]]):
 
 
 def build(
-    context: Context,
-    artifact: Artifact,
-    variants: dict[str, POETConfig],
-    printed: dict[tuple[str, str], float],
+    context: Context, artifact: Artifact, variants: dict[str, POETConfig], printed: dict[tuple[str, str], float],
     note: str,
 ) -> None:
     """Write the CSV and the figure of an artifact; see :func:`table` for the arguments."""

@@ -126,11 +126,7 @@ def draw(axis: Axes, context: Context, model: str, found: dict[tuple[str, str], 
 
 
 def dynamics_artifact(
-    number: int,
-    caption: str,
-    models: tuple[str, ...],
-    prefixes: tuple[str, ...] = ("",),
-    needed: tuple[str, ...] = (),
+    number: int, caption: str, models: tuple[str, ...], prefixes: tuple[str, ...] = ("",), needed: tuple[str, ...] = (),
     claims: tuple[Claim, ...] = (),
 ) -> Artifact:
     """A figure of validation perplexity along training, one panel a model, two in a row.
@@ -171,10 +167,7 @@ def dynamics_artifact(
         label=f"Figure {number}",
         caption=caption,
         outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
-        runs=lambda scale: runs(scale, models, prefixes),
-        build=build,
-        models=needed,
-        claims=claims,
+        runs=lambda scale: runs(scale, models, prefixes), build=build, models=needed, claims=claims,
     )
     return artifact
 

@@ -94,16 +94,11 @@ def late_crossing(artifact: str, place: str, model: str) -> Claim:
     """The claim that POET is above AdamW until late in training."""
     low, high = _printed_crossing()
     return Claim(
-        key=f"{artifact}-crosses-late-{model}",
-        place=place,
+        key=f"{artifact}-crosses-late-{model}", place=place, kind="phase",
         says=f"POET FS b=1/2 is above AdamW for most of training and overtakes it in the last part, here at {model.upper()}.",
-        kind="phase",
         rule="The share of training from which on POET FS b=1/2 is below AdamW to the end, one for each seed (0: throughout; "
         f"never: {NEVER:g}): between {low:g} and {high:g}, as read off the figures.",
-        unit="share of training",
-        region=(low, high),
-        measure=partial(_crossings, model=model),
-        models=(model,),
+        unit="share of training", region=(low, high), measure=partial(_crossings, model=model), models=(model,),
     )
 
 
@@ -111,30 +106,21 @@ def slower_progress(artifact: str, place: str, model: str) -> Claim:
     """The claim that POET improves more slowly than AdamW once the initial drop is over."""
     shares = _second_phase()
     return Claim(
-        key=f"{artifact}-slower-after-drop-{model}",
-        place=place,
+        key=f"{artifact}-slower-after-drop-{model}", place=place, kind="phase",
         says=f"After an initial rapid drop, POET's perplexity improves more slowly than AdamW's, here at {model.upper()}.",
-        kind="phase",
         rule="The fall of the log perplexity in phase II of Figure 2 (evaluations nearest to "
         f"{' and '.join(f'{share:.0%}' for share in shares)} of training), POET's minus AdamW's, paired by seed. The larger "
         "mean difference of FS b=1/2 and BS b=256, with an interval that allows for the choice, is below zero.",
-        unit="nats",
-        region=NEGATIVE,
-        measure=partial(_slower, model=model, shares=shares),
-        models=(model,),
+        unit="nats", region=NEGATIVE, measure=partial(_slower, model=model, shares=shares), models=(model,),
     )
 
 
 def slow_start(artifact: str, place: str) -> Claim:
     """The claim that few parameters make POET converge slowly."""
     return Claim(
-        key=f"{artifact}-small-budget-slower",
-        place=place,
+        key=f"{artifact}-small-budget-slower", place=place, kind="ordering",
         says="With a small b, POET converges more slowly.",
-        kind="ordering",
         rule=f"The log perplexity at {MIDDLE:.0%} of training, POET FS b=1/8 minus b=1/2, paired by seed, mean over models: "
         "above zero.",
-        unit="nats",
-        region=POSITIVE,
-        measure=_slow_start,
+        unit="nats", region=POSITIVE, measure=_slow_start,
     )

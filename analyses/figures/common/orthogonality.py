@@ -97,8 +97,7 @@ def summaries(spec: RunSpec, values: np.ndarray) -> dict[str, float]:
     ends = (at > 0) & (at % period == 0)
     at_ends, middle_start = at[ends], (spec.steps - width) // 2
     inside = {
-        "first": at_ends <= width,
-        "middle": (at_ends > middle_start) & (at_ends <= middle_start + width),
+        "first": at_ends <= width, "middle": (at_ends > middle_start) & (at_ends <= middle_start + width),
         "last": at_ends > spec.steps - width,
     }
     return {
@@ -119,9 +118,7 @@ def by_terms(context: Context, matrices: Sequence[Matrix], quantity: str) -> lis
     return values
 
 
-def table(
-    context: Context, matrices: Sequence[Matrix], published: Mapping | None = None
-) -> pd.DataFrame:
+def table(context: Context, matrices: Sequence[Matrix], published: Mapping | None = None) -> pd.DataFrame:
     """Peak and medians of the error, by matrix and k.
 
     Args:
@@ -181,12 +178,8 @@ def note(context: Context, frame: pd.DataFrame, where: str) -> str:
 
 
 def artifact(
-    number: int,
-    caption: str,
-    panels: Callable[[Scale], list[Matrix]],
-    whole_run: bool = False,
-    published: Mapping | None = None,
-    claims: tuple[Claim, ...] = (),
+    number: int, caption: str, panels: Callable[[Scale], list[Matrix]], whole_run: bool = False,
+    published: Mapping | None = None, claims: tuple[Claim, ...] = (),
 ) -> Artifact:
     """A figure of the error, one panel for each matrix.
 
@@ -224,10 +217,7 @@ def artifact(
         label=f"Figure {number}",
         caption=caption,
         outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
-        runs=runs,
-        build=build,
-        models=(MODEL,),
-        claims=claims,
+        runs=runs, build=build, models=(MODEL,), claims=claims,
     )
     return found
 

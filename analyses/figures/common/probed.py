@@ -56,11 +56,7 @@ def line(
     if isinstance(published, tuple):
         columns = {"published": sum(published) / 2, "published_low": published[0], "published_high": published[1]}
     return {
-        **varying,
-        **columns,
-        **measured_columns([float(v) for v in values]),
-        "unit": unit,
-        "scale": context.scale.name,
+        **varying, **columns, **measured_columns([float(v) for v in values]), "unit": unit, "scale": context.scale.name,
         "corpus": context.scale.corpus,
     }
 

@@ -156,9 +156,6 @@ def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] =
         label=f"Figure {number}",
         caption=f"{('Vector probing', 'Trace')[what]} of every {side} of a 60M model.",
         outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
-        runs=runs,
-        build=build,
-        models=(MODEL,),
-        claims=claims,
+        runs=runs, build=build, models=(MODEL,), claims=claims,
     )
     return artifact

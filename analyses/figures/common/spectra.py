@@ -97,9 +97,7 @@ def largest_growth(spectra: np.ndarray) -> float:
 
 
 def table(
-    context: Context,
-    row: str,
-    matrices: Iterable[tuple[int, str]],
+    context: Context, row: str, matrices: Iterable[tuple[int, str]],
     published: dict[tuple[str, str, str], float] | None = None,
 ) -> pd.DataFrame:
     """Largest, median and smallest singular value by matrix and step, and the largest relative change over the run.
@@ -181,8 +179,6 @@ def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] =
         label=f"Figure {number}",
         caption=f"Singular values of the weight matrices along training with {ROWS[row]}, {GROUPS[group]}.",
         outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
-        runs=runs(row),
-        build=build,
-        claims=claims,
+        runs=runs(row), build=build, claims=claims,
     )
     return artifact

@@ -21,15 +21,7 @@ from analyses.common.plotting import LINES, MARKERS, plt, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, line, several_seeds
 from analyses.figures.common.probing import (
-    COSINE,
-    MODEL,
-    SQUARE,
-    TRACE,
-    both_sides,
-    dimensions,
-    predicted_deviation,
-    run,
-    stacked,
+    COSINE, MODEL, SQUARE, TRACE, both_sides, dimensions, predicted_deviation, run, stacked,
 )
 from analyses.figures.figure2.phase_claims import CLAIMS
 from analyses.phases import find_phases, mark_phases
@@ -144,8 +136,5 @@ ARTIFACT = Artifact(
     label="Figure 2",
     caption="POET's three learning phases. Left: the cone; middle: vector probing of R; right: train loss and validation perplexity.",
     outputs=("figure2.csv", "figures/figure2.png", "figures/figure2.pdf"),
-    runs=runs,
-    build=build,
-    models=(MODEL,),
-    claims=CLAIMS,
+    runs=runs, build=build, models=(MODEL,), claims=CLAIMS,
 )

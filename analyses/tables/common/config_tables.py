@@ -58,11 +58,8 @@ def hyperparameters(spec: RunSpec, gpus: int) -> dict[str, int | float]:
     """
     parameters = parse_parameters(get_method(spec.method), spec.parameters)
     return {
-        "# GPU": gpus,
-        "lr (base)": parameters.lr,
-        "lr (POET)": parameters.poet_scale * parameters.poet_lr,
-        "training steps": spec.steps,
-        "batch size": quotient(spec.batch_rows, spec.accumulation),
+        "# GPU": gpus, "lr (base)": parameters.lr, "lr (POET)": parameters.poet_scale * parameters.poet_lr,
+        "training steps": spec.steps, "batch size": quotient(spec.batch_rows, spec.accumulation),
         "grad acc.": quotient(spec.accumulation, gpus),
     }
 
@@ -86,9 +83,7 @@ def poet_runs(scale: Scale, model: str, variant: str) -> dict[str, RunSpec]:
 
 
 def compare(
-    name: str,
-    configured: Callable[[str, str], Mapping[str, int | float]],
-    units: Mapping[str, str],
+    name: str, configured: Callable[[str, str], Mapping[str, int | float]], units: Mapping[str, str],
     reasons: Mapping[tuple[str, str], str],
 ) -> pd.DataFrame:
     """The tidy table: one line for each printed cell.
@@ -109,22 +104,12 @@ def compare(
         values = configured(model, spec)
         for parameter, printed in row.items():
             agrees = cell(printed) == values[parameter]
-            lines.append(
-                {
-                    "model": model,
-                    "spec": spec,
-                    "parameter": parameter,
-                    "printed": printed,
-                    "published": cell(printed),
-                    "measured": values[parameter],
-                    "n": 1,
-                    "std": math.nan,
-                    "unit": units[parameter],
-                    "scale": "any",
-                    "agrees": "yes" if agrees else "no",
-                    "reason": "" if agrees else reasons.get((model, parameter), "Not explained."),
-                }
-            )
+            lines.append({
+                "model": model, "spec": spec, "parameter": parameter, "printed": printed, "published": cell(printed),
+                "measured": values[parameter], "n": 1, "std": math.nan, "unit": units[parameter], "scale": "any",
+                "agrees": "yes" if agrees else "no",
+                "reason": "" if agrees else reasons.get((model, parameter), "Not explained."),
+            })
     # Objects: counts stay integers beside learning rates.
     return pd.DataFrame(lines, dtype=object)
 
@@ -193,13 +178,10 @@ def cells_claim(name: str, place: str, what: str) -> Claim:
         what: the configuration, in words.
     """
     return Claim(
-        key=f"{name}-cells",
-        place=place,
+        key=f"{name}-cells", place=place, kind="number",
         says=f"{what} are those of the printed cells.",
-        kind="number",
         rule="Share of the printed cells that config/scales/paper.yaml has as they are printed: all of them. Where a cell cannot be "
         "had together with another statement of the paper, the table's column `reason` says which.",
-        unit="share of cells",
-        region=ALL,
+        unit="share of cells", region=ALL,
         measure=lambda context: share_agreeing(context.table(name), "agrees", ("model", "spec", "parameter")),
     )

@@ -59,34 +59,22 @@ def _bs_count(m: int, n: int, p: Any) -> int:
 
 FORMULAS = {
     "adamw": Formulas(
-        trainable=lambda m, n, p: m * n,
-        memory=lambda m, n, p: 3 * m * n,
-        count=lambda m, n, p: m * n,
-        state=lambda m, n, p: 2 * m * n,
-        text=("mn", "2mn"),
+        trainable=lambda m, n, p: m * n, memory=lambda m, n, p: 3 * m * n, count=lambda m, n, p: m * n,
+        state=lambda m, n, p: 2 * m * n, text=("mn", "2mn"),
     ),
     "galore": Formulas(
-        trainable=lambda m, n, p: m * n,
-        memory=lambda m, n, p: m * n + m * p.rank + 2 * n * p.rank,
-        count=lambda m, n, p: m * n,
-        state=lambda m, n, p: min(m, n) * p.rank + 2 * max(m, n) * p.rank,
+        trainable=lambda m, n, p: m * n, memory=lambda m, n, p: m * n + m * p.rank + 2 * n * p.rank,
+        count=lambda m, n, p: m * n, state=lambda m, n, p: min(m, n) * p.rank + 2 * max(m, n) * p.rank,
         text=("mn", "r min(m,n) + 2r max(m,n)"),
     ),
     "poet-fs": Formulas(
-        trainable=_fs_printed,
-        memory=lambda m, n, p: m * n + 3 * _fs_printed(m, n, p),
-        count=_fs_count,
+        trainable=_fs_printed, memory=lambda m, n, p: m * n + 3 * _fs_printed(m, n, p), count=_fs_count,
         state=lambda m, n, p: 2 * _fs_count(m, n, p),
-        text=("(b_in(b_in-1) + b_out(b_out-1))/2", "b_in(b_in-1) + b_out(b_out-1)"),
-        factors=True,
+        text=("(b_in(b_in-1) + b_out(b_out-1))/2", "b_in(b_in-1) + b_out(b_out-1)"), factors=True,
     ),
     "poet-bs": Formulas(
-        trainable=_bs_count,
-        memory=lambda m, n, p: m * n + 3 * _bs_count(m, n, p),
-        count=_bs_count,
-        state=lambda m, n, p: 2 * _bs_count(m, n, p),
-        text=("(m+n)(b-1)/2", "(m+n)(b-1)"),
-        factors=True,
+        trainable=_bs_count, memory=lambda m, n, p: m * n + 3 * _bs_count(m, n, p), count=_bs_count,
+        state=lambda m, n, p: 2 * _bs_count(m, n, p), text=("(m+n)(b-1)/2", "(m+n)(b-1)"), factors=True,
     ),
 }
 
@@ -108,11 +96,7 @@ def expected(formulas: Formulas, m: int, n: int, parameters: Any) -> dict[str, i
     # Each side of a POET layer has its permutation.
     indices = m + n if formulas.factors else 0
     return {
-        "trainable": count,
-        "total": weights + state,
-        "weights": weights,
-        "gradients": count,
-        "state": state,
+        "trainable": count, "total": weights + state, "weights": weights, "gradients": count, "state": state,
         "indices": indices,
     }
 
@@ -123,10 +107,6 @@ def formula_texts(formulas: Formulas) -> dict[str, str]:
     weights = f"mn + {count}" if formulas.factors else "mn"
     indices = "m + n" if formulas.factors else "0"
     return {
-        "trainable": count,
-        "total": f"{weights} + {state}",
-        "weights": weights,
-        "gradients": count,
-        "state": state,
+        "trainable": count, "total": f"{weights} + {state}", "weights": weights, "gradients": count, "state": state,
         "indices": indices,
     }

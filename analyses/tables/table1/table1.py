@@ -76,27 +76,15 @@ def table(context: Context) -> pd.DataFrame:
                     for run in runs
                 ]
                 inputs, outputs = (math.nan, math.nan) if group == WHOLE else next(iter(members))
-                lines.append(
-                    {
-                        "method": printed[key].method,
-                        "variant": by_seed[0].variant,
-                        "matrix": group,
-                        "inputs": inputs,
-                        "outputs": outputs,
-                        "matrices": counts.get((inputs, outputs), sum(counts.values())),
-                        "quantity": label,
-                        "published_formula": getattr(printed[key], quantity, ""),
-                        "formula": formula_texts(formulas)[quantity],
-                        "published": paper,
-                        "expected": formula,
-                        **measured_columns(values),
-                        "agrees": agreement(formula, values),
-                        "published_agrees": agreement(paper, values),
-                        "unit": "elements",
-                        "scale": context.scale.name,
-                        "corpus": context.scale.corpus,
-                    }
-                )
+                lines.append({
+                    "method": printed[key].method, "variant": by_seed[0].variant, "matrix": group, "inputs": inputs,
+                    "outputs": outputs, "matrices": counts.get((inputs, outputs), sum(counts.values())),
+                    "quantity": label, "published_formula": getattr(printed[key], quantity, ""),
+                    "formula": formula_texts(formulas)[quantity], "published": paper, "expected": formula,
+                    **measured_columns(values), "agrees": agreement(formula, values),
+                    "published_agrees": agreement(paper, values), "unit": "elements", "scale": context.scale.name,
+                    "corpus": context.scale.corpus,
+                })
     return pd.DataFrame(lines, dtype=object)  # sizes stay integers beside the empty cells of the whole model
 
 
@@ -189,55 +177,35 @@ FORMULAS_RULE = (
 )
 CLAIMS = (
     Claim(
-        key="table1-adamw-and-galore",
-        place="Table 1",
+        key="table1-adamw-and-galore", place="Table 1", kind="number",
         says="AdamW trains mn parameters in 3mn of memory, GaLore mn in mn + mr + 2nr.",
-        kind="number",
         rule=FORMULAS_RULE,
-        unit="share of values",
-        region=ALL,
-        measure=as_held("adamw", "galore"),
+        unit="share of values", region=ALL, measure=as_held("adamw", "galore"),
     ),
     Claim(
-        key="table1-poet-fs",
-        place="Table 1",
+        key="table1-poet-fs", place="Table 1", kind="number",
         says="Fully stochastic POET trains b(b-1) parameters in mn + 3b(b-1) of memory.",
-        kind="number",
         rule=FORMULAS_RULE + " (b is budget x the shorter side.)",
-        unit="share of values",
-        region=ALL,
-        measure=as_held("poet-fs"),
+        unit="share of values", region=ALL, measure=as_held("poet-fs"),
     ),
     Claim(
-        key="table1-poet-bs",
-        place="Table 1",
+        key="table1-poet-bs", place="Table 1", kind="number",
         says="Block-stochastic POET trains (m+n)(b-1)/2 parameters in mn + 3(m+n)(b-1)/2 of memory.",
-        kind="number",
         rule=FORMULAS_RULE,
-        unit="share of values",
-        region=ALL,
-        measure=as_held("poet-bs"),
+        unit="share of values", region=ALL, measure=as_held("poet-bs"),
     ),
     Claim(
-        key="table1-less-memory-than-adamw",
-        place="Section 4, Parameter and memory complexity",
+        key="table1-less-memory-than-adamw", place="Section 4, Parameter and memory complexity", kind="ordering",
         says="With a suitable budget both variants of POET need much less memory than AdamW.",
-        kind="ordering",
         rule="Weights plus optimizer state of all matrices, as the runs of POET-FS b=1/2 and POET-BS b=256 held them, the larger one "
         "over AdamW's: below 1.",
-        unit="of AdamW's memory",
-        region=BELOW_ONE,
-        measure=memory_beside_adamw,
+        unit="of AdamW's memory", region=BELOW_ONE, measure=memory_beside_adamw,
     ),
     Claim(
-        key="table1-same-model-for-inference",
-        place="Sections 3.1 and 4, Inductive bias",
+        key="table1-same-model-for-inference", place="Sections 3.1 and 4, Inductive bias", kind="invariance",
         says="For inference POET's network has the architecture and the parameter count of a conventionally trained one.",
-        kind="invariance",
         rule="Tensors of the 60M model, by name and shape, that differ after POET (FS b=1/2, BS b=256) is put on and merged away: none.",
-        unit="tensors",
-        region=(0.0, 0.0),
-        measure=after_export,
+        unit="tensors", region=(0.0, 0.0), measure=after_export,
     ),
 )
 
@@ -252,8 +220,6 @@ ARTIFACT = Artifact(
     label="Table 1",
     caption="Trainable parameters and memory of AdamW, GaLore and POET for each weight matrix.",
     outputs=("table1.csv", "table1.md"),
-    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
-    build=build,
-    models=(MODEL,),
+    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed], build=build, models=(MODEL,),
     claims=CLAIMS,
 )

@@ -54,28 +54,17 @@ def table(scale: Scale, times: dict[str, list[float]]) -> pd.DataFrame:
     architecture, count, divisor, _ = proxy(scale)
     where = {
         "device": torch.cuda.get_device_name() if scale.settings.resources.gpus else "CPU",
-        "threads": torch.get_num_threads(),
-        "hidden_size": architecture.hidden_size,
-        "intermediate_size": architecture.intermediate_size,
-        "layers": architecture.layers,
-        "tokens": count * architecture.sequence_length,
-        "scale": scale.name,
+        "threads": torch.get_num_threads(), "hidden_size": architecture.hidden_size,
+        "intermediate_size": architecture.intermediate_size, "layers": architecture.layers,
+        "tokens": count * architecture.sequence_length, "scale": scale.name,
     }
 
     def line(variant: str, quantity: str, of: str, values: list[float], unit: str) -> dict:
         spread = Spread.of(values)
         return {
-            "variant": variant,
-            "quantity": quantity,
-            "of": of,
-            "published": printed.get(quantity, float("nan")),
-            "measured": spread.median,
-            "n": spread.n,
-            "std": spread.std,
-            "low": spread.low,
-            "high": spread.high,
-            "unit": unit,
-            **where,
+            "variant": variant, "quantity": quantity, "of": of, "published": printed.get(quantity, float("nan")),
+            "measured": spread.median, "n": spread.n, "std": spread.std, "low": spread.low, "high": spread.high,
+            "unit": unit, **where,
         }
 
     lines = [line("", "seconds of a step", BASELINE, times[BASELINE], "s")]
@@ -150,16 +139,12 @@ def as_printed(context: Context) -> Evidence:
 def faster(key: str, says: str, quantity: str) -> Claim:
     """The claim that a printed design makes a training step faster."""
     return Claim(
-        key=f"table11-{key}",
-        place=f"Appendix F; Table 11, {quantity}",
+        key=f"table11-{key}", place=f"Appendix F; Table 11, {quantity}", kind="ordering",
         says=says,
-        kind="ordering",
         rule="Seconds of a training step without it over seconds with it, 1.3B's shapes divided by what the scale allows, mean of "
         "POET-FS and POET-BS: above 1. The interval is the one of results/table11.csv, from the lower end of one variant to "
         "the higher one of the other.",
-        unit="times faster",
-        region=(math.nextafter(1, 2), math.inf),
-        measure=of_variants(quantity),
+        unit="times faster", region=(math.nextafter(1, 2), math.inf), measure=of_variants(quantity),
     )
 
 
@@ -168,14 +153,10 @@ CLAIMS = (
     faster("kernel-is-faster", "Storing the upper triangle, with its kernel, makes training faster.", "Skew-symmetric CUDA kernel"),
     faster("all-is-faster", "All together make training faster than a native implementation.", "Total"),
     Claim(
-        key="table11-values",
-        place="Table 11",
+        key="table11-values", place="Table 11", kind="number",
         says="The Neumann approximation gains a factor of 1.5, the skew-symmetric kernel 1.3, all together 3.8.",
-        kind="number",
         rule="Share of the three speed-ups that lie within half a unit of the printed digit, for either variant: all of them.",
-        unit="share of speed-ups",
-        region=ALL,
-        measure=as_printed,
+        unit="share of speed-ups", region=ALL, measure=as_printed,
         paper_only="the printed numbers are of eight H100 GPUs",
     ),
 )
@@ -194,7 +175,5 @@ ARTIFACT = Artifact(
         "the paper."
     ),
     outputs=("table11.csv", "table11.md"),
-    runs=lambda scale: [],
-    build=build,
-    claims=CLAIMS,
+    runs=lambda scale: [], build=build, claims=CLAIMS,
 )

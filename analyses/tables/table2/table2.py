@@ -102,26 +102,16 @@ def table(context: Context) -> pd.DataFrame:
         direction, verdict = cell_verdict(published_difference, values, reference, context.scale.name)
         trainable = as_printed(counts[key], paper.trainable if paper else "1.00M")
         first = records[key][0]
-        lines.append(
-            {
-                "model": model,
-                "method": row.label,
-                "published": float(paper.perplexity) if paper else math.nan,
-                **perplexity_columns(context, specs),
-                "published_difference": published_difference,
-                "measured_difference": statistics.fmean(values) - statistics.fmean(reference),
-                "direction": direction,
-                "verdict": verdict,
-                "published_trainable": paper.trainable if paper else "",
-                "counted_trainable": trainable,
-                "counted_trainable_exact": counts[key],
-                "trainable_agrees": ("yes" if trainable == paper.trainable else "no") if paper else "",
-                "run_trainable": first["trainable_parameters"],
-                "run_parameters": first["total_parameters"],
-                "run_tokens": first["tokens"],
-                "learning_rates_from": context.scale.learning_rate_source(model, variant),
-            }
-        )
+        lines.append({
+            "model": model, "method": row.label, "published": float(paper.perplexity) if paper else math.nan,
+            **perplexity_columns(context, specs), "published_difference": published_difference,
+            "measured_difference": statistics.fmean(values) - statistics.fmean(reference), "direction": direction,
+            "verdict": verdict, "published_trainable": paper.trainable if paper else "", "counted_trainable": trainable,
+            "counted_trainable_exact": counts[key],
+            "trainable_agrees": ("yes" if trainable == paper.trainable else "no") if paper else "",
+            "run_trainable": first["trainable_parameters"], "run_parameters": first["total_parameters"],
+            "run_tokens": first["tokens"], "learning_rates_from": context.scale.learning_rate_source(model, variant),
+        })
     return pd.DataFrame(lines)
 
 
@@ -191,7 +181,5 @@ ARTIFACT = Artifact(
     label="Table 2",
     caption="Validation perplexity of POET and other pretraining methods on LLaMA models, and trainable parameters.",
     outputs=("table2.csv", "table2.md", "figures/table2.png", "figures/table2.pdf"),
-    runs=grid_runs,
-    build=build,
-    claims=CLAIMS,
+    runs=grid_runs, build=build, claims=CLAIMS,
 )
