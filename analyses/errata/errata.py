@@ -78,10 +78,8 @@ def build(context: Context) -> None:
 
 ARTIFACT = Artifact(
     label="Errata",
-    caption=(
-        "Inconsistencies of the paper, each with where it is, how it was checked and what it means for a reproduction. "
-        "In brackets: what the paper prints or implies against what comes out."
-    ),
+    caption="Inconsistencies of the paper, each with where it is, how it was checked and what it means for a "
+    "reproduction. In brackets: what the paper prints or implies against what comes out.",
     outputs=("errata.csv", "errata.md"),
     runs=lambda scale: [], build=build, scale_free=True,
 )

@@ -10,11 +10,9 @@ from poet.training.schedule import cosine
     id="twice-or-triple", where="Figure 9, caption; Section 5.1", kind="contradiction",
     quotation="trained with almost twice the number of seen tokens",
     second_quotation="trained with almost triple the number of tokens", verdict="inconsistent",
-    explanation=(
-        "As read off the figure, AdamW is still above {level} after {adamw:,.0f} steps. That is {computed:.1f} "
-        "times the steps at which POET crosses the same level, and {whole:.1f} times POET's whole run: 'almost "
-        "triple' fits the first, 'almost twice' neither."
-    ),
+    explanation="As read off the figure, AdamW is still above {level} after {adamw:,.0f} steps. That is {computed:.1f} "
+    "times the steps at which POET crosses the same level, and {whole:.1f} times POET's whole run: 'almost triple' "
+    "fits the first, 'almost twice' neither.",
     consequence="Say which quotient is meant; analyses/published/figure9.csv has both readings.",
 )
 def tokens_of_figure9() -> Computed:
@@ -30,10 +28,8 @@ def tokens_of_figure9() -> Computed:
 @checked(
     id="length-of-phase-two", where="Appendix A.3, Phase II; Figure 2", kind="text against figure",
     quotation="This stable learning phase takes up 80% of the training time.", verdict="inconsistent",
-    explanation=(
-        "Read off Figure 2, phase II is {computed:.0%} of training, from {start:.0%} to {end:.0%}. 80% is nearer "
-        "to phases II and III together, {both:.0%}."
-    ),
+    explanation="Read off Figure 2, phase II is {computed:.0%} of training, from {start:.0%} to {end:.0%}. 80% is "
+    "nearer to phases II and III together, {both:.0%}.",
     consequence="The suite measures the phases by a rule (Figure 2).",
 )
 def phase_two() -> Computed:
@@ -47,11 +43,9 @@ def phase_two() -> Computed:
     id="decay-throughout", where="Appendix A.3, Phase III; Appendix E, Training details", kind="contradiction",
     quotation="Phase III: final adjusting coincides with learning-rate decay",
     second_quotation="number of warmup steps of 0", verdict="explained",
-    explanation=(
-        "A cosine without warm-up decays from the first step: the rate is {first:.0%} of its peak where phase II "
-        "begins and {computed:.0%} where phase III does. Phase III is the end of the decay; the rate ends at "
-        "{floor:.0%} of the peak, not at zero."
-    ),
+    explanation="A cosine without warm-up decays from the first step: the rate is {first:.0%} of its peak where phase "
+    "II begins and {computed:.0%} where phase III does. Phase III is the end of the decay; the rate ends at "
+    "{floor:.0%} of the peak, not at zero.",
     consequence="None: the schedule is the printed one.",
 )
 def decay() -> Computed:
@@ -67,20 +61,16 @@ GATE_PANEL = Erratum(
     id="gate-projection-not-shown", where="Figures 20 to 22, captions; the paper's source", kind="text against figure",
     quotation="(up-projection, down-projection, and gate-projection)",
     second_quotation="model_layers_0_self_attn_[q, k, v, o]_proj, mlp_[up, down]_proj", verdict="confirmed error",
-    explanation=(
-        "Each block has six panels, and the source includes no file for the gate projection. (In Figures 17 to 19 "
-        "'the i-th row represents Block i', but a block takes two rows of three panels.)"
-    ),
+    explanation="Each block has six panels, and the source includes no file for the gate projection. (In Figures 17 to "
+    "19 'the i-th row represents Block i', but a block takes two rows of three panels.)",
     consequence="The suite's figures have all seven matrices.",
 )
 
 SIDES_OF_LABELS = Erratum(
     id="left-and-right", where="Figures 11 to 14, 23 and 24: labels in the source and captions", kind="notation",
     quotation="Cosine similarity for vector probing of P", second_quotation="label fig:r_left_cos", verdict="explained",
-    explanation=(
-        "The labels call P the left matrix, and W_RP = R W0 P has it on the right. nn.Linear stores the "
-        "transpose, P' W0' R', where it is on the left. Labels are not printed, and all six figures agree, so the "
-        "captions stand."
-    ),
+    explanation="The labels call P the left matrix, and W_RP = R W0 P has it on the right. nn.Linear stores the "
+    "transpose, P' W0' R', where it is on the left. Labels are not printed, and all six figures agree, so the captions "
+    "stand.",
     consequence="In the suite R acts on inputs and P on outputs everywhere.",
 )

@@ -21,10 +21,8 @@ def _generator() -> torch.Generator:
     id="entropy-sign", where="Section 4, Dynamics of singular spectrum", kind="typo in a formula",
     quotation="H = 1/(log n) sum p_i log p_i",
     second_quotation="higher entropy indicates a more uniform and diverse spectrum", verdict="confirmed error",
-    explanation=(
-        "The minus sign is missing: a uniform spectrum has {published:g} by the printed formula, the least value "
-        "there is, and {computed:g} with the sign."
-    ),
+    explanation="The minus sign is missing: a uniform spectrum has {published:g} by the printed formula, the least "
+    "value there is, and {computed:g} with the sign.",
     consequence="poet.diagnostics.singular_value_entropy has the sign.",
 )
 def entropy_sign() -> Computed:
@@ -39,11 +37,9 @@ def entropy_sign() -> Computed:
 @checked(
     id="entropy-normalization", where="Section 4, Dynamics of singular spectrum; Figure 6", kind="notation",
     quotation="H = 1/(log n) sum p_i log p_i", second_quotation="W in R^(m x n)", verdict="explained",
-    explanation=(
-        "n is the number of singular values, min(m, n), not the number of columns: a fresh 512 x 1376 weight then "
-        "has {computed:.3f} and a square one {square:.3f}, and Figure 6 starts there ({published:.3f} and "
-        "{square_printed:.3f}). With log 1376 it would be {columns:.3f}."
-    ),
+    explanation="n is the number of singular values, min(m, n), not the number of columns: a fresh 512 x 1376 weight "
+    "then has {computed:.3f} and a square one {square:.3f}, and Figure 6 starts there ({published:.3f} and "
+    "{square_printed:.3f}). With log 1376 it would be {columns:.3f}.",
     consequence="The suite normalizes by the number of singular values.",
 )
 def entropy_normalization() -> Computed:
@@ -64,11 +60,9 @@ def entropy_normalization() -> Computed:
 @checked(
     id="frobenius-norm", where="Section 4, Connection to generalization theory", kind="typo in a formula",
     quotation="||W|| = O(1) and ||W|| = O(sqrt(d))", verdict="confirmed error",
-    explanation=(
-        "The two cannot both be meant of the spectral norm: the second is the Frobenius norm. A normalized {d} x "
-        "{d} weight has spectral norm {computed:.2f} and Frobenius norm {norm:.2f} = sqrt(d), and then one "
-        "layer's term of Q is d, as claimed."
-    ),
+    explanation="The two cannot both be meant of the spectral norm: the second is the Frobenius norm. A normalized {d} "
+    "x {d} weight has spectral norm {computed:.2f} and Frobenius norm {norm:.2f} = sqrt(d), and then one layer's term "
+    "of Q is d, as claimed.",
     consequence="None.",
 )
 def frobenius() -> Computed:
@@ -84,12 +78,10 @@ def frobenius() -> Computed:
 @checked(
     id="missing-tilde", where="Appendix C, after the proof of Theorem 2", kind="typo in a formula",
     quotation="lim max ||v_i||/sqrt(d) = lim min ||v_i||/sqrt(d) = 1", verdict="confirmed error",
-    explanation=(
-        "v_i has unit norm by definition, so the quotient is 1/sqrt(d), {computed:.3f} at d = 512, and tends to "
-        "0. The Gaussian vectors before normalization (with the tilde) are meant: for 1376 of them it lies "
-        "between {low:.3f} and {high:.3f}. The bounds of Theorem 2 also hold one side each; that they are limits "
-        "needs the other half of Lemma 3."
-    ),
+    explanation="v_i has unit norm by definition, so the quotient is 1/sqrt(d), {computed:.3f} at d = 512, and tends "
+    "to 0. The Gaussian vectors before normalization (with the tilde) are meant: for 1376 of them it lies between "
+    "{low:.3f} and {high:.3f}. The bounds of Theorem 2 also hold one side each; that they are limits needs the other "
+    "half of Lemma 3.",
     consequence="None: the limits are right (Figure 3).",
 )
 def tilde() -> Computed:
@@ -105,13 +97,10 @@ def tilde() -> Computed:
     id="aspect-ratio-above-one", where="Appendix C, Theorem 2; Figures 1 and 3", kind="claim too general",
     quotation="converges to a constant lambda in (0, 1)",
     second_quotation="Singular values of a weight matrix of size 512x1376", verdict="confirmed error",
-    explanation=(
-        "lambda = n/d is below 1 for {below} of the 60M model's {matrices} matrices only (down projections); it "
-        "is 1 for the {square} of attention, whose smallest singular value tends to 0, and {ratio:.2f} for gate "
-        "and up. There the printed limit 1 - sqrt(lambda) = {published:.2f} is negative; it has to be |1 - "
-        "sqrt(lambda)|, and {computed:.2f} comes out. 'Bounded' says nothing of the smallest singular value of "
-        "square weights."
-    ),
+    explanation="lambda = n/d is below 1 for {below} of the 60M model's {matrices} matrices only (down projections); "
+    "it is 1 for the {square} of attention, whose smallest singular value tends to 0, and {ratio:.2f} for gate and up. "
+    "There the printed limit 1 - sqrt(lambda) = {published:.2f} is negative; it has to be |1 - sqrt(lambda)|, and "
+    "{computed:.2f} comes out. 'Bounded' says nothing of the smallest singular value of square weights.",
     consequence="Figure 3 is compared with |1 - sqrt(lambda)|.",
 )
 def aspect_ratio() -> Computed:

@@ -200,10 +200,8 @@ def build(context: Context) -> None:
 
 ARTIFACT = Artifact(
     label="Figure 3",
-    caption=(
-        f"Singular values of a {INPUTS} x {OUTPUTS} weight under the four initializations, and what random-matrix theory "
-        "predicts."
-    ),
+    caption=f"Singular values of a {INPUTS} x {OUTPUTS} weight under the four initializations, and what random-matrix "
+    "theory predicts.",
     outputs=("figure3.csv", "figures/figure3.png", "figures/figure3.pdf"),
     runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

@@ -48,9 +48,8 @@ def interval(
     begin, stop = (2 if low < left else x(low)), (WIDTH - 2 if high > right else x(high))
     said = f"effect {number(effect)}, 95% interval {number(low)} to {number(high)}; the claim holds for {between(*region)}"
     return Markup(
-        f'<svg class="interval" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{said}">'
-        f'<rect class="region" x="{start}" y="1" width="{max(2, round(end - start, 1))}" height="{HEIGHT - 2}"/>'
-        f'<path class="axis" d="M0 {middle}H{WIDTH}"/>'
-        f'<path class="line" d="M{begin} {middle}H{stop}"/>{"".join(arrows)}'
-        f'<circle cx="{x(effect)}" cy="{middle}" r="4"/></svg>'
+        f'<svg class="interval" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
+        f'aria-label="{said}"><rect class="region" x="{start}" y="1" width="{max(2, round(end - start, 1))}" '
+        f'height="{HEIGHT - 2}"/><path class="axis" d="M0 {middle}H{WIDTH}"/><path class="line" d="M{begin} '
+        f'{middle}H{stop}"/>{"".join(arrows)}<circle cx="{x(effect)}" cy="{middle}" r="4"/></svg>'
     )

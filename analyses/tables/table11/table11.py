@@ -170,10 +170,8 @@ def build(context: Context) -> None:
 
 ARTIFACT = Artifact(
     label="Table 11",
-    caption=(
-        "Speed-up of the Neumann approximation, of the skew-symmetric kernel, and in all, against a plain reading of "
-        "the paper."
-    ),
+    caption="Speed-up of the Neumann approximation, of the skew-symmetric kernel, and in all, against a plain reading "
+    "of the paper.",
     outputs=("table11.csv", "table11.md"),
     runs=lambda scale: [], build=build, claims=CLAIMS,
 )
