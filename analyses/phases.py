@@ -56,10 +56,7 @@ class Phases:
 def find_phases(steps: np.ndarray, cosines: np.ndarray) -> Phases:
     """The phases of a run by the rule above.
 
-    Args:
-        steps: (s,) measured steps, ascending, from 0 to the end.
-        cosines: (matrices, s); NaN from where a run diverged, which leaves it without phases.
-    """
+    Steps (s,) go from 0 to the end; cosines (matrices, s) are NaN once a run diverged, which then has no phases."""
     mean, moves = cosines.mean(0), np.abs(np.diff(cosines)).mean(0)
     change = abs(mean[0] - mean[-1])
     if not change >= LEAST_CHANGE:
@@ -85,12 +82,9 @@ def _holds_from(condition: np.ndarray) -> int:
 
 
 def fall_per_step(steps: np.ndarray, perplexities: np.ndarray, start: float, end: float) -> float:
-    """How fast perplexity falls between two places; between evaluations it is taken to change linearly.
+    """How fast perplexity falls between two steps; between evaluations (e,) it is taken to change linearly.
 
-    Args:
-        steps, perplexities: (e,) of the evaluations.
-        start, end: steps; what lies before the first evaluation is left out. NaN if nothing is left.
-    """
+    What lies before the first evaluation is left out; NaN if nothing is left."""
     start = max(start, steps[0])
     if not end > start:
         return math.nan

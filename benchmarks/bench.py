@@ -122,14 +122,7 @@ class Bench:
     def row(
         self, case: Case, work: Work, times: Sequence[float], reference: Sequence[float], **known: Any
     ) -> dict[str, Any]:
-        """The line of a case; it is kept in ``rows``.
-
-        Args:
-            case, work: what was timed.
-            times: seconds of each round.
-            reference: of the reference's call in the same rounds; empty where there is none.
-            known: ``predicted_ratio``, ``held_bytes``, ``peak_bytes``, ``relative_error``.
-        """
+        """The line of a case, which ``rows`` keeps: its times by round, beside its reference's, and what else is known."""
         self.ceiling(case.dtype)
         spread = Spread.of(times)
         row = self._named(case) | {
@@ -197,11 +190,8 @@ class Bench:
     def measure(self, case: Case, rounds_of: Callable[[Work, Callable[[], float], int], list[float]]) -> dict[str, Any]:
         """Set a case and its reference up, warm them up, time them in turn, and make the line.
 
-        Args:
-            case: what to measure.
-            rounds_of: ``rounds_of(work, before, rounds)`` times ``work.call`` so often, with a call of ``before`` in
-                front of each, and returns the times: pytest-benchmark's loop, or :meth:`in_rounds`.
-        """
+        ``rounds_of(work, before, rounds)`` times ``work.call`` so often, with a call of ``before`` in front of each, and
+        returns the times: pytest-benchmark's loop, or :meth:`in_rounds`."""
         with _threads(case.threads if self.device == "cpu" else None):
             return self._measure(case, rounds_of)
 

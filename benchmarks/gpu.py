@@ -47,13 +47,7 @@ class CudaTimer:
 
 
 def run(cases: Iterable[Case], bench: Bench, *, limit: float = TIME, say: Callable[[str], None] = print) -> None:
-    """Check every kernel, then measure every case, in the list's order, as long as there is time.
-
-    Args:
-        cases: what to measure.
-        bench: where lines are kept.
-        limit: seconds.
-        say: takes a line of progress.
+    """Check every kernel, then measure every case, in the list's order, as long as there is time (seconds).
 
     Raises:
         WrongResult: a kernel is wrong; nothing has been timed then.

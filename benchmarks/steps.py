@@ -33,14 +33,7 @@ def step_cases(
 ) -> list[Case]:
     """Training steps of models, each against AdamW on the same model (rows differ in the feed-forward width).
 
-    Args:
-        names: keys of ``sizes``.
-        tokens: of a step; one micro-batch.
-        rows: keys of ``poet.methods.all_rows()``.
-        dtype: "fp32", or "bf16" for autocast over fp32 parameters.
-        sizes: the models.
-        threads: see :class:`Case`.
-    """
+    A step has one micro-batch. "bf16" is autocast over fp32 parameters; ``threads`` are those of :class:`Case`."""
     known, found = all_rows(), []
     for name in names:
         size = sizes[name]

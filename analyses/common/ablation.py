@@ -29,12 +29,7 @@ def collapsed(perplexities: Sequence[float], vocabulary: int) -> int:
 
 
 def perplexity_columns(context: Context, specs: Sequence[RunSpec]) -> dict[str, Any]:
-    """What every line has of its runs: the final validation perplexity, and where it comes from.
-
-    Args:
-        context: for the records.
-        specs: one setting, a spec for each seed.
-    """
+    """What every line has of a setting's runs, by seed: the final validation perplexity, and where it comes from."""
     values = [context.record(spec)["validation_perplexity"] for spec in specs]
     first, rates = specs[0], get_method(specs[0].method).learning_rates
     return {
@@ -46,16 +41,9 @@ def perplexity_columns(context: Context, specs: Sequence[RunSpec]) -> dict[str, 
 
 
 def perplexity_table(context: Context, name: str, specs: Mapping[str, Sequence[RunSpec]]) -> pd.DataFrame:
-    """The tidy table: one line for each printed row.
+    """The tidy table: one line for each row of ``analyses/published/<name>.csv``, whose first column names the settings.
 
-    Args:
-        context: for the records.
-        name: of a file in ``analyses/published``: its first column names the settings, ``perplexity`` is printed.
-        specs: for each setting by its printed name, one run for each seed.
-
-    Raises:
-        KeyError: the paper prints a setting that ``specs`` does not have.
-    """
+    ``specs`` has the runs of each setting by its printed name, one for each seed."""
     printed = read_published(name)
     lines = []
     for setting, perplexity in printed[[printed.columns[0], "perplexity"]].itertuples(index=False):
@@ -78,13 +66,7 @@ def table_agreement(context: Context, name: str, specs: Mapping[str, Sequence[Ru
 def orderings(
     settings: Sequence[str], published: Sequence[float], measured: Sequence[float], agreement: Evidence
 ) -> list[str]:
-    """The printed order and the measured one, in sentences; what did not converge (NaN) comes last.
-
-    Args:
-        settings: names.
-        published, measured: perplexities, one for each.
-        agreement: of the two, over seeds.
-    """
+    """The printed order and the measured one, in sentences; what did not converge (NaN) comes last."""
     columns = {"printed": pd.Series(published).fillna(math.inf), "measured": pd.Series(measured).fillna(math.inf)}
     orders = {kind: [settings[i] for i in values.sort_values(kind="stable").index] for kind, values in columns.items()}
     same_best = "yes" if orders["printed"][0] == orders["measured"][0] else "no"
@@ -97,12 +79,7 @@ def orderings(
 def markdown(frame: pd.DataFrame, artifact: Artifact, down: Mapping[str, str], sentences: Sequence[str]) -> str:
     """The table as the paper lays it out, a column of ours beside the printed one, and sentences below.
 
-    Args:
-        frame: of :func:`perplexity_table`, of one scale.
-        artifact: for its label and caption.
-        down: columns of ``frame`` that stand left of the perplexities, with their headings.
-        sentences: below the table.
-    """
+    ``down`` has the columns of ``frame`` that stand left of the perplexities, with their headings."""
     first = frame.iloc[0]
     lines = [
         f"# {artifact.label}, {first.scale} scale",
@@ -126,14 +103,7 @@ def write_table(
 ) -> None:
     """Write an artifact's CSV and Markdown, with both orders and any further sentences below the table.
 
-    Args:
-        context: for the results folder.
-        artifact: its outputs are a CSV and a Markdown file.
-        frame: of :func:`perplexity_table`.
-        down: see :func:`markdown`; the first column names the settings.
-        agreement: of printed and measured order.
-        sentences: further ones.
-    """
+    ``frame`` is one of :func:`perplexity_table`; the first of its columns in ``down`` names the settings."""
     csv, text = artifact.outputs
     order = orderings([str(setting) for setting in frame[next(iter(down))]], frame.published, frame.measured, agreement)
     write_csv(frame, context.results / csv)

@@ -21,13 +21,9 @@ def ordering(
     *, key: str, place: str, says: str, differences: str, pairs: Callable[[Scale], Sequence[Pair]],
     kind: Kind = "ordering", models: Sequence[str] = (),
 ) -> Claim:
-    """The claim that some runs end with a lower perplexity than others.
+    """The claim that some runs end with a lower perplexity than others, in every pair that a scale has.
 
-    Args:
-        key, place, says, kind, models: see :class:`Claim`.
-        differences: what is subtracted from what, for the rule.
-        pairs: the runs at a scale; where there are several pairs, the claim is about every one of them.
-    """
+    ``differences`` says for the rule what is subtracted from what. The rest is that of :class:`Claim`."""
     return Claim(
         key=key, place=place, kind=kind,
         says=says,
@@ -39,12 +35,7 @@ def ordering(
 
 
 def same_order(*, key: str, place: str, measure: Callable[[Context], Evidence], models: Sequence[str] = ()) -> Claim:
-    """The claim that perplexities stand in the order that is printed.
-
-    Args:
-        key, measure, models: see :class:`Claim`.
-        place: the table or figure, and the part of it that is meant.
-    """
+    """The claim that perplexities stand in the order that is printed; arguments as of :class:`Claim`."""
     return Claim(
         key=key, place=place, kind="rank agreement",
         says="The order of the printed perplexities.",
@@ -57,13 +48,7 @@ def same_order(*, key: str, place: str, measure: Callable[[Context], Evidence], 
 def printed_perplexity(
     *, key: str, place: str, says: str, published: float, specs: Callable[[Scale], Sequence[RunSpec]], models: Sequence[str] = ()
 ) -> Claim:
-    """The claim of a perplexity itself, which only the paper's models on its corpus can show.
-
-    Args:
-        key, place, says, models: see :class:`Claim`.
-        published: the perplexity.
-        specs: the runs at a scale, by seed.
-    """
+    """The claim of a perplexity itself, of runs by seed, which only the paper's models on its corpus can show."""
 
     def measure(context: Context) -> Evidence:
         runs = specs(context.scale)

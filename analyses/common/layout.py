@@ -57,14 +57,9 @@ def _cell(line: Any) -> str:
 
 
 def paper_layout(frame: pd.DataFrame, artifact: Artifact, summary: list[str], path: Path) -> None:
-    """Methods down, models across, "published / measured" in each cell, then a summary.
+    """Write Markdown: methods down, models across, "published / measured" in each cell, then the sentences of a summary.
 
-    Args:
-        frame: tidy, with the columns of ``results/table2.csv``.
-        artifact: for its label and caption.
-        summary: sentences below the table.
-        path: Markdown file.
-    """
+    ``frame`` is tidy, with the columns of ``results/table2.csv``."""
     scale = frame.scale.iloc[0]
     models = list(dict.fromkeys(frame.model))
     lines = [

@@ -29,13 +29,7 @@ CAPTION_CHARACTERS = 15
 
 
 def save_figure(figure: Figure, context: Context, artifact: Artifact, note: str = "") -> None:
-    """Write the caption below a figure, save it as the PDF and the PNG among the artifact's outputs, and close it.
-
-    Args:
-        figure: what to save; anything outside its frame is kept.
-        context: for the scale that the caption names, and the results folder.
-        artifact: for its label, caption and outputs.
-        note: what has to be said beside the caption.
+    """Write label, caption, scale and a note below a figure, save it as the artifact's PDF and PNG, and close it.
 
     Raises:
         DiskError: the disk is full or the folder cannot be written.

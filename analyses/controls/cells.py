@@ -46,13 +46,7 @@ class Cell:
 
 
 def specs_of(scale: Scale, model: str, control: str, **overrides: Any) -> list[RunSpec]:
-    """The runs of a control on a model, by seed.
-
-    Args:
-        scale: where.
-        model, control: a model of the scale and a key of :data:`CONTROLS`.
-        overrides: further method parameters.
-    """
+    """The runs of a key of :data:`CONTROLS` on a model, by seed, with further method parameters."""
     row, own = CONTROLS[control]
     if control == TWO_RATES:
         lenders = {"lr": CONTROLS[POET_FS][0], "matrix_lr": CONTROLS[ADAMW][0]}

@@ -37,16 +37,9 @@ def costs_of(context: Context, specs: Sequence[RunSpec]) -> dict[str, list[float
 
 
 def perplexity_at(cost: float, costs: Sequence[float], perplexities: Sequence[float]) -> float:
-    """Perplexity that runs of several costs would have at another cost.
+    """Perplexity that runs of several costs, in any order, would have at another cost (a longer run may take less time).
 
-    Args:
-        cost: where it is asked for.
-        costs: of the runs, in any order (a longer one may take less time where the machine is busy).
-        perplexities: theirs.
-
-    Returns:
-        NaN outside the runs' costs: that would be extrapolation.
-    """
+    NaN outside the runs' costs: that would be extrapolation."""
     costs, perplexities = zip(*sorted(zip(costs, perplexities, strict=True)), strict=True)
     if not costs[0] <= cost <= costs[-1]:
         return math.nan
@@ -56,11 +49,7 @@ def perplexity_at(cost: float, costs: Sequence[float], perplexities: Sequence[fl
 def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[RunSpec]]) -> list[dict[str, Any]]:
     """Lines of a tidy table: AdamW's runs and the compared ones with their costs, and AdamW at the costs of the latter.
 
-    Args:
-        context: for the records.
-        model: a model of the scale.
-        compared: runs by name, one for each seed.
-    """
+    ``compared`` has runs by name, one for each seed."""
     adamw = {f"AdamW, {factor}x steps": specs for factor, specs in longer_runs(context.scale, model).items()}
     costs = {label: costs_of(context, specs) for label, specs in {**adamw, **compared}.items()}
     columns = {label: perplexity_columns(context, specs) for label, specs in {**adamw, **compared}.items()}
@@ -99,12 +88,7 @@ def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[Run
 def draw_cost(axis: Axes, frame: pd.DataFrame, cost: str, styles: Mapping[str, int]) -> None:
     """Perplexity over cost: AdamW's runs joined, the compared ones as points, and the gap at equal cost dotted.
 
-    Args:
-        axis: where to draw.
-        frame: with the lines of :func:`cost_lines`.
-        cost: of :data:`COSTS`.
-        styles: index of marker and colour for each compared run.
-    """
+    ``styles`` has an index of marker and colour for each compared run."""
     part = frame[frame.quantity == OWN.format(cost=cost)]
     compared = part.control.isin(styles)
     adamw = part[~compared]

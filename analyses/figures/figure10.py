@@ -36,13 +36,7 @@ def lower_with_terms(context: Context) -> Evidence:
 
 
 def falls_at_merges(at: np.ndarray, values: np.ndarray, merge_every: int, until: int) -> np.ndarray:
-    """Error one step after each merge minus the error right before it.
-
-    Args:
-        at, values: (s,) measured steps and errors.
-        merge_every: T_m.
-        until: the last step that counts.
-    """
+    """Error (s,) one step after each merge minus the one right before it, up to a last step."""
     before = np.arange(merge_every, until, merge_every)
     return values[np.searchsorted(at, before + 1)] - values[np.searchsorted(at, before)]
 

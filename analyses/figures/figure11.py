@@ -18,10 +18,7 @@ from suite.context import Context
 def groups(cosines: np.ndarray, blocks: int) -> list[np.ndarray]:
     """The cosines of R and P by side and matrix type, and again by block; (matrices, s) each.
 
-    Args:
-        cosines: (matrices, s) in the order of ``analyses.figures.common.probing.both_sides``.
-        blocks: of the model.
-    """
+    They come in the order of ``analyses.figures.common.probing.both_sides``."""
     by_block = cosines.reshape(2 * len(LABELS), blocks, -1)
     return [*by_block, *by_block.transpose(1, 0, 2)]
 

@@ -17,13 +17,7 @@ from suite.context import Context
 
 
 def change_in_second(steps: np.ndarray, traces: np.ndarray, phases: Phases) -> float:
-    """By how much the mean trace changes in phase II, as a share of its change over training; NaN without phase II.
-
-    Args:
-        steps: (s,) from 0 to the end.
-        traces: (matrices, s).
-        phases: of the run.
-    """
+    """By how much the mean of traces (matrices, s) changes in phase II, as a share of its whole change; NaN without phase II."""
     if not phases.second > 0:
         return math.nan
     mean = traces.mean(0)

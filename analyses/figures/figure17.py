@@ -26,12 +26,7 @@ def every_matrix_grows(context: Context) -> Evidence:
 
 
 def late_rate(steps: np.ndarray, norms: np.ndarray) -> float:
-    """How fast norms grow in the last fifth of the run, over how fast in all; NaN if they do not grow.
-
-    Args:
-        steps: (s,) from 0 to the end.
-        norms: (s,).
-    """
+    """How fast norms (s,) grow in the last fifth of the run, over how fast in all; NaN if they do not grow."""
     start = int(np.argmax(steps >= LAST_FIFTH * steps[-1]))
     growth = norms[-1] - norms[0]
     late = (norms[-1] - norms[start]) / (steps[-1] - steps[start])

@@ -70,11 +70,7 @@ def predicted(initialization: str, place: np.ndarray) -> np.ndarray:
 
 
 def table(spectra: dict[str, np.ndarray]) -> pd.DataFrame:
-    """The tidy table: largest, median and smallest singular value of each initialization.
-
-    Args:
-        spectra: by initialization, (seeds, 512) descending.
-    """
+    """The tidy table: largest, median and smallest singular value of each initialization, (seeds, 512) descending."""
     printed = {(p.initialization, p.quantity): p for p in read_published("figure3").itertuples()}
     lines = []
     for name, values in spectra.items():

@@ -21,13 +21,9 @@ def _window(points: list[float]) -> tuple[float, float]:
 def interval(
     effect: float, low: float, high: float, region: tuple[float, float], window: tuple[float, float] | None = None
 ) -> Markup:
-    """An inline SVG; empty if there is no effect.
+    """An inline SVG of an effect, its interval (which may be infinite) and its region; empty if there is no effect.
 
-    Args:
-        effect, low, high: the effect and its 95% interval, whose ends may be infinite.
-        region: where the claim holds.
-        window: what the drawing spans; by default what it takes to show all that is finite.
-    """
+    It spans ``window``; by default what it takes to show all that is finite."""
     if any(map(math.isnan, (effect, low, high))):
         return Markup("")
     finite = [0.0 if abs(p) < TINY else p for p in (effect, low, high, *region) if math.isfinite(p)]

@@ -42,9 +42,6 @@ def _choices(values: Iterable[str]) -> dict[str, str]:
 def page(context: Context) -> str:
     """The whole page.
 
-    Args:
-        context: for the scale and the results folder.
-
     Raises:
         RunError: an input is missing, unreadable or of another scale.
     """

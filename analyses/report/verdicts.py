@@ -66,11 +66,7 @@ def _effect(effect: float, low: float, high: float, unit: str) -> str:
 
 
 def claims(context: Context, labels: Mapping[str, str]) -> list[Shown]:
-    """Every claim, by verdict, and in the page's order where that is the same.
-
-    Args:
-        context: for ``claims.csv``.
-        labels: what the paper calls each artifact, in the page's order.
+    """Every claim of ``claims.csv``, by verdict and then in the order of the artifacts in ``labels``.
 
     Raises:
         RunError: see :func:`analyses.report.sources.read_rows`.
@@ -111,13 +107,7 @@ def _tally(name: str, some: Sequence[Shown]) -> Tally:
 
 
 def tallies(found: Sequence[Shown], attribute: str, order: Sequence[str] = ()) -> list[Tally]:
-    """One tally for each value of an attribute.
-
-    Args:
-        found: the claims.
-        attribute: of :class:`Shown`.
-        order: values in the order to show them in; by default alphabetic.
-    """
+    """One tally for each value of an attribute of claims, in an order, or else in alphabetic order."""
     groups: dict[str, list[Shown]] = {}
     for claim in found:
         groups.setdefault(getattr(claim, attribute), []).append(claim)

@@ -29,12 +29,7 @@ DIVISIBLE, STANDARD = "poet-bs-b256", "adamw"
 
 
 def architecture(model: str, row: str = DIVISIBLE) -> dict[str, int]:
-    """The parameters of Table 8 for a model at paper scale.
-
-    Args:
-        model: a model of the paper's scale.
-        row: the row of Table 2 whose model is asked for.
-    """
+    """The parameters of Table 8 for a model at paper scale, as some row of Table 2 has it."""
     a = paper_scale().run(model, row, 0).architecture
     return dict(zip(UNITS, (a.hidden_size, a.intermediate_size, a.heads, a.layers), strict=True))
 

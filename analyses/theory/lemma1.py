@@ -96,15 +96,10 @@ class Factorization:
 
 
 def factorize(matrix: Tensor, primitive: BlockPrimitive, generator: torch.Generator, *, mend_sign: bool = True) -> Factorization:
-    """Factorize an orthogonal matrix as the proof does, with sets sampled one after another.
+    """Factorize an orthogonal matrix (m, m), fp64, as the proof does, with sets sampled one after another.
 
-    Args:
-        matrix: (m, m) orthogonal, fp64.
-        primitive: fully or block-stochastic; of the latter only the block that contains k is used, as the lemma's text
-            has it ("strictly more expressive").
-        generator: for the sets.
-        mend_sign: whether to go on after column m-1 until the last diagonal entry is positive.
-    """
+    Of a block-stochastic primitive only the block that contains k is used, as the lemma's text has it ("strictly more
+    expressive"). ``mend_sign`` goes on after column m-1 until the last diagonal entry is positive."""
     m, b = primitive.dimension, primitive.block_size
     rest = matrix.T.clone()
     steps: list[tuple[Tensor, Tensor]] = []
@@ -195,14 +190,9 @@ def pairs_missed(primitive: BlockPrimitive, count: int, trials: int, rng: np.ran
 
 
 def tangent_rank(primitive: BlockPrimitive, steps: list[tuple[Tensor, Tensor]]) -> int:
-    """Rank of D Phi, Phi(G_1, ..., G_c) = G_1 ... G_c, at given primitives, as a map into Skew(m).
+    """Rank of D Phi, Phi(G_1, ..., G_c) = G_1 ... G_c, at the (blocks, permutation) of each G_j, as a map into Skew(m).
 
-    Moved back to the identity, the directions of G_j are A_j X A_j^T with A_j = G_1 ... G_j and X skew on one block.
-
-    Args:
-        primitive: shape of the G_j.
-        steps: (blocks, permutation) of each.
-    """
+    Moved back to the identity, the directions of G_j are A_j X A_j^T with A_j = G_1 ... G_j and X skew on one block."""
     m = primitive.dimension
     frame, directions = torch.eye(m, dtype=torch.float64), []
     upper = torch.triu_indices(m, m, offset=1)

@@ -48,11 +48,7 @@ class MarchenkoPastur:
         return np.sqrt(np.maximum(inside, 0)) / (np.pi * self.short * self.deviation**2 * s)
 
     def quantiles(self, share: np.ndarray) -> np.ndarray:
-        """The singular values that a given share of all singular values lies below.
-
-        Args:
-            share: values in [0, 1].
-        """
+        """The singular values that given shares, in [0, 1], of all singular values lie below."""
         # Nodes that crowd at the edges, where the density rises like a square root.
         middle, half = (self.largest + self.smallest) / 2, (self.largest - self.smallest) / 2
         s = middle - half * np.cos(np.linspace(0, np.pi, 20_001))

@@ -95,17 +95,10 @@ def line(
     statement: str, place: str, setting: str, quantity: str, measured: Measured, *, published: float = math.nan,
     relation: Relation = "=", derived: float | None = None, derived_relation: Relation | None = None, unit: str = "",
 ) -> dict:
-    """One line of ``results/theory.csv``.
+    """One line of ``results/theory.csv``: what is stated where, for which setting, and how a measurement stands to it.
 
-    Args:
-        statement, place, setting, quantity: what is stated, where in the paper, for which sizes, of what.
-        measured: the measurement.
-        published: what the printed formula gives; NaN if none is printed.
-        relation: how the measurement should stand to ``published``.
-        derived: what a derivation gives where the printed formula is wrong or missing; None: the same as printed.
-        derived_relation: how the measurement should stand to ``derived``; None: as to ``published``.
-        unit: unit of all the numbers; empty for pure numbers.
-    """
+    ``published`` is what the printed formula gives, NaN if none is printed; ``derived`` what a derivation gives where the
+    print is wrong or missing, by default the same. Both relations say how the measurement should stand to them."""
     derived = published if derived is None else derived
     derived_relation = derived_relation or relation
     return {

@@ -30,13 +30,7 @@ MOST = 2 * STEPS
 
 
 def update_counts(config: POETConfig, seed: int, steps: int = STEPS) -> np.ndarray:
-    """Updates of each element, (inputs, outputs) = (64, 64) as the paper's W, integers.
-
-    Args:
-        config: with ``merge_every=1``.
-        seed: of weight, target and primitives.
-        steps: optimizer steps.
-    """
+    """Updates of each element, (inputs, outputs) = (64, 64) as the paper's W; the configuration merges at every step."""
     generator = torch.Generator().manual_seed(seed)
     linear = nn.Linear(SIZE, SIZE, bias=False, dtype=torch.float64)
     layer = apply_poet(linear, config, generator=generator)
@@ -86,13 +80,9 @@ def statistics(counts: np.ndarray) -> dict[str, float]:
 def table(
     variants: dict[str, POETConfig], counts: dict[str, list[np.ndarray]], printed: dict[tuple[str, str], float]
 ) -> pd.DataFrame:
-    """The tidy table: one line for each variant and quantity, mean and standard deviation over seeds.
+    """The tidy table: one line for each variant and quantity, mean and standard deviation over the seeds of ``counts``.
 
-    Args:
-        variants: configurations by the paper's label.
-        counts: of :func:`update_counts` by the same labels, one for each seed.
-        printed: published values by (label, quantity).
-    """
+    ``printed`` has published values by (variant, quantity)."""
     lines = []
     for label, config in variants.items():
         b = share(config)

@@ -55,10 +55,7 @@ def curves(context: Context, specs: list[RunSpec]) -> dict[tuple[str, str], pd.D
 def overtakes_for_good(curve: pd.Series, baseline: pd.Series, steps: int) -> float:
     """The share of training from which on a curve is below another, by the rule above; NaN if it does not end below.
 
-    Args:
-        curve, baseline: perplexity by step; NaN where a run diverged, which is never below.
-        steps: of the training.
-    """
+    Curves are perplexities by step; NaN, where a run diverged, is never below."""
     above = ~(curve < baseline.reindex(curve.index)).to_numpy()
     if curve.empty or above[-1] or curve.index[-1] < steps:
         return math.nan
@@ -129,16 +126,9 @@ def dynamics_artifact(
     number: int, caption: str, models: tuple[str, ...], prefixes: tuple[str, ...] = ("",), needed: tuple[str, ...] = (),
     claims: tuple[Claim, ...] = (),
 ) -> Artifact:
-    """A figure of validation perplexity along training, one panel a model, two in a row.
+    """A figure of validation perplexity along training, two panels in a row, one for each model that the scale has.
 
-    Args:
-        number: of the figure.
-        caption: one sentence.
-        models: shown where the scale has them.
-        prefixes: of the rows of Table 2 that are shown.
-        needed: models that the figure cannot do without.
-        claims: what the paper says about it.
-    """
+    It cannot do without those in ``needed``. ``prefixes`` choose the rows of Table 2."""
 
     def build(context: Context) -> None:
         specs = runs(context.scale, models, prefixes)

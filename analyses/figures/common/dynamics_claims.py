@@ -40,13 +40,7 @@ def _second_phase() -> tuple[float, float]:
 
 
 def log_perplexity_at(curve: pd.Series, share: float, spec: RunSpec) -> float:
-    """The logarithm of a run's perplexity at a share of its training, in nats; NaN if it had diverged by then.
-
-    Args:
-        curve: perplexity by step.
-        share: of the training.
-        spec: the run.
-    """
+    """The logarithm of a run's perplexity at a share of its training, in nats; NaN if it had diverged by then."""
     step = max(1, round(share * spec.steps / spec.evaluate_every)) * spec.evaluate_every
     return math.log(curve.get(min(step, spec.steps), math.nan))
 

@@ -82,16 +82,10 @@ def errors(context: Context) -> dict[int, list[dict[str, np.ndarray]]]:
 
 
 def summaries(spec: RunSpec, values: np.ndarray) -> dict[str, float]:
-    """The numbers of a curve; NaN where the run had diverged before.
+    """The numbers of a curve, from the (steps,) errors at a run's measured steps; NaN where it had diverged before.
 
-    Args:
-        spec: the run.
-        values: (steps,) errors at its measured steps.
-
-    Returns:
-        The largest error of the first tenth, and the error at the ends of merge periods: of the last period of the first
-        tenth (what is "later" in Figure 10), and medians over the first, the middle and the last tenth of the run.
-    """
+    They are the largest error of the first tenth, and the error at the ends of merge periods: of the last period of the
+    first tenth (what is "later" in Figure 10), and medians over the first, the middle and the last tenth of the run."""
     at, period = np.array(spec.probes["orthogonality"]), spec.parameters["merge_every"]
     width = max(first_tenth(spec.steps), period)  # a merge period that is longer than a tenth still has an end
     ends = (at > 0) & (at % period == 0)
@@ -119,13 +113,7 @@ def by_terms(context: Context, matrices: Sequence[Matrix], quantity: str) -> lis
 
 
 def table(context: Context, matrices: Sequence[Matrix], published: Mapping | None = None) -> pd.DataFrame:
-    """Peak and medians of the error, by matrix and k.
-
-    Args:
-        context: scale and results.
-        matrices: which.
-        published: (low, high) by (k, quantity).
-    """
+    """Peak and medians of the error, by matrix and k; ``published`` has (low, high) by (k, quantity)."""
     found, lines = errors(context), []
     for block, projection, side in matrices:
         for terms, seeds in found.items():
@@ -181,16 +169,7 @@ def artifact(
     number: int, caption: str, panels: Callable[[Scale], list[Matrix]], whole_run: bool = False,
     published: Mapping | None = None, claims: tuple[Claim, ...] = (),
 ) -> Artifact:
-    """A figure of the error, one panel for each matrix.
-
-    Args:
-        number: of the figure.
-        caption: one sentence.
-        panels: the matrices at a scale.
-        whole_run: show the whole run, not its first tenth.
-        published: see :func:`table`.
-        claims: of the paper.
-    """
+    """A figure of the error in the first tenth or the whole run, a panel for each matrix; see :func:`table`."""
 
     def build(context: Context) -> None:
         matrices = panels(context.scale)

@@ -52,10 +52,7 @@ def measured_steps(steps: int) -> tuple[int, ...]:
 def run(scale: Scale, seed: int, exact: bool = False) -> RunSpec:
     """The run of Figures 2 and 11 to 14: whole rotations, never merged, half the rate of POET-FS b=1/2.
 
-    Args:
-        scale, seed: of the run.
-        exact: the control with the exact Cayley map.
-    """
+    ``exact`` asks for the control with the exact Cayley map."""
     in_force = scale.run(MODEL, ROW, seed)
     overrides = {"budget": 1.0, "merge_every": in_force.steps + 1, "poet_lr": in_force.parameters["poet_lr"] / 2}
     if exact:
@@ -108,14 +105,7 @@ def predicted_deviation(trace: np.ndarray, square: np.ndarray, m: np.ndarray, si
 
 
 def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] = ()) -> Artifact:
-    """Figures 11 to 14: v'Rv or the trace of every R or P, panels by matrix type, lines by block.
-
-    Args:
-        number: of the figure.
-        side: "R" or "P".
-        what: COSINE or TRACE.
-        claims: of the paper.
-    """
+    """Figures 11 to 14: v'Rv (COSINE) or the trace of every R or P, panels by matrix type, lines by block."""
     quantity = ("cosine", "trace / dimension")[what]
     # Of the trace the appendix says "generally in the range of [0.6, 0.65]"; the cosines were read off the figures.
     published = ((0.60, 0.66), CONE)[what]

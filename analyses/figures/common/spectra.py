@@ -102,12 +102,7 @@ def table(
 ) -> pd.DataFrame:
     """Largest, median and smallest singular value by matrix and step, and the largest relative change over the run.
 
-    Args:
-        context: scale and results.
-        row: of :data:`ROWS`.
-        matrices: (block, projection).
-        published: by (row, quantity, "start" or "end").
-    """
+    ``published`` has values by (row, quantity, "start" or "end")."""
     (steps, seeds), published, lines = measured(context, row, "spectrum"), published or {}, []
     when = {0: "start", len(steps) - 1: "end"}
     for block, projection in matrices:
@@ -140,14 +135,7 @@ def about_runs(context: Context) -> str:
 
 
 def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] = ()) -> Artifact:
-    """Figures 17 to 22: the singular values of every matrix of a group of blocks, one row of panels a block.
-
-    Args:
-        number: of the figure.
-        row: of :data:`ROWS`.
-        group: which blocks; see :func:`blocks`.
-        claims: of the paper.
-    """
+    """Figures 17 to 22: the singular values of every matrix of a group of :func:`blocks`, one row of panels a block."""
 
     def build(context: Context) -> None:
         depth = context.scale.settings.models[model(context.scale)].layers

@@ -50,12 +50,9 @@ def quotient(whole: int, parts: int) -> int | float:
 
 
 def hyperparameters(spec: RunSpec, gpus: int) -> dict[str, int | float]:
-    """What a run's columns in Table 9 or 10 would say.
+    """What the columns of a POET run on some devices would say in Table 9 or 10.
 
-    Args:
-        spec: a POET run. Its ``accumulation`` counts micro-batches over all devices, and the paper's those of one.
-        gpus: devices of the run.
-    """
+    Its ``accumulation`` counts micro-batches over all devices, and the paper's those of one."""
     parameters = parse_parameters(get_method(spec.method), spec.parameters)
     return {
         "# GPU": gpus, "lr (base)": parameters.lr, "lr (POET)": parameters.poet_scale * parameters.poet_lr,
@@ -65,13 +62,7 @@ def hyperparameters(spec: RunSpec, gpus: int) -> dict[str, int | float]:
 
 
 def poet_runs(scale: Scale, model: str, variant: str) -> dict[str, RunSpec]:
-    """The POET runs of a model by their specification as the paper prints it, "b=1/2" (FS) or "b=256" (BS).
-
-    Args:
-        scale: see :func:`paper_scale`.
-        model: one of its models.
-        variant: "fs" or "bs".
-    """
+    """The POET runs of a model, "fs" or "bs", by their printed specification: "b=1/2" (FS) or "b=256" (BS)."""
     found = {}
     for key, (method, _) in table_rows().items():
         if method is POET:
@@ -86,14 +77,9 @@ def compare(
     name: str, configured: Callable[[str, str], Mapping[str, int | float]], units: Mapping[str, str],
     reasons: Mapping[tuple[str, str], str],
 ) -> pd.DataFrame:
-    """The tidy table: one line for each printed cell.
+    """The tidy table: each cell of ``analyses/published/<name>.csv`` beside what is configured for (model, spec).
 
-    Args:
-        name: of a file in ``analyses/published`` with the columns ``model``, ``Spec.`` (where printed) and one for
-            each parameter.
-        configured: (model, spec) to the parameters' values.
-        units: unit of each parameter.
-        reasons: (model, parameter) to why its cells are known to differ.
+    ``units`` are by parameter; ``reasons`` say why the cells of (model, parameter) are known to differ.
 
     Raises:
         KeyError: the paper prints a model, specification or parameter that the configuration does not have.
@@ -119,15 +105,9 @@ def _both(line) -> str:
 
 
 def markdown(frame: pd.DataFrame, artifact: Artifact, down: tuple[str, ...], across: str, notes: list[str]) -> str:
-    """The table laid out as the paper prints it.
+    """The table of :func:`compare` as the paper prints it, then what agrees and what does not, and notes.
 
-    Args:
-        frame: of :func:`compare`.
-        artifact: for its label and caption.
-        down: columns of ``frame`` that name the rows.
-        across: the column of ``frame`` whose values name the columns.
-        notes: sentences below what agrees and what does not.
-    """
+    The columns ``down`` name its rows, and the values of the column ``across`` its columns."""
     frame = frame.assign(model="Llama " + frame.model.str.upper())
     columns = list(dict.fromkeys(frame[across]))
     lines = [
@@ -170,13 +150,7 @@ def hyperparameter_table(name: str, variant: str, reasons: Mapping[tuple[str, st
 
 
 def cells_claim(name: str, place: str, what: str) -> Claim:
-    """The claim that the printed cells describe one configuration, for Table 8, 9 or 10.
-
-    Args:
-        name: of the artifact.
-        place: the table.
-        what: the configuration, in words.
-    """
+    """The claim that the printed cells of Table 8, 9 or 10 describe one configuration, which ``what`` has in words."""
     return Claim(
         key=f"{name}-cells", place=place, kind="number",
         says=f"{what} are those of the printed cells.",

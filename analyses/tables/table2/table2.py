@@ -55,14 +55,9 @@ FAMILY_LABELS = {
 def cell_verdict(
     published_difference: float | None, values: list[float], baseline: list[float], scale: str
 ) -> tuple[str, str]:
-    """(direction, verdict) of a cell by the rule at the top of this file.
+    """(direction, verdict) of a cell's perplexities beside AdamW's, both by seed, by the rule at the top of this file.
 
-    Args:
-        published_difference: printed perplexity minus AdamW's; None for a row that the paper does not have.
-        values: the cell's perplexities by seed; NaN where a run diverged.
-        baseline: AdamW's on the same model, by the same seeds.
-        scale: name of the scale.
-    """
+    The published difference, to AdamW's perplexity, is None for a row that the paper does not have."""
     if any(map(math.isnan, values)):
         return "", "diverged"
     if values is baseline:
@@ -116,12 +111,7 @@ def table(context: Context) -> pd.DataFrame:
 
 
 def summary(frame: pd.DataFrame, agreements: dict[str, Evidence]) -> list[str]:
-    """What the table shows, in sentences with the numbers in them.
-
-    Args:
-        frame: of :func:`table`.
-        agreements: rank agreement with the paper by model.
-    """
+    """What the table shows, in sentences with the numbers in them; agreements with the paper are by model."""
     judged = frame[frame.direction != ""]
     same = int((judged.direction == "as published").sum())
     lines = []
