@@ -25,15 +25,10 @@ SETTLED, LEAST_CHANGE, SLOW = 0.1, 0.05, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """Where the phases meet, as shares of training.
+    """Where the phases meet, as shares of training."""
 
-    Attributes:
-        first_end: end of phase I; NaN if there are no phases.
-        last_start: start of phase III; NaN if there is none.
-    """
-
-    first_end: float
-    last_start: float
+    first_end: float  # end of phase I; NaN if there are no phases
+    last_start: float  # start of phase III; NaN if there is none
 
     @property
     def second(self) -> float:

@@ -52,24 +52,16 @@ def _threads(count: int | None) -> Iterator[None]:
 
 @dataclass
 class Bench:
-    """A benchmark run on one device.
+    """A benchmark run on one device."""
 
-    Attributes:
-        device: "cpu" or "cuda".
-        timer: seconds of one call.
-        seconds: time to spend on the rounds of one case, its reference included.
-        most_rounds: however short a call is.
-        ceiling_size: rows of the large square product; the copy is of 16 times as many numbers as one factor has.
-        peak: as :func:`benchmarks.memory.peak_bytes`.
-        path: where every new line is written at once, with those before it: a run that is cut short keeps them.
-    """
-
-    device: str = "cpu"
-    timer: Timer = wall_clock
-    seconds: float = 0.6
-    most_rounds: int = 30
+    device: str = "cpu"  # "cpu" or "cuda"
+    timer: Timer = wall_clock  # seconds of one call
+    seconds: float = 0.6  # time to spend on the rounds of one case, its reference included
+    most_rounds: int = 30  # however short a call is
+    #: rows of the large square product; the copy is of 16 times as many numbers as one factor has
     ceiling_size: int = 1536
-    peak: Callable[[Callable[[], object], str], int] = peak_bytes
+    peak: Callable[[Callable[[], object], str], int] = peak_bytes  # as :func:`benchmarks.memory.peak_bytes`
+    #: where every new line is written at once, with those before it: a run that is cut short keeps them
     path: Path | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
     _ceilings: dict[tuple[str, int], Ceiling] = field(default_factory=dict)

@@ -36,17 +36,12 @@ class NotTrainable(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """What the check says of the runs with a fault in place.
+    """What the check says of the runs with a fault in place."""
 
-    Attributes:
-        by: the numbers that left their tolerance, by row and column; empty where none did.
-        most: the finding about the perplexity that used up most of its tolerance; None if a run did not end.
-        said: why a run did not end.
-    """
-
-    by: tuple[str, ...]
+    by: tuple[str, ...]  # the numbers that left their tolerance, by row and column; empty where none did
+    #: the finding about the perplexity that used up most of its tolerance; None if a run did not end
     most: Finding | None
-    said: str = ""
+    said: str = ""  # why a run did not end
 
     def columns(self) -> dict[str, Any]:
         """The cells of the table of faults."""

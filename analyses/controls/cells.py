@@ -31,18 +31,12 @@ CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A control on a model.
-
-    Attributes:
-        model, control: its place; ``control`` is a key of :data:`CONTROLS`.
-        own_rate: whether the learning rates are those of the row, not another of AdamW's grid.
-        specs: one for each seed.
-    """
+    """A control on a model."""
 
     model: str
-    control: str
-    own_rate: bool
-    specs: list[RunSpec]
+    control: str  # a key of :data:`CONTROLS`
+    own_rate: bool  # whether the learning rates are those of the row, not another of AdamW's grid
+    specs: list[RunSpec]  # one for each seed
 
 
 def specs_of(scale: Scale, model: str, control: str, **overrides: Any) -> list[RunSpec]:

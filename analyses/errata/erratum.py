@@ -31,50 +31,32 @@ QUOTATION_WORDS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computed:
-    """What a computation found.
+    """What a computation found."""
 
-    Attributes:
-        published: the printed number that it is about; NaN if the paper states it in words.
-        computed: what comes out.
-        unit: of both.
-        holds: whether the numbers bear out the verdict.
-        values: further numbers for the sentences.
-    """
-
-    published: float = math.nan
-    computed: float
-    unit: str
-    holds: bool
-    values: dict[str, Any] = field(default_factory=dict)
+    published: float = math.nan  # the printed number that it is about; NaN if the paper states it in words
+    computed: float  # what comes out
+    unit: str  # of both
+    holds: bool  # whether the numbers bear out the verdict
+    values: dict[str, Any] = field(default_factory=dict)  # further numbers for the sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erratum:
     """One entry.
 
-    Attributes:
-        id: its name.
-        where: the place or the two places in the paper.
-        kind: one of :data:`KINDS`.
-        quotation, second_quotation: a few words of the paper, formulas in plain text.
-        verdict: one of :data:`VERDICTS`.
-        explanation: what is right, or what the conflict is; numbers as fields of ``str.format``.
-        consequence: what it means for a reproduction, and what this suite does.
-        compute: computes the numbers; None where two quotations are enough.
-
     Raises:
         ValueError: on construction, for an unknown kind or verdict, or a quotation that is too long.
     """
 
-    id: str
-    where: str
-    kind: str
-    quotation: str
-    second_quotation: str = ""
-    verdict: str
-    explanation: str
-    consequence: str
-    compute: Callable[[], Computed] | None = None
+    id: str  # its name
+    where: str  # the place or the two places in the paper
+    kind: str  # one of :data:`KINDS`
+    quotation: str  # a few words of the paper, formulas in plain text
+    second_quotation: str = ""  # of another place
+    verdict: str  # one of :data:`VERDICTS`
+    explanation: str  # what is right, or what the conflict is; numbers as fields of ``str.format``
+    consequence: str  # what it means for a reproduction, and what this suite does
+    compute: Callable[[], Computed] | None = None  # computes the numbers; None where two quotations are enough
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS or self.verdict not in VERDICTS:

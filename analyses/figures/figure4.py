@@ -46,23 +46,14 @@ FILLS, HATCHES, SYMBOLS = ("#efeaf6", "#8fbbe8", "#5b3f8c"), ("", "", "xxx"), ("
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One primitive.
+    """One primitive."""
 
-    Attributes:
-        method: the orthogonalization.
-        block_size: b, coordinates of a block (of the support, for Householder).
-        published: the paper's count of free parameters; None if it prints none.
-        formula: where that comes from.
-        raw: number of arguments of ``matrix``.
-        matrix: (raw,) fp64 to the orthogonal (SIZE, SIZE).
-    """
-
-    method: str
-    block_size: int
-    published: int | None
-    formula: str
-    raw: int
-    matrix: Callable[[Tensor], Tensor]
+    method: str  # the orthogonalization
+    block_size: int  # b, coordinates of a block (of the support, for Householder)
+    published: int | None  # the paper's count of free parameters; None if it prints none
+    formula: str  # where that comes from
+    raw: int  # number of arguments of ``matrix``
+    matrix: Callable[[Tensor], Tensor]  # (raw,) fp64 to the orthogonal (SIZE, SIZE)
 
     def point(self) -> Tensor:
         """Random arguments for ``matrix``, always the same."""

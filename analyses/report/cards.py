@@ -34,26 +34,16 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An artifact as the page shows it.
+    """An artifact as the page shows it."""
 
-    Attributes:
-        name, label: of the artifact.
-        caption: with the scale and the corpus.
-        table: its Markdown as HTML; empty if it has none.
-        picture: its PNG; None if it has none.
-        description: of the picture, for those who do not see it.
-        numbers: printed values beside measured ones, where its table does not show them.
-        csv: name of its CSV.
-    """
-
-    name: str
-    label: str
-    caption: str
-    table: Markup
-    picture: Picture | None
-    description: str
-    numbers: Comparison | None
-    csv: str
+    name: str  # of the artifact
+    label: str  # what the paper calls it
+    caption: str  # with the scale and the corpus
+    table: Markup  # its Markdown as HTML; empty if it has none
+    picture: Picture | None  # its PNG; None if it has none
+    description: str  # of the picture, for those who do not see it
+    numbers: Comparison | None  # printed values beside measured ones, where its table does not show them
+    csv: str  # name of its CSV
 
 
 def picture(context: Context, output: str) -> Picture:

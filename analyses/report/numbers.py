@@ -53,21 +53,14 @@ def between(low: float, high: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Printed values beside measured ones.
+    """Printed values beside measured ones."""
 
-    Attributes:
-        about: what all lines share, in words.
-        settings: names of the columns that tell the lines apart.
-        lines: for each line its settings, printed value, measured value, spread, and unit.
-        spread: whether any line has one.
-        unit: of all lines; empty if they differ.
-    """
-
-    about: str
-    settings: tuple[str, ...]
+    about: str  # what all lines share, in words
+    settings: tuple[str, ...]  # names of the columns that tell the lines apart
+    #: for each line its settings, printed value, measured value, spread, and unit
     lines: list[tuple[tuple[str, ...], str, str, str, str]]
-    spread: bool
-    unit: str
+    spread: bool  # whether any line has one
+    unit: str  # of all lines; empty if they differ
 
 
 def comparison(rows: Sequence[Row]) -> Comparison | None:

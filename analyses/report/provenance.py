@@ -37,37 +37,23 @@ class ReportedRun:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Runs that differ in their seed alone.
+    """Runs that differ in their seed alone."""
 
-    Attributes:
-        variant, method: as in the spec.
-        differences: from what is usual for the model and for the method on it, in words; empty if there are none.
-        runs: by seed.
-    """
-
-    variant: str
+    variant: str  # as in the spec
     method: str
-    differences: str
-    runs: list[ReportedRun]
+    differences: str  # from what is usual for the model and for the method on it, in words; empty if there are none
+    runs: list[ReportedRun]  # by seed
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """The runs of one model.
+    """The runs of one model."""
 
-    Attributes:
-        name: as in the scale.
-        usual: the most frequent value of every field of their specs, in words.
-        methods: the same for the parameters of each method.
-        steps: long lists of steps at which runs were probed, by the id that stands for them.
-        settings: what was run.
-    """
-
-    name: str
-    usual: str
-    methods: dict[str, str]
-    steps: dict[str, str]
-    settings: list[Setting]
+    name: str  # as in the scale
+    usual: str  # the most frequent value of every field of their specs, in words
+    methods: dict[str, str]  # the same for the parameters of each method
+    steps: dict[str, str]  # long lists of steps at which runs were probed, by the id that stands for them
+    settings: list[Setting]  # what was run
 
     @property
     def runs(self) -> list[ReportedRun]:

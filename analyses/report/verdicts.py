@@ -27,18 +27,9 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A claim as the page shows it.
+    """A claim as the page shows it."""
 
-    Attributes:
-        key, place, says, kind, rule, unit, verdict, note, runs: as in ``claims.csv``.
-        artifact, label: the name of its artifact, and what the paper calls it.
-        region: where the effect must lie, in words.
-        effect: with its interval, in words; empty if nothing was measured.
-        n, p: as in ``claims.csv``, written for reading.
-        drawing: see :func:`analyses.report.interval.interval`.
-    """
-
-    key: str
+    key: str  # with those that follow as in ``claims.csv``
     place: str
     says: str
     kind: str
@@ -48,12 +39,12 @@ class Shown:
     note: str
     runs: str
     artifact: str
-    label: str
-    region: str
-    effect: str
-    n: str
-    p: str
-    drawing: Markup
+    label: str  # what the paper calls its artifact
+    region: str  # where the effect must lie, in words
+    effect: str  # with its interval, in words; empty if nothing was measured
+    n: str  # written for reading
+    p: str  # likewise
+    drawing: Markup  # see :func:`analyses.report.interval.interval`
 
 
 def _effect(effect: float, low: float, high: float, unit: str) -> str:

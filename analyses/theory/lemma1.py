@@ -72,20 +72,13 @@ def rotation_to_first_axis(vector: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Factorization:
-    """R = G_c ... G_1, up to rounding.
+    """R = G_c ... G_1, up to rounding."""
 
-    Attributes:
-        primitive: shape of the G_j.
-        steps: (blocks, permutation) of every G_j that is not the identity, in the order of application; see
-            :meth:`poet.primitives.BlockPrimitive.embed`.
-        sampled: c, sets sampled in all.
-        last_entry: entry (m, m) of G ... G R^T before the step that makes it positive.
-    """
-
-    primitive: BlockPrimitive
+    primitive: BlockPrimitive  # shape of the G_j
+    #: (blocks, permutation) of every G_j that is not the identity, as applied; see ``BlockPrimitive.embed``
     steps: list[tuple[Tensor, Tensor]]
-    sampled: int
-    last_entry: float
+    sampled: int  # c, sets sampled in all
+    last_entry: float  # entry (m, m) of G ... G R^T before the step that makes it positive.
 
     def product(self) -> Tensor:
         """G_c ... G_1, (m, m), from the embedded primitives alone."""

@@ -14,15 +14,11 @@ class MarchenkoPastur:
     The paper's edges sqrt(d)(1 + sqrt(lambda)) and sqrt(d)(1 - sqrt(lambda)) (Equation "standard_sinval_bound", printed
     for d longer than n) are :attr:`largest` and :attr:`smallest`; between them lie all the others with
     :meth:`density`.
-
-    Attributes:
-        long, short: sizes of the matrix, long > short.
-        deviation: standard deviation of an entry.
     """
 
-    long: int
-    short: int
-    deviation: float
+    long: int  # the larger size of the matrix
+    short: int  # the smaller one
+    deviation: float  # standard deviation of an entry
 
     def __post_init__(self) -> None:
         if not 0 < self.short < self.long:

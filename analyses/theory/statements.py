@@ -30,20 +30,13 @@ Relation = Literal["=", "<=", ">="]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A measured number.
+    """A measured number."""
 
-    Attributes:
-        value: the number.
-        low, high: its interval.
-        n: draws it comes from.
-        std: spread of a single draw; NaN where there is none.
-    """
-
-    value: float
-    low: float
-    high: float
-    n: int
-    std: float = math.nan
+    value: float  # the number
+    low: float  # where its interval begins
+    high: float  # and where it ends
+    n: int  # draws it comes from
+    std: float = math.nan  # spread of a single draw; NaN where there is none
 
     @classmethod
     def around(cls, value: float, half_width: float, n: int, std: float = math.nan) -> Measured:

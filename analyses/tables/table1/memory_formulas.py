@@ -27,21 +27,14 @@ QUANTITIES = {
 
 @dataclass(frozen=True, slots=True)
 class Formulas:
-    """What a method needs for one matrix; callables of (m, n, p), p being the method's parameters.
+    """What a method needs for one matrix; callables of (m, n, p), p being the method's parameters."""
 
-    Attributes:
-        trainable, memory: as printed, with m <= n.
-        count: trainable parameters without the printed table's shortcut.
-        state: optimizer state, in elements.
-        text: of the last two.
-        factors: whether the trainable parameters come on top of a fixed matrix, which has index buffers then.
-    """
-
-    trainable: Callable[[int, int, Any], int]
-    memory: Callable[[int, int, Any], int]
-    count: Callable[[int, int, Any], int]
-    state: Callable[[int, int, Any], int]
-    text: tuple[str, str]
+    trainable: Callable[[int, int, Any], int]  # as printed, with m <= n
+    memory: Callable[[int, int, Any], int]  # likewise
+    count: Callable[[int, int, Any], int]  # trainable parameters without the printed table's shortcut
+    state: Callable[[int, int, Any], int]  # optimizer state, in elements
+    text: tuple[str, str]  # of the last two, in words
+    #: whether the trainable parameters come on top of a fixed matrix, which has index buffers then
     factors: bool = False
 
 
