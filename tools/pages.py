@@ -12,8 +12,9 @@ from pathlib import Path
 
 import yaml
 
-from suite.discovery import discover
+from analyses.common.layout import markdown_table
 from faults.catalogue import FAULTS
+from suite.discovery import discover
 from tools.rates import grids, rates
 
 MARK = re.compile(r"<!-- ([\w-]+):begin -->(.*?)<!-- \1:end -->", re.S)
@@ -113,29 +114,29 @@ def _steps(table: Path) -> str:
     """The training steps of a benchmark table, with where they were timed."""
     steps = [line for line in _read(table) if line["operation"] == "step" and int(line["rounds"])]
     where = steps[0]
-    lines = [
-        f"{where['device']}, torch {where['torch']}; commit {where['commit']}.",
-        "",
-        "| model, feed-forward width | tokens | threads | method | seconds | time beside AdamW | by operations | held, MB | peak, MB |",
-        "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
+    heads = (
+        "model, feed-forward width", "tokens", "threads", "method", "seconds", "time beside AdamW", "by operations",
+        "held, MB", "peak, MB",
+    )
+    rows = []
     for line in steps:
         time = f"{float(line['median_s']):.3g}"
         ratio = "{:.2f} ({:.2f} to {:.2f})".format(*(float(line[c]) for c in ("ratio", "ratio_p20", "ratio_p80")))
         memory = (f"{int(line[c]) / 1e6:,.1f}" for c in ("held_bytes", "peak_bytes"))
-        cells = (line["shape"], line["tokens"], line["threads"], line["variant"], time, ratio, f"{float(line['predicted_ratio']):.2f}", *memory)
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        named = (line[column] for column in ("shape", "tokens", "threads", "variant"))
+        rows.append((*named, time, ratio, f"{float(line['predicted_ratio']):.2f}", *memory))
+    about = f"{where['device']}, torch {where['torch']}; commit {where['commit']}."
+    return f"{about}\n\n{markdown_table(heads, 'lrrlrrrrr', rows)}"
 
 
 def _artifacts(recorded: Path, root: Path) -> str:
     """A table of every artifact, with a link to what is recorded of it."""
-    lines = ["| target | in the paper | what it shows |", "| --- | --- | --- |"]
+    rows = []
     for name, artifact in discover().items():
         kept = recorded / f"{name}.csv"
         link = f"[`{name}`](@/{kept.relative_to(root)})" if kept.exists() else f"`{name}`"
-        lines.append(f"| {link} | {artifact.label} | {artifact.caption} |")
-    return "\n".join(lines)
+        rows.append((link, artifact.label, artifact.caption))
+    return markdown_table(("target", "in the paper", "what it shows"), "lll", rows)
 
 
 def _summary(table: Path) -> str:
@@ -160,21 +161,20 @@ def _faults(table: Path) -> str:
     checked = [line for line in faults if line["caught_by_check"]]
     left = [line for line in checked if left_tolerance(line)]
     where = faults[0]
-    lines = [
+    about = (
         f"{len(faults)} faults, planted one at a time: {sum(bool(line['caught_by']) for line in faults)} are caught by a test. "
         f"{len(checked)} were trained with, on the 60m model of {where['scale']} scale: {len(left)} of them leave a tolerance of the check. "
         f"{where['device']}, torch {where['torch']}, commit {where['commit']}. "
-        f"Left out: {len(recorded) - len(faults)} whose code is gone. Not recorded yet: {', '.join(sorted(new)) or 'none'}.",
-        "",
-        "| fault | what a user would suffer | first test that fails | the number that moved most | left its tolerance |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+        f"Left out: {len(recorded) - len(faults)} whose code is gone. Not recorded yet: {', '.join(sorted(new)) or 'none'}."
+    )
+    heads = ("fault", "what a user would suffer", "first test that fails", "the number that moved most", "left its tolerance")
+    rows = []
     for line in faults:
         test = f"`{line['caught_by'].rpartition('::')[2]}`" if line["caught_by"] else "none"
         moved = f"{line['number']}: {float(line['moved_percent']):+.1f}% ({float(line['tolerance_percent']):.1f}%)" if line["found"] else ""
-        cells = (line["fault"], line["what"], test, moved, "yes" if left_tolerance(line) else line["caught_by_check"] or "not trained")
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        checked = "yes" if left_tolerance(line) else line["caught_by_check"] or "not trained"
+        rows.append((line["fault"], line["what"], test, moved, checked))
+    return f"{about}\n\n{markdown_table(heads, 'lllll', rows)}"
 
 
 def left_tolerance(fault: dict[str, str]) -> bool:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analyses.common.comparisons import rank_agreement
 from analyses.common.evidence import with_interval
-from analyses.common.layout import measured_cell, measured_columns, write_csv
+from analyses.common.layout import markdown_page, markdown_table, measured_cell, measured_columns, write_csv
 from analyses.common.published import read_published
 from poet.methods import get_method
 from poet.system.files import write_text
@@ -81,20 +81,13 @@ def markdown(frame: pd.DataFrame, artifact: Artifact, down: Mapping[str, str], s
 
     ``down`` has the columns of ``frame`` that stand left of the perplexities, with their headings."""
     first = frame.iloc[0]
-    lines = [
-        f"# {artifact.label}, {first.scale} scale",
-        "",
-        f"{artifact.caption} Seeds: {first.seeds}.",
-        "",
-        "| " + " | ".join([*down.values(), "published (C4)", f"measured ({first.scale} scale, {first.corpus})"]) + " |",
-        "|" + " --- |" * len(down) + " ---: | ---: |",
-    ]
+    rows = []
     for line in frame.itertuples():
         printed = line.note.removeprefix("printed: ") if math.isnan(line.published) else f"{line.published:.2f}"
-        lines.append(
-            "| " + " | ".join([*(str(getattr(line, column)) for column in down), printed, measured_cell(line)]) + " |"
-        )
-    return "\n".join([*lines, "", *(f"- {sentence}" for sentence in sentences), ""])
+        rows.append([*(str(getattr(line, column)) for column in down), printed, measured_cell(line)])
+    heads = [*down.values(), "published (C4)", f"measured ({first.scale} scale, {first.corpus})"]
+    table, about = markdown_table(heads, "l" * len(down) + "rr", rows), f"{artifact.caption} Seeds: {first.seeds}."
+    return markdown_page(f"{artifact.label}, {first.scale} scale", about, table, sentences=sentences)
 
 
 def write_table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,22 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
     write_text(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
+def markdown_table(heads: Iterable[str], alignment: str, rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table; ``alignment`` has "l" or "r" for each column."""
+    rule = ("---:" if side == "r" else "---" for side in alignment)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
+
+
+def bullets(sentences: Iterable[str]) -> str:
+    """A Markdown list."""
+    return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def markdown_page(title: str, *parts: str, sentences: Iterable[str] = ()) -> str:
+    """A Markdown page: paragraphs and tables below the title, and a list of sentences at the end."""
+    return "\n\n".join(filter(None, (f"# {title}", *parts, bullets(sentences)))) + "\n"
+
+
 def measured_cell(line: Any) -> str:
     """A measured perplexity in Markdown: mean, spread, and whether runs diverged or collapsed."""
     if line.diverged:
@@ -62,20 +78,14 @@ def paper_layout(frame: pd.DataFrame, artifact: Artifact, summary: list[str], pa
     ``frame`` is tidy, with the columns of ``results/table2.csv``."""
     scale = frame.scale.iloc[0]
     models = list(dict.fromkeys(frame.model))
-    lines = [
-        f"# {artifact.label}, {scale} scale",
-        "",
-        artifact.caption,
-        "",
-        f"Each cell: published on C4 / **measured at {scale} scale on {frame.corpus.iloc[0]}**, mean over seeds, ± standard deviation where there are "
-        "several. ✓ reproduced and ✗ contradicted (95% interval), + as published and - opposite (direction alone), "
-        "each against AdamW on the same model. Below it, trainable parameters counted at paper scale.",
-        "",
-        "| method | " + " | ".join(models) + " |",
-        "| --- |" + " ---: |" * len(models),
-    ]
+    about = (
+        f"Each cell: published on C4 / **measured at {scale} scale on {frame.corpus.iloc[0]}**, mean over seeds, ± standard "
+        "deviation where there are several. ✓ reproduced and ✗ contradicted (95% interval), + as published and - opposite "
+        "(direction alone), each against AdamW on the same model. Below it, trainable parameters counted at paper scale."
+    )
+    rows = []
     for method, part in frame.groupby("method", sort=False):
         by_model = {line.model: line for line in part.itertuples()}
-        cells = [f"{_cell(by_model[m])}<br>({by_model[m].counted_trainable})" for m in models]
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    write_text(path, "\n".join([*lines, "", *(f"- {sentence}" for sentence in summary), ""]))
+        rows.append([method, *(f"{_cell(by_model[m])}<br>({by_model[m].counted_trainable})" for m in models)])
+    table = markdown_table(["method", *models], "l" + "r" * len(models), rows)
+    write_text(path, markdown_page(f"{artifact.label}, {scale} scale", artifact.caption, about, table, sentences=summary))

@@ -33,7 +33,7 @@ from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering
-from analyses.common.layout import measured_cell, write_csv
+from analyses.common.layout import markdown_page, markdown_table, measured_cell, write_csv
 from analyses.common.longer import longer_runs
 from analyses.common.plotting import MARKERS, plain_logarithmic, save_figure
 from analyses.common.published import read_published
@@ -165,19 +165,14 @@ def markdown(frame: pd.DataFrame) -> str:
     """Controls down, models across, at the rates of each row; the gain over AdamW in brackets; the answers below."""
     own = frame[(frame.quantity == PERPLEXITY) & (frame.own_rate == "yes")]
     first, models = own.iloc[0], list(dict.fromkeys(own.model))
-    lines = [
-        f"# {ARTIFACT.label}, {first.scale} scale",
-        "",
-        f"Validation perplexity on {first.corpus}; in brackets, nats below AdamW. Seeds: {first.seeds}.",
-        "",
-        "| control | " + " | ".join(models) + " |",
-        "| --- |" + " ---: |" * len(models),
-    ]
+    rows = []
     for control in CONTROLS:
         of_model = {line.model: line for line in own[own.control == control].itertuples()}
-        found = [of_model[m] for m in models]
-        lines.append(f"| {control} | " + " | ".join(measured_cell(c) + ("" if math.isnan(c.gain) else f" ({c.gain:+.3f})") for c in found) + " |")
-    return "\n".join([*lines, "", *(f"- {sentence}" for sentence in answers(frame)), ""])
+        found = (of_model[m] for m in models)
+        rows.append([control, *(measured_cell(c) + ("" if math.isnan(c.gain) else f" ({c.gain:+.3f})") for c in found)])
+    about = f"Validation perplexity on {first.corpus}; in brackets, nats below AdamW. Seeds: {first.seeds}."
+    table = markdown_table(["control", *models], "l" + "r" * len(models), rows)
+    return markdown_page(f"{ARTIFACT.label}, {first.scale} scale", about, table, sentences=answers(frame))
 
 
 def build(context: Context) -> None:

@@ -14,7 +14,7 @@ from collections import Counter
 
 import pandas as pd
 
-from analyses.common.layout import write_csv
+from analyses.common.layout import bullets, markdown_page, write_csv
 from analyses.errata import budgets, counts, figures, formulas, orthogonality, proofs, spectra, tables
 from analyses.errata.erratum import VERDICTS, collect
 from poet.system.files import write_text
@@ -51,23 +51,23 @@ def summary(frame: pd.DataFrame) -> str:
 
 
 def entry(line) -> str:
-    """One entry as a Markdown list item."""
+    """One entry as a sentence in Markdown."""
     quotations = " / ".join(f'"{text}"' for text in (line.quotation, line.second_quotation) if text)
     printed = "" if math.isnan(line.published) else f"{line.published:.6g} against "
     number = "" if math.isnan(line.measured) else f" [{printed}{line.measured:.6g} {line.unit}]"
-    what = f"- **{line.id}** ({line.kind}). {line.where}: {quotations}."
+    what = f"**{line.id}** ({line.kind}). {line.where}: {quotations}."
     return f"{what} {line.explanation}{number} *Consequence:* {line.consequence}"
 
 
 def markdown(frame: pd.DataFrame) -> str:
     """The readable list, by verdict."""
-    lines = [f"# {ARTIFACT.label}", "", ARTIFACT.caption, "", summary(frame)]
+    parts = [ARTIFACT.caption, summary(frame)]
     for verdict, meaning in VERDICTS.items():
         part = frame[frame.verdict == verdict]
         if len(part):
-            lines += ["", f"## {verdict.capitalize()} ({len(part)})", "", f"{meaning.capitalize()}.", ""]
-            lines += map(entry, part.itertuples())
-    return "\n".join([*lines, ""])
+            entries = bullets(map(entry, part.itertuples()))
+            parts += [f"## {verdict.capitalize()} ({len(part)})", f"{meaning.capitalize()}.", entries]
+    return markdown_page(ARTIFACT.label, *parts)
 
 
 def build(context: Context) -> None:

@@ -12,7 +12,7 @@ from typing import get_args
 
 import pandas as pd
 
-from analyses.common.layout import write_csv
+from analyses.common.layout import bullets, markdown_page, markdown_table, write_csv
 from poet.system.files import write_text
 from poet.training.spec import RunSpec
 from suite.artifact import EVERY, Artifact
@@ -69,13 +69,13 @@ def summary(frame: pd.DataFrame) -> list[str]:
 
 def markdown(frame: pd.DataFrame, context: Context) -> str:
     """The claims as a table, with the summary above."""
-    lines = [f"# Claims, {context.scale.name} scale", "", *(f"- {sentence}" for sentence in summary(frame)), ""]
-    lines += ["| place | the paper says | effect (95% interval) | n | verdict |", "| --- | --- | ---: | ---: | --- |"]
+    rows = []
     for r in frame.itertuples():
         interval = "" if r.low == r.high or pd.isna(r.effect) else f" ({r.low:.3g} to {r.high:.3g})"
         effect = "" if pd.isna(r.effect) else f"{r.effect:.3g}{interval} {r.unit}".rstrip()
-        lines.append(f"| {r.place} | {r.says} | {effect} | {r.n} | {r.verdict} |")
-    return "\n".join([*lines, ""])
+        rows.append([r.place, r.says, effect, str(r.n), r.verdict])
+    table = markdown_table(["place", "the paper says", "effect (95% interval)", "n", "verdict"], "llrrl", rows)
+    return markdown_page(f"Claims, {context.scale.name} scale", bullets(summary(frame)), table)
 
 
 def build(context: Context) -> None:

@@ -13,7 +13,7 @@ from fractions import Fraction
 import pandas as pd
 
 from analyses.common.evidence import ALL, share_agreeing
-from analyses.common.layout import write_csv
+from analyses.common.layout import markdown_page, markdown_table, write_csv
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import cell, read_published
 from poet.methods import get_method, table_rows
@@ -110,23 +110,18 @@ def markdown(frame: pd.DataFrame, artifact: Artifact, down: tuple[str, ...], acr
     The columns ``down`` name its rows, and the values of the column ``across`` its columns."""
     frame = frame.assign(model="Llama " + frame.model.str.upper())
     columns = list(dict.fromkeys(frame[across]))
-    lines = [
-        f"# {artifact.label}",
-        "",
-        f"{artifact.caption} Cells that differ: printed / **ours**.",
-        "",
-        "| " + " | ".join([*down, *columns]) + " |",
-        "|" + " --- |" * len(down) + " ---: |" * len(columns),
-    ]
+    rows = []
     for key, part in frame.groupby(list(down), sort=False):
         by_column = {getattr(line, across): line for line in part.itertuples()}
         cells = (by_column[c].printed if by_column[c].agrees == "yes" else _both(by_column[c]) for c in columns)
-        lines.append("| " + " | ".join([*key, *cells]) + " |")
+        rows.append([*key, *cells])
+    table = markdown_table([*down, *columns], "l" * len(down) + "r" * len(columns), rows)
     differing = frame[frame.agrees == "no"]
     sentences = [f"{len(frame) - len(differing)} of {len(frame)} printed cells agree with the configuration."]
     for (model, parameter, reason), part in differing.groupby(["model", "parameter", "reason"], sort=False):
         sentences.append(f"{model}, {parameter} ({len(part)} of the cells): {reason}")
-    return "\n".join([*lines, "", *(f"- {sentence}" for sentence in (*sentences, *notes)), ""])
+    about = f"{artifact.caption} Cells that differ: printed / **ours**."
+    return markdown_page(artifact.label, about, table, sentences=(*sentences, *notes))
 
 
 def build_hyperparameters(

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from analyses.common.evidence import exactly, ALL, BELOW_ONE, share_agreeing
-from analyses.common.layout import measured_columns, write_csv
+from analyses.common.layout import markdown_page, markdown_table, measured_columns, write_csv
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import read_published
 from analyses.tables.table1.memory_formulas import FORMULAS, QUANTITIES, expected, formula_texts, published
@@ -96,43 +96,34 @@ def agreement(formula: float, values: list[float]) -> str:
 def markdown(frame: pd.DataFrame) -> str:
     """As the paper lays it out, one table for each printed column, then a sentence on what differs."""
     scale = frame.scale.iloc[0]
-    lines = [f"# {ARTIFACT.label}, {scale} scale", "", ARTIFACT.caption, ""]
-    lines += [
-        f"Each cell: printed formula's value / **held by the run**, in elements, of the {MODEL} model at {scale} scale.",
-        "",
-    ]
+    about = f"Each cell: printed formula's value / **held by the run**, in elements, of the {MODEL} model at {scale} scale."
+    tables = []
     for quantity, heading in (("trainable", "# trainable params"), ("total", "Memory cost")):
         part = frame[frame.quantity == QUANTITIES[quantity]]
         width = part.groupby("method").size().max()
-        lines += ["| Method | " + heading + " | " + " | ".join(["one matrix"] * (width - 1)) + f" | {WHOLE} |"]
-        lines += ["| --- | --- |" + " ---: |" * width]
+        rows = []
         for method, own in part.groupby("method", sort=False):
-            cells = [
-                ("" if line.matrix == WHOLE else f"{line.matrix}: ")
-                + f"{line.published:,.0f} / **{line.measured:,.0f}**"
+            cells = (
+                ("" if line.matrix == WHOLE else f"{line.matrix}: ") + f"{line.published:,.0f} / **{line.measured:,.0f}**"
                 for line in own.itertuples()
-            ]
-            lines.append("| " + " | ".join([method, own.published_formula.iloc[0], *cells]) + " |")
-        lines.append("")
+            )
+            rows.append([method, own.published_formula.iloc[0], *cells])
+        heads = ["Method", heading, *["one matrix"] * (width - 1), WHOLE]
+        tables.append(markdown_table(heads, "ll" + "r" * width, rows))
     agree = int((frame.agrees == "yes").sum())
-    lines.append(
-        f"- {agree} of {len(frame)} lines of table1.csv hold what the formulas give when each side has its own b."
-    )
-    wrong = frame[frame.published_agrees == "no"].assign(
-        ratio=lambda part: (part.measured / part.published).astype(float)
-    )
+    said = [f"{agree} of {len(frame)} lines of table1.csv hold what the formulas give when each side has its own b."]
+    wrong = frame[frame.published_agrees == "no"]
+    wrong = wrong.assign(ratio=(wrong.measured / wrong.published).astype(float))
     for (method, formula), part in wrong.groupby(["method", "published_formula"], sort=False):
         single = part[part.matrix != WHOLE]
-        lines.append(
-            f"- {method}: {formula} as printed differs from what is held for {', '.join(single.matrix)}: held over printed "
+        said.append(
+            f"{method}: {formula} as printed differs from what is held for {', '.join(single.matrix)}: held over printed "
             f"{', '.join(f'{ratio:.2f}' for ratio in single.ratio)}. One b cannot be the same share of both sides."
         )
     buffers = frame[(frame.quantity == QUANTITIES["indices"]) & (frame.measured > 0) & (frame.matrix == WHOLE)]
     for line in buffers.itertuples():
-        lines.append(
-            f"- {line.method}: {line.measured:,.0f} int64 index elements on top, which the paper does not count."
-        )
-    return "\n".join([*lines, ""])
+        said.append(f"{line.method}: {line.measured:,.0f} int64 index elements on top, which the paper does not count.")
+    return markdown_page(f"{ARTIFACT.label}, {scale} scale", ARTIFACT.caption, about, *tables, sentences=said)
 
 
 def as_held(*keys: str) -> Callable[[Context], Evidence]:

@@ -28,7 +28,7 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import exactly, ALL, as_read
-from analyses.common.layout import write_csv
+from analyses.common.layout import markdown_page, markdown_table, write_csv
 from analyses.common.published import read_published
 from analyses.common.timing import Spread, ratios
 from analyses.tables.table11.timed_steps import BASELINE, DESIGNS, OWN, configurations, measure, proxy
@@ -82,14 +82,13 @@ def markdown(frame: pd.DataFrame) -> str:
     """As the paper lays it out: designs down; published, then each variant."""
     shown = frame[frame.unit != "s"]
     variants = list(dict.fromkeys(shown.variant))
-    lines = [f"# {ARTIFACT.label}, {frame['scale'].iloc[0]} scale", "", explanation(frame), ""]
-    lines.append("| Design | compared | published | " + " | ".join(variants) + " |")
-    lines.append("| --- | --- | ---: |" + " ---: |" * len(variants))
+    rows = []
     for quantity, part in shown.groupby("quantity", sort=False):
         published = "–" if part.published.isna().iloc[0] else f"{part.published.iloc[0]:g}"
-        cells = [f"{line.measured:.2f} ({line.low:.2f} to {line.high:.2f})" for line in part.itertuples()]
-        lines.append("| " + " | ".join([quantity, part.of.iloc[0], published, *cells]) + " |")
-    return "\n".join([*lines, ""])
+        cells = (f"{line.measured:.2f} ({line.low:.2f} to {line.high:.2f})" for line in part.itertuples())
+        rows.append([quantity, part.of.iloc[0], published, *cells])
+    table = markdown_table(["Design", "compared", "published", *variants], "llr" + "r" * len(variants), rows)
+    return markdown_page(f"{ARTIFACT.label}, {frame['scale'].iloc[0]} scale", explanation(frame), table)
 
 
 def explanation(frame: pd.DataFrame) -> str:
