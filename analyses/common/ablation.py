@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from analyses.common.claim_forms import Pair, same_order
 from analyses.common.comparisons import rank_agreement
 from analyses.common.evidence import with_interval
 from analyses.common.layout import markdown_page, markdown_table, measured_cell, measured_columns, write_csv
@@ -16,9 +18,12 @@ from poet.methods import get_method
 from poet.system.files import write_text
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
-from suite.claim import Evidence
+from suite.claim import Claim, Evidence
 from suite.context import Context
+from suite.scale import Scale
 
+#: The runs of each setting at a scale, by its printed name and then by seed.
+Specs = Callable[[Scale], Mapping[str, Sequence[RunSpec]]]
 #: A perplexity of at least this share of the vocabulary is that of a model which predicts nothing.
 COLLAPSED = 0.95
 
@@ -90,14 +95,43 @@ def markdown(frame: pd.DataFrame, artifact: Artifact, down: Mapping[str, str], s
     return markdown_page(f"{artifact.label}, {first.scale} scale", about, table, sentences=sentences)
 
 
-def write_table(
-    context: Context, artifact: Artifact, frame: pd.DataFrame, down: Mapping[str, str], agreement: Evidence,
-    sentences: Sequence[str] = (),
-) -> None:
-    """Write an artifact's CSV and Markdown, with both orders and any further sentences below the table.
+def every_pair(cells: Mapping[str, Sequence[RunSpec]], lower: Iterable[str], higher: Iterable[str]) -> list[Pair]:
+    """The runs of every setting of ``lower`` with those of every other setting of ``higher``."""
+    return [(cells[a], cells[b]) for a, b in itertools.product(lower, higher) if a != b]
 
-    ``frame`` is one of :func:`perplexity_table`; the first of its columns in ``down`` names the settings."""
-    csv, text = artifact.outputs
-    order = orderings([str(setting) for setting in frame[next(iter(down))]], frame.published, frame.measured, agreement)
-    write_csv(frame, context.results / csv)
-    write_text(context.results / text, markdown(frame, artifact, down, [*order, *sentences]))
+
+def printed_order(number: int, specs: Specs) -> Claim:
+    """The claim that the settings of a table stand in the order that is printed."""
+    return same_order(
+        key=f"table{number}-rank-agreement", place=f"Table {number}",
+        measure=lambda context: table_agreement(context, f"table{number}", specs(context.scale)),
+    )
+
+
+def ablation(
+    number: int, caption: str, model: str, specs: Specs, down: Mapping[str, str], claims: Sequence[Claim],
+    table: Callable[[Context], pd.DataFrame] | None = None,
+    sentences: Callable[[pd.DataFrame], Sequence[str]] = lambda frame: (),
+) -> Artifact:
+    """A table of perplexities on a model, as CSV and Markdown, with both orders and further sentences below it.
+
+    The settings are those of ``specs``; see :func:`perplexity_table`, which ``table`` may add columns to, and
+    :func:`markdown` for ``down``, whose first column names the settings."""
+    name = f"table{number}"
+
+    def build(context: Context) -> None:
+        cells = specs(context.scale)
+        frame = table(context) if table else perplexity_table(context, name, cells)
+        settings = [str(setting) for setting in frame[next(iter(down))]]
+        order = orderings(settings, frame.published, frame.measured, table_agreement(context, name, cells))
+        write_csv(frame, context.results / f"{name}.csv")
+        write_text(context.results / f"{name}.md", markdown(frame, artifact, down, [*order, *sentences(frame)]))
+
+    artifact = Artifact(
+        label=f"Table {number}",
+        caption=caption,
+        outputs=(f"{name}.csv", f"{name}.md"),
+        runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
+        build=build, models=(model,), claims=tuple(claims),
+    )
+    return artifact

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import math
 
-from analyses.common.ablation import COLLAPSED, perplexity_table, table_agreement, write_table
-from analyses.common.claim_forms import same_order
+from analyses.common.ablation import COLLAPSED, ablation, printed_order
 from analyses.common.comparisons import perplexities
 from analyses.common.evidence import largest_of, over_seeds, rank_correlation
 from analyses.common.published import read_published
 from poet.training.spec import RunSpec
-from suite.artifact import Artifact
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
@@ -36,16 +34,6 @@ def specs(scale: Scale) -> dict[str, list[RunSpec]]:
         label: [scale.run(MODEL, ROW, seed, overrides={"neumann_terms": k}) for seed in scale.seeds]
         for label, k in terms.items()
     }
-
-
-def agreement(context: Context) -> Evidence:
-    """Rank agreement with the printed table."""
-    return table_agreement(context, "table7", specs(context.scale))
-
-
-def build(context: Context) -> None:
-    frame = perplexity_table(context, "table7", specs(context.scale))
-    write_table(context, ARTIFACT, frame, {"scheme": "Scheme"}, agreement(context))
 
 
 def _below_a_guess(context: Context, settings: tuple[str, ...]) -> Evidence:
@@ -120,14 +108,9 @@ CLAIMS = (
         unit="nats", region=POSITIVE, measure=_slowdown,
         paper_only="short runs of small models spend their time elsewhere, and share their machine",
     ),
-    same_order(key="table7-rank-agreement", place="Table 7", measure=agreement),
+    printed_order(7, specs),
 )
-
-
-ARTIFACT = Artifact(
-    label="Table 7",
-    caption="Validation perplexity of POET-FS (b=1/2) on LLaMA 130M with k terms of the Neumann series.",
-    outputs=("table7.csv", "table7.md"),
-    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed], build=build, models=(MODEL,),
-    claims=CLAIMS,
+ARTIFACT = ablation(
+    7, "Validation perplexity of POET-FS (b=1/2) on LLaMA 130M with k terms of the Neumann series.", MODEL, specs,
+    {"scheme": "Scheme"}, CLAIMS,
 )

@@ -124,14 +124,24 @@ def markdown(frame: pd.DataFrame, artifact: Artifact, down: tuple[str, ...], acr
     return markdown_page(artifact.label, about, table, sentences=(*sentences, *notes))
 
 
-def build_hyperparameters(
-    context: Context, artifact: Artifact, variant: str, reasons: Mapping[tuple[str, str], str]
-) -> None:
-    """Write Table 9 ("fs") or 10 ("bs"), CSV and Markdown."""
-    csv, text = artifact.outputs
-    frame = hyperparameter_table(csv.removesuffix(".csv"), variant, reasons)
-    write_csv(frame.drop(columns="printed"), context.results / csv)
-    write_text(context.results / text, markdown(frame, artifact, ("model", "spec"), "parameter", [DEVICES]))
+def hyperparameters_artifact(number: int, variant: str, reasons: Mapping[tuple[str, str], str]) -> Artifact:
+    """Table 9 ("fs") or 10 ("bs"); see :func:`compare` for the reasons."""
+    name, method = f"table{number}", f"POET-{variant.upper()}"
+
+    def build(context: Context) -> None:
+        frame = hyperparameter_table(name, variant, reasons)
+        write_csv(frame.drop(columns="printed"), context.results / f"{name}.csv")
+        text = markdown(frame, artifact, ("model", "spec"), "parameter", [DEVICES])
+        write_text(context.results / f"{name}.md", text)
+
+    artifact = Artifact(
+        label=f"Table {number}",
+        caption=f"Hyperparameters of {method}, as printed and as configured at paper scale.",
+        outputs=(f"{name}.csv", f"{name}.md"),
+        runs=lambda scale: [], build=build, scale_free=True,
+        claims=(cells_claim(name, f"Table {number}", f"The hyperparameters of {method}"),),
+    )
+    return artifact
 
 
 def hyperparameter_table(name: str, variant: str, reasons: Mapping[tuple[str, str], str]) -> pd.DataFrame:

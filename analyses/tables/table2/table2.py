@@ -33,22 +33,14 @@ from suite.artifact import Artifact
 from suite.claim import UNJUDGED_SCALES, Evidence
 from suite.context import Context
 
-#: Marker and line of each family of rows: told apart without colour.
+#: Marker, line and name of each family of rows: told apart without colour.
 FAMILIES = {
-    "adamw": ("s", ""),
-    "galore": ("D", ""),
-    "lora": ("^", ""),
-    "poet-bs": ("o", "-"),
-    "poet-fs": ("v", "--"),
-    "other": ("*", ""),
-}
-FAMILY_LABELS = {
-    "adamw": "AdamW",
-    "galore": "GaLore",
-    "lora": "LoRA",
-    "poet-bs": "POET BS",
-    "poet-fs": "POET FS",
-    "other": "other",
+    "adamw": ("s", "", "AdamW"),
+    "galore": ("D", "", "GaLore"),
+    "lora": ("^", "", "LoRA"),
+    "poet-bs": ("o", "-", "POET BS"),
+    "poet-fs": ("v", "--", "POET FS"),
+    "other": ("*", "", "other"),
 }
 
 
@@ -146,10 +138,10 @@ def draw(frame: pd.DataFrame) -> Figure:
         )
         for row, (x, y, title) in enumerate(views):
             axis = axes[row, column]
-            for family, (marker, line) in FAMILIES.items():
+            for family, (marker, line, label) in FAMILIES.items():
                 chosen = part.family.reindex(x.index) == family
                 if (part.family == family).any():
-                    axis.plot(x[chosen], y[chosen], marker=marker, linestyle=line, label=FAMILY_LABELS[family])
+                    axis.plot(x[chosen], y[chosen], marker=marker, linestyle=line, label=label)
             axis.set(xscale="log", title=title, xlabel="trainable parameters")
         axes[0, 0].set_ylabel("validation perplexity, measured")
         axes[1, 0].set_ylabel("validation perplexity, published")
