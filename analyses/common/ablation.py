@@ -12,10 +12,9 @@ import pandas as pd
 from analyses.common.claim_forms import Pair, same_order
 from analyses.common.comparisons import rank_agreement
 from analyses.common.evidence import with_interval
-from analyses.common.layout import markdown_page, markdown_table, measured_cell, measured_columns, write_csv
+from analyses.common.layout import markdown_page, markdown_table, measured_cell, measured_columns, write_table
 from analyses.common.published import read_published
 from poet.methods import get_method
-from poet.system.files import write_text
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
@@ -124,8 +123,7 @@ def ablation(
         frame = table(context) if table else perplexity_table(context, name, cells)
         settings = [str(setting) for setting in frame[next(iter(down))]]
         order = orderings(settings, frame.published, frame.measured, table_agreement(context, name, cells))
-        write_csv(frame, context.results / f"{name}.csv")
-        write_text(context.results / f"{name}.md", markdown(frame, artifact, down, [*order, *sentences(frame)]))
+        write_table(context, artifact, frame, markdown(frame, artifact, down, [*order, *sentences(frame)]))
 
     artifact = Artifact(
         label=f"Table {number}",

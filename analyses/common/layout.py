@@ -12,6 +12,7 @@ import pandas as pd
 
 from poet.system.files import write_text
 from suite.artifact import Artifact
+from suite.context import Context
 
 #: What a verdict looks like in a Markdown cell; the report finds it there again.
 MARKS = {"reproduced": "✓", "contradicted": "✗", "as published": "+", "opposite": "-"}
@@ -45,6 +46,13 @@ def markdown_table(heads: Iterable[str], alignment: str, rows: Iterable[Iterable
     """A Markdown table; ``alignment`` has "l" or "r" for each column."""
     rule = ("---:" if side == "r" else "---" for side in alignment)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
+
+
+def write_table(context: Context, artifact: Artifact, frame: pd.DataFrame, text: str) -> None:
+    """Write an artifact's CSV and its Markdown."""
+    csv, markdown = artifact.outputs
+    write_csv(frame, context.results / csv)
+    write_text(context.results / markdown, text)
 
 
 def bullets(sentences: Iterable[str]) -> str:

@@ -9,11 +9,13 @@ import matplotlib
 matplotlib.use("Agg")  # no display is ever needed
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import seaborn as sns
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
+from analyses.common.layout import write_csv
 from poet.system.files import atomic_path
 from suite.artifact import Artifact
 from suite.context import Context
@@ -28,12 +30,13 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, 
 CAPTION_CHARACTERS = 15
 
 
-def save_figure(figure: Figure, context: Context, artifact: Artifact, note: str = "") -> None:
-    """Write label, caption, scale and a note below a figure, save it as the artifact's PDF and PNG, and close it.
+def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact: Artifact, note: str = "") -> None:
+    """Write an artifact's CSV, and its figure with label, caption, scale and a note below as PDF and PNG; close it.
 
     Raises:
         DiskError: the disk is full or the folder cannot be written.
     """
+    write_csv(frame, context.results / artifact.outputs[0])
     lines = textwrap.fill(caption(context, artifact, note), int(CAPTION_CHARACTERS * figure.get_figwidth()))
     figure.text(0.5, -0.01, lines, ha="center", va="top", fontsize="small")
     for legend in figure.legends:

@@ -33,7 +33,7 @@ from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering
-from analyses.common.layout import markdown_page, markdown_table, measured_cell, write_csv
+from analyses.common.layout import markdown_page, markdown_table, measured_cell
 from analyses.common.longer import longer_runs
 from analyses.common.plotting import MARKERS, plain_logarithmic, save_figure
 from analyses.common.published import read_published
@@ -177,10 +177,9 @@ def markdown(frame: pd.DataFrame) -> str:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "controls.csv")
     write_text(context.results / "controls.md", markdown(frame))
     save_figure(
-        draw(frame), context, ARTIFACT,
+        draw(frame), frame, context, ARTIFACT,
         " ".join(answers(frame)) + " Small hollow markers above: other rates of AdamW; below: AdamW at POET's cost.",
     )
 

@@ -14,10 +14,9 @@ from collections import Counter
 
 import pandas as pd
 
-from analyses.common.layout import bullets, markdown_page, write_csv
+from analyses.common.layout import bullets, markdown_page, write_table
 from analyses.errata import budgets, counts, figures, formulas, orthogonality, proofs, spectra, tables
 from analyses.errata.erratum import VERDICTS, collect
-from poet.system.files import write_text
 from suite.artifact import Artifact
 from suite.context import Context
 
@@ -72,8 +71,7 @@ def markdown(frame: pd.DataFrame) -> str:
 
 def build(context: Context) -> None:
     frame = table()
-    write_csv(frame, context.results / "errata.csv")
-    write_text(context.results / "errata.md", markdown(frame))
+    write_table(context, ARTIFACT, frame, markdown(frame))
 
 
 ARTIFACT = Artifact(

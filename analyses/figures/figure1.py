@@ -17,7 +17,6 @@ import pandas as pd
 from analyses.common.evidence import (
     over_seeds, ALL, SIZE, TWO_DIGITS, as_read, over_seeds_in, share_over_seeds, share_within,
 )
-from analyses.common.layout import write_csv
 from analyses.common.plotting import plt, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, layer
@@ -103,7 +102,6 @@ def build(context: Context) -> None:
     block = middle(context.scale)
     printed = {(p.row, p.quantity, p.when): float(p.value) for p in read_published("figure1").itertuples()}
     frames = {row: table(context, row, [(block, PROJECTION)], printed) for row in ("adamw", POET)}
-    write_csv(pd.concat(frames.values()), context.results / "figure1.csv")
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), sharey=True)
     growth = []
     for axis, (row, frame) in zip(axes, frames.items(), strict=True):
@@ -118,7 +116,8 @@ def build(context: Context) -> None:
     axes[0].legend(title="thin lines: between", loc="upper left")
     figure.tight_layout()
     matrix = f"{LABELS[PROJECTION]} projection of block {block}"
-    save_figure(figure, context, ARTIFACT, f"Matrix: {matrix}. {' '.join(growth)} {about_runs(context)}")
+    note = f"Matrix: {matrix}. {' '.join(growth)} {about_runs(context)}"
+    save_figure(figure, pd.concat(frames.values()), context, ARTIFACT, note)
 
 
 ARTIFACT = Artifact(

@@ -28,7 +28,6 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import exactly, over_seeds, as_read, of_line
-from analyses.common.layout import write_csv
 from analyses.common.plotting import LINES, MARKERS, plt, save_figure, sns
 from analyses.common.published import read_published
 from analyses.theory.marchenko_pastur import MarchenkoPastur
@@ -186,12 +185,11 @@ CLAIMS = (
 def build(context: Context) -> None:
     spectra = {name: np.stack([spectrum(name, seed) for seed in SEEDS]) for name in LABELS}
     frame = table(spectra)
-    write_csv(frame, context.results / "figure3.csv")
     note = (
         f"Markers: one seed on the left, {len(SEEDS)} on the right. "
         "Lines: Marchenko-Pastur, and 1 for the uniform spectrum."
     )
-    save_figure(draw(spectra, frame), context, ARTIFACT, note)
+    save_figure(draw(spectra, frame), frame, context, ARTIFACT, note)
 
 
 ARTIFACT = Artifact(

@@ -27,7 +27,6 @@ from matplotlib.patches import Patch
 from torch import Tensor
 
 from analyses.common.evidence import exactly, ALL, share_agreeing
-from analyses.common.layout import write_csv
 from analyses.common.plotting import plt, save_figure
 from poet.orthogonal import cayley, packed_size, skew_unpack
 from poet.primitives import BlockPrimitive, block_stochastic, fully_stochastic
@@ -182,12 +181,11 @@ CLAIMS = (
 
 def build(context: Context) -> None:
     found = examples()
-    write_csv(table(found), context.results / "figure4.csv")
     note = (
         f"m = {SIZE}; b = {BLOCK} in (c) and (d). Below each: free parameters, and the cells that they move. "
         "A Householder reflection moves every cell of its support with few parameters."
     )
-    save_figure(draw(found), context, ARTIFACT, note)
+    save_figure(draw(found), table(found), context, ARTIFACT, note)
 
 
 ARTIFACT = Artifact(

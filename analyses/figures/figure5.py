@@ -24,7 +24,6 @@ from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering, same_order
 from analyses.common.comparisons import perplexities, rank_agreement
 from analyses.common.evidence import rank_correlation
-from analyses.common.layout import write_csv
 from analyses.common.plotting import LINES, MARKERS, plain_logarithmic, save_figure
 from analyses.common.published import read_published
 from poet.methods import get_method
@@ -144,14 +143,13 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "figure5.csv")
     parts = []
     for kind, column in (("measured", "measured"), ("printed", "published")):
         best = ", ".join(f"{share} ({budget})" for budget, share in best_shares(frame, column).items())
         parts.append(f"{kind} {best}, the worst split being {effect(frame, column):.0%} above the best")
     note = f"Best R:P: {'; '.join(parts)} (mean over budgets)."
     note += " Large hollow markers: standard POET, at the share that R has of all its parameters."
-    save_figure(draw(frame), context, ARTIFACT, note)
+    save_figure(draw(frame), frame, context, ARTIFACT, note)
 
 
 def _rank_agreement(context: Context) -> Evidence:

@@ -15,7 +15,6 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import exactly, over_seeds, SIZE, as_read, over_seeds_in
-from analyses.common.layout import write_csv
 from analyses.common.paper_scale import matrix_shapes
 from analyses.common.plotting import plt, save_figure
 from analyses.common.published import read_published
@@ -167,7 +166,6 @@ CLAIMS = (
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "figure6.csv")
     figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True)
     *panels, corner = axes.flat
     for axis, matrix in zip(panels, LABELS.values(), strict=True):
@@ -188,7 +186,7 @@ def build(context: Context) -> None:
     ends = ends.groupby("method", sort=False)[["measured", "published"]].agg(lambda v: v.iloc[-1] - v.iloc[0])
     changes = ", ".join(f"{r.Index} {r.measured:+.3f} ({r.published:+.3f})" for r in ends.itertuples())
     note = f"Change over the run for k, measured (read off the paper's figure): {changes}."
-    save_figure(figure, context, ARTIFACT, f"{note} {about_runs(context)}")
+    save_figure(figure, frame, context, ARTIFACT, f"{note} {about_runs(context)}")
 
 
 ARTIFACT = Artifact(

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from analyses.common.evidence import over_seeds, SIZE, TWO_DIGITS, over_seeds_in
-from analyses.common.layout import write_csv
 from analyses.common.plotting import plt, save_figure, sns
 from analyses.figures.common.probed import line
 from analyses.figures.common.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
@@ -83,7 +82,6 @@ CLAIMS = (
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "figure7.csv")
     figure, axis = plt.subplots(figsize=(5.2, 4))
     for colour, (row, (marker, style)) in zip(sns.color_palette(), STYLES.items(), strict=False):
         part = frame[(frame.method == ROWS[row]) & (frame.quantity == "sum over matrices")]
@@ -94,7 +92,7 @@ def build(context: Context) -> None:
     last = frame[(frame.quantity == "change from the start") & (frame.step == frame.step.max())].dropna(subset="measured")
     order = " < ".join(f"{r.method} {r.measured:+.2%}" for r in last.sort_values("measured").itertuples())
     note = f"Horizontal lines: the energy at the start. Change over the run: {order}."
-    save_figure(figure, context, ARTIFACT, f"{note} {about_runs(context)}")
+    save_figure(figure, frame, context, ARTIFACT, f"{note} {about_runs(context)}")
 
 
 ARTIFACT = Artifact(

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from analyses.common.claim_forms import ordering
-from analyses.common.layout import measured_columns, write_csv
+from analyses.common.layout import measured_columns
 from analyses.common.longer import crossing, longer_runs
 from analyses.common.plotting import LINES, MARKERS, plain_logarithmic, save_figure
 from analyses.common.published import read_published
@@ -46,10 +46,8 @@ def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
     for label, found in histories.items():
         evaluated = pd.concat(history.dropna(subset="validation_perplexity") for history in found)
         for step, part in evaluated.groupby("step"):
-            values = [
-                *part.validation_perplexity,
-                *[math.nan] * (len(found) - len(part)),
-            ]  # a diverged run has no more steps
+            missing = [math.nan] * (len(found) - len(part))  # a diverged run has no more steps
+            values = [*part.validation_perplexity, *missing]
             lines.append({
                 "series": label, "quantity": PERPLEXITY, "step": int(step), "tokens": part.tokens.mean(),
                 **measured_columns(values), "unit": "perplexity",
@@ -68,34 +66,24 @@ def _crossings(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]
         never = sum(map(math.isnan, tokens))
         note = f"not reached by {never} of {len(tokens)} seeds" if never else ""
         for quantity, values, unit in ((CROSSING, tokens, "tokens"), (SHARE, shares, "share")):
-            columns = {
-                **measured_columns(values),
-                "diverged": diverged,
-            }  # a level that is never reached is no divergence
-            lines.append(
-                {"series": POET, "against": label, "quantity": quantity, **columns, "unit": unit, "note": note}
-            )
+            # A level that is never reached is no divergence.
+            columns = {**measured_columns(values), "diverged": diverged}
+            lines.append({"series": POET, "against": label, "quantity": quantity, **columns, "unit": unit, "note": note})
     return lines
 
 
 def _published() -> list[dict[str, Any]]:
-    lines = []
-    for point in read_published("figure9").itertuples():
-        lines.append({
+    lines = [
+        {
             "series": point.series, "quantity": PERPLEXITY, "step": int(point.steps),
             "published": float(point.perplexity), "unit": "perplexity", "note": point.source,
-        })
-    poet = [line for line in lines if line["series"] == POET]
-    crossed, end = sorted(line["step"] for line in poet)
-    level = next(line["published"] for line in poet if line["step"] == crossed)
-    against = (
-        f"{level} (AdamW's after more than {next(line['step'] for line in lines if line['series'] != POET):,} steps)"
-    )
-    lines.append({
-        "series": POET, "against": against, "quantity": SHARE, "published": crossed / end, "unit": "share",
-        "note": poet[0]["note"],
-    })
-    return lines
+        } for point in read_published("figure9").itertuples()
+    ]
+    crossed, end = sorted((line for line in lines if line["series"] == POET), key=lambda line: line["step"])
+    adamw = next(line for line in lines if line["series"] != POET)
+    against = f"{crossed['published']} (AdamW's after more than {adamw['step']:,} steps)"
+    share = {"against": against, "quantity": SHARE, "published": crossed["step"] / end["step"], "unit": "share"}
+    return [*lines, {"series": POET, **share, "note": next(line["note"] for line in lines if line["series"] == POET)}]
 
 
 def table(context: Context) -> pd.DataFrame:
@@ -157,8 +145,7 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "figure9.csv")
-    save_figure(draw(frame), context, ARTIFACT, crossing_sentences(frame))
+    save_figure(draw(frame), frame, context, ARTIFACT, crossing_sentences(frame))
 
 
 def _against(factor: int, place: str, words: str) -> Claim:

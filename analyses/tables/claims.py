@@ -12,8 +12,7 @@ from typing import get_args
 
 import pandas as pd
 
-from analyses.common.layout import bullets, markdown_page, markdown_table, write_csv
-from poet.system.files import write_text
+from analyses.common.layout import bullets, markdown_page, markdown_table, write_table
 from poet.training.spec import RunSpec
 from suite.artifact import EVERY, Artifact
 from suite.claim import Claim, Evidence, Verdict, judge
@@ -80,8 +79,7 @@ def markdown(frame: pd.DataFrame, context: Context) -> str:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "claims.csv")
-    write_text(context.results / "claims.md", markdown(frame, context))
+    write_table(context, ARTIFACT, frame, markdown(frame, context))
 
 
 ARTIFACT = Artifact(

@@ -8,11 +8,10 @@ table.
 from __future__ import annotations
 
 from analyses.common.evidence import exactly, ALL
-from analyses.common.layout import write_csv
+from analyses.common.layout import write_table
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import cell, read_published
 from analyses.tables.common.config_tables import cells_claim, compare, markdown
-from poet.system.files import write_text
 from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
@@ -62,8 +61,8 @@ def build(context: Context) -> None:
         + ", ".join(f"{size} ({model})" for model, size in others.items())
         + "."
     )
-    write_csv(frame.drop(columns="printed"), context.results / "table8.csv")
-    write_text(context.results / "table8.md", markdown(frame, ARTIFACT, ("parameter",), "model", [note]))
+    text = markdown(frame, ARTIFACT, ("parameter",), "model", [note])
+    write_table(context, ARTIFACT, frame.drop(columns="printed"), text)
 
 
 ARTIFACT = Artifact(

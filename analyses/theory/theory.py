@@ -18,7 +18,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analyses.common.layout import write_csv
 from analyses.common.plotting import plt, save_figure
 from analyses.theory import approximation, invariance, random_matrices
 from analyses.theory.claims import CLAIMS
@@ -106,8 +105,7 @@ def note(frame: pd.DataFrame) -> str:
 
 def build(context: Context) -> None:
     frame = table()
-    write_csv(frame, context.results / "theory.csv")
-    save_figure(draw(frame), context, ARTIFACT, note(frame))
+    save_figure(draw(frame), frame, context, ARTIFACT, note(frame))
 
 
 ARTIFACT = Artifact(

@@ -19,7 +19,6 @@ import torch
 from scipy import stats
 from torch import nn
 
-from analyses.common.layout import write_csv
 from analyses.common.plotting import plt, save_figure
 from poet import MergeSchedule, POETConfig, apply_poet, parameter_groups
 from suite.artifact import Artifact
@@ -137,5 +136,4 @@ def build(
 ) -> None:
     """Write the CSV and the figure of an artifact; see :func:`table` for the arguments."""
     counts = {label: [update_counts(config, seed) for seed in SEEDS] for label, config in variants.items()}
-    write_csv(table(variants, counts, printed), context.results / artifact.outputs[0])
-    save_figure(draw(variants, counts), context, artifact, note)
+    save_figure(draw(variants, counts), table(variants, counts, printed), context, artifact, note)

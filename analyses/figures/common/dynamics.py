@@ -19,7 +19,6 @@ from matplotlib.axes import Axes
 
 from analyses.common.ablation import collapsed
 from analyses.common.grid import BASELINE, grid_runs
-from analyses.common.layout import write_csv
 from analyses.common.plotting import LINES, plt, save_figure, sns
 from analyses.common.published import read_published
 from analyses.figures.common.probed import line
@@ -134,7 +133,6 @@ def dynamics_artifact(
         specs = runs(context.scale, models, prefixes)
         printed = {p.quantity: (float(p.low), float(p.high)) for p in read_published("dynamics").itertuples()}
         frame, found = table(context, specs, printed[CROSSING]), curves(context, specs)
-        write_csv(frame, context.results / artifact.outputs[0])
         shown = list(dict.fromkeys(spec.model for spec in specs))
         panels = -(-len(shown) // 2)
         figure, axes = plt.subplots(panels, 2, figsize=(10, 3.8 * panels + 0.8), squeeze=False)
@@ -151,7 +149,7 @@ def dynamics_artifact(
         rows = tuple(n or "all" for n in (specs[0].evaluation_rows, specs[0].final_evaluation_rows))
         note = f"Curves: {rows[0]} validation rows; the table's numbers: {rows[1]}."
         crosses = " Crosses mark divergence." if frame.diverged.any() else ""
-        save_figure(figure, context, artifact, f"{sentence(frame)} {note}{crosses}")
+        save_figure(figure, frame, context, artifact, f"{sentence(frame)} {note}{crosses}")
 
     artifact = Artifact(
         label=f"Figure {number}",

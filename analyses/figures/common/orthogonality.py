@@ -25,7 +25,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analyses.common.layout import write_csv
 from analyses.common.plotting import LINES, MARKERS, plt, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
@@ -174,7 +173,6 @@ def artifact(
     def build(context: Context) -> None:
         matrices = panels(context.scale)
         frame = table(context, matrices, published)
-        write_csv(frame, context.results / found.outputs[0])
         measured, columns = errors(context), min(4, len(matrices))
         rows = -(-len(matrices) // columns)
         width = 9.0 if columns == 1 else 3.6 * columns
@@ -190,7 +188,7 @@ def artifact(
             axis.axis("off")
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="upper center", ncol=len(TERMS), frameon=False)
         figure.tight_layout(rect=(0, 0, 1, 1 - 0.3 / figure.get_figheight()))
-        save_figure(figure, context, found, note(context, frame, "middle" if whole_run else "first"))
+        save_figure(figure, frame, context, found, note(context, frame, "middle" if whole_run else "first"))
 
     found = Artifact(
         label=f"Figure {number}",

@@ -26,7 +26,6 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from analyses.common.layout import write_csv
 from analyses.common.plotting import LINES, MARKERS, plt, save_figure, sns
 from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
 from analyses.phases import Phases, find_phases
@@ -118,7 +117,6 @@ def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] =
             about = {"model": MODEL, "side": side, "block": block, "matrix": matrix, "step": step}
             printed = published if step == at[-1] else (np.nan, np.nan)
             lines.append(line(context, [f[p][block, i, what] for f in found], quantity, printed, **about))
-        write_csv(pd.DataFrame(lines), context.results / artifact.outputs[0])
         figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True, sharey=True)
         *panels, corner = axes.flat
         colours = sns.color_palette("viridis", depth(context.scale))
@@ -140,7 +138,7 @@ def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] =
         figure.tight_layout()
         final = np.concatenate([values[:, -1, what] for values in found[0].values()])
         note = f"At the end: {final.min():.3f} to {final.max():.3f}; grey: the paper's {published[0]:.2f} to {published[1]:.2f}."
-        save_figure(figure, context, artifact, f"{note} {several_seeds(context)}".strip())
+        save_figure(figure, pd.DataFrame(lines), context, artifact, f"{note} {several_seeds(context)}".strip())
 
     artifact = Artifact(
         label=f"Figure {number}",

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pandas as pd
 
-from analyses.common.layout import write_csv
 from analyses.common.plotting import plt, save_figure, sns
 from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
 from poet.training.memory import PROJECTIONS
@@ -141,7 +140,6 @@ def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] =
         depth = context.scale.settings.models[model(context.scale)].layers
         chosen = blocks(depth, row, group)
         frame = table(context, row, [(block, p) for block in chosen for p in PROJECTIONS])
-        write_csv(frame, context.results / artifact.outputs[0])
         steps, seeds = measured(context, row, "spectrum")
         figure, axes = plt.subplots(
             len(chosen), len(PROJECTIONS), figsize=(14, 0.9 + 2 * len(chosen)), sharex=True, squeeze=False
@@ -161,7 +159,8 @@ def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] =
         change = frame[frame.quantity == "largest relative change"].measured
         changes = f"{change.max():.3g} (median over matrices {change.median():.3g})"
         note = f"Largest change of a singular value, relative to its start: {changes}"
-        save_figure(figure, context, artifact, f"{shown} {note}. Thin lines: values in between. {about_runs(context)}")
+        note = f"{shown} {note}. Thin lines: values in between. {about_runs(context)}"
+        save_figure(figure, frame, context, artifact, note)
 
     artifact = Artifact(
         label=f"Figure {number}",

@@ -16,7 +16,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 
-from analyses.common.layout import write_csv
 from analyses.common.plotting import LINES, MARKERS, plt, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, line, several_seeds
@@ -97,7 +96,6 @@ def draw_cone(axis: Axes, cosine: float) -> None:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "figure2.csv")
     spec = run(context.scale, context.scale.seeds[0])
     at = np.array(spec.probes["rotations"])
     means = [values[..., COSINE].mean(0) for values in stacked(context, spec, "rotations", "R").values()]
@@ -129,7 +127,7 @@ def build(context: Context) -> None:
     printed = [lines.published[quantity].iloc[0] for quantity in ("end of phase I", "start of phase III")]
     walls = f"Lowest trace / dimension and largest e_orth: {walls}."
     note = f"{phases} In the paper's figure: {printed[0]:.0%} and {printed[1]:.0%}. {walls} {several_seeds(context)}"
-    save_figure(figure, context, ARTIFACT, note.strip())
+    save_figure(figure, frame, context, ARTIFACT, note.strip())
 
 
 ARTIFACT = Artifact(

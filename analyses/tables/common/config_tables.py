@@ -13,13 +13,12 @@ from fractions import Fraction
 import pandas as pd
 
 from analyses.common.evidence import ALL, share_agreeing
-from analyses.common.layout import markdown_page, markdown_table, write_csv
+from analyses.common.layout import markdown_page, markdown_table, write_table
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import cell, read_published
 from poet.methods import get_method, table_rows
 from poet.methods.contract import parse_parameters
 from poet.methods.poet import POET
-from poet.system.files import write_text
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.claim import Claim
@@ -130,9 +129,8 @@ def hyperparameters_artifact(number: int, variant: str, reasons: Mapping[tuple[s
 
     def build(context: Context) -> None:
         frame = hyperparameter_table(name, variant, reasons)
-        write_csv(frame.drop(columns="printed"), context.results / f"{name}.csv")
         text = markdown(frame, artifact, ("model", "spec"), "parameter", [DEVICES])
-        write_text(context.results / f"{name}.md", text)
+        write_table(context, artifact, frame.drop(columns="printed"), text)
 
     artifact = Artifact(
         label=f"Table {number}",

@@ -17,13 +17,12 @@ from typing import Any
 import pandas as pd
 
 from analyses.common.evidence import exactly, ALL, BELOW_ONE, share_agreeing
-from analyses.common.layout import markdown_page, markdown_table, measured_columns, write_csv
+from analyses.common.layout import markdown_page, markdown_table, measured_columns, write_table
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import read_published
 from analyses.tables.table1.memory_formulas import FORMULAS, QUANTITIES, expected, formula_texts, published
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
-from poet.system.files import write_text
 from poet.training.llama import build_llama
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
@@ -203,8 +202,7 @@ CLAIMS = (
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "table1.csv")
-    write_text(context.results / "table1.md", markdown(frame))
+    write_table(context, ARTIFACT, frame, markdown(frame))
 
 
 ARTIFACT = Artifact(

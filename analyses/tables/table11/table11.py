@@ -28,11 +28,10 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import exactly, ALL, as_read
-from analyses.common.layout import markdown_page, markdown_table, write_csv
+from analyses.common.layout import markdown_page, markdown_table, write_table
 from analyses.common.published import read_published
 from analyses.common.timing import Spread, ratios
 from analyses.tables.table11.timed_steps import BASELINE, DESIGNS, OWN, configurations, measure, proxy
-from poet.system.files import write_text
 from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
@@ -163,8 +162,7 @@ CLAIMS = (
 
 def build(context: Context) -> None:
     frame = table(context.scale, measure(context.scale))
-    write_csv(frame, context.results / "table11.csv")
-    write_text(context.results / "table11.md", markdown(frame))
+    write_table(context, ARTIFACT, frame, markdown(frame))
 
 
 ARTIFACT = Artifact(

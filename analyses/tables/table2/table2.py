@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from analyses.common.ablation import perplexity_columns
 from analyses.common.evidence import paired_interval, with_interval
 from analyses.common.grid import BASELINE, grid_runs
-from analyses.common.layout import paper_layout, write_csv
+from analyses.common.layout import paper_layout
 from analyses.common.plotting import save_figure
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.claims import CLAIMS, agreement
@@ -153,10 +153,9 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "table2.csv")
     agreements = {model: agreement(context, model) for model in dict.fromkeys(frame.model)}
     paper_layout(frame, ARTIFACT, summary(frame, agreements), context.results / "table2.md")
-    save_figure(draw(frame), context, ARTIFACT, "Above: measured. Below: as printed in the paper, on C4.")
+    save_figure(draw(frame), frame, context, ARTIFACT, "Above: measured. Below: as printed in the paper, on C4.")
 
 
 ARTIFACT = Artifact(
