@@ -11,8 +11,6 @@ c(t) is the mean of v'Rv over all R and P (``analyses.figures.common.probing``).
 - Phase II (stable learning) is what lies between. If phase III begins before I ends, it is missing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

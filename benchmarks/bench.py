@@ -1,7 +1,5 @@
 """A benchmark run on one device: sets cases up, has them timed in turn, and makes their lines."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The one list of cases, for a CPU, for a GPU, and so small that every case runs within a test."""
 
-from __future__ import annotations
-
 from benchmarks.case import Case
 from benchmarks.kernels import kernel_cases
 from benchmarks.layers import layer_cases

@@ -4,8 +4,6 @@ Needs torch, Triton, transformers, numpy and pydantic, and no network. Every ker
 wrong one ends the run. Writes ``results/bench-gpu.csv``.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import sys

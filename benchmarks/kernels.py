@@ -1,7 +1,5 @@
 """The kernels alone. On a GPU each is compared with its PyTorch reference, and checked against fp64 first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Single layers, forward and backward: nn.Linear, which is the plain one, and POETLinear."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """How much memory a call takes at its worst moment."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 import torch

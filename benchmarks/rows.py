@@ -1,7 +1,5 @@
 """The lines of the benchmark table: their columns, where they were measured, and how they are written."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sys

@@ -3,8 +3,6 @@
 They stand here because a machine with a GPU may lack what reads ``config/scales``; a test holds them against it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from poet.training.spec import Architecture

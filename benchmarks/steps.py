@@ -1,7 +1,5 @@
 """Whole training steps: forward, backward, clipping, optimizer, and what is due now and then, spread over the steps."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Iterable

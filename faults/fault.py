@@ -1,7 +1,5 @@
 """A fault: a small slip in the method, what it would cost a user, and what should notice it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass

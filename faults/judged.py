@@ -4,8 +4,6 @@ Every recorded table is compared with itself, but for the rows of Table 2 that w
 their tolerance is the one that they have in a check of everything.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 import shutil

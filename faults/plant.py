@@ -6,8 +6,6 @@ regression check against what is recorded. Writes ``results/faults.csv``; exit c
 catches a fault.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io

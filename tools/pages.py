@@ -3,8 +3,6 @@
 A page marks such a part with ``<!-- name:begin -->`` and ``<!-- name:end -->``. ``make record`` writes all of them anew.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import re

@@ -1,7 +1,5 @@
 """The learning rates of a sweep, as tables for a page."""
 
-from __future__ import annotations
-
 from analyses.common.layout import markdown_table
 
 #: Columns of ``lr_sweep.csv`` that hold rates, by the words for them.

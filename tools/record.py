@@ -6,8 +6,6 @@ figures that pages show, ``runs.parquet`` (every run whose files are there, :mod
 ``--check`` writes nothing and fails if a page does not say what is recorded.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

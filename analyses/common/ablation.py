@@ -1,7 +1,5 @@
 """Tables of perplexities on one model: each setting beside what the paper prints for it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Forms that many claims have, each with its rule in words: an ordering, a printed order, a printed perplexity."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from analyses.common.comparisons import largest_difference, perplexities

@@ -1,7 +1,5 @@
 """Final validation perplexities of runs, and evidence from comparing them: by seed, and with the order that is printed."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

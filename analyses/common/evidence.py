@@ -1,7 +1,5 @@
 """Evidence that claims of several artifacts are made of: printed digits, shares, and lines of tables."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

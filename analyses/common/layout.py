@@ -1,7 +1,5 @@
 """What the tables share: tidy CSV, and Markdown as the paper lays it out."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """AdamW trained on more tokens, and where another run stands against it (Figure 9, and the controls at equal cost)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The paper's own scale, and the weight matrices of its models at their sizes."""
 
-from __future__ import annotations
-
 import functools
 
 from poet.training.llama import build_llama

@@ -1,7 +1,5 @@
 """What the figures share: look, caption, files."""
 
-from __future__ import annotations
-
 import textwrap
 
 import matplotlib

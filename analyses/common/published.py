@@ -1,7 +1,5 @@
 """Numbers as the paper prints them, one CSV for each table, and how to compare with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

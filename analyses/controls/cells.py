@@ -1,7 +1,5 @@
 """The runs of the controls (``analyses.controls.controls``): which row stands for each, and what differs from it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -20,8 +20,6 @@ POET differs from the AdamW baseline in more than R and P. On each of the smalle
 own rate and single length. ``gain_share`` divides it by POET-FS's gain, where that is positive.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from typing import Any

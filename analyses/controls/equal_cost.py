@@ -4,8 +4,6 @@ AdamW's whole runs of several lengths (``analyses.common.longer``), each with it
 as a function of what a run costs: linear between them, both in logarithms.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

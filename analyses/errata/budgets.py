@@ -1,7 +1,5 @@
 """Errata about what is compared at which cost: tokens, budgets, updates (Section 4, Tables 9 and 10, Appendix H)."""
 
-from __future__ import annotations
-
 import math
 
 from analyses.common.grid import MODELS

@@ -1,7 +1,5 @@
 """Errata about counted parameters and memory (Tables 1, 2, 8 and 12, Section 5.1)."""
 
-from __future__ import annotations
-
 import torch
 from analyses.common.grid import MODELS
 from analyses.common.paper_scale import paper_scale, matrix_shapes

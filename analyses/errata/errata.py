@@ -7,8 +7,6 @@ subject in ``analyses/errata/``. Theory is tried out further in :mod:`analyses.t
 wrong on paper.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

@@ -5,8 +5,6 @@ not stops the build, so that no sentence outlives the numbers that it was writte
 from the computation (``"{computed:.3f}"``), and what the paper prints comes from ``analyses/published``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

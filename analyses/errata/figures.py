@@ -1,7 +1,5 @@
 """Errata about figures: what the text and captions say of them, against what they show or were made from."""
 
-from __future__ import annotations
-
 from analyses.errata.erratum import Computed, Erratum, checked, printed_cell
 from poet.training.schedule import cosine
 

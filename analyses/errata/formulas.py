@@ -1,7 +1,5 @@
 """Errata of formulas about maps, primitives, hyperspherical energy and probing: Sections 2 to 4, Appendices A and B."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

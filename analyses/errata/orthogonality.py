@@ -1,7 +1,5 @@
 """Errata about the Neumann series, merging and probing: Section 3.2, Section 5.3, Appendices A, E, G and J."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Errata of Lemma 1 and its proof (Section 4, Appendix D). The lemma itself is tried out in :mod:`analyses.theory.lemma1`."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

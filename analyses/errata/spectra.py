@@ -1,7 +1,5 @@
 """Errata of formulas about singular values: Section 4 and Appendix C."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Errata about tables of results: what the text says of them, and tables that do not fit together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -9,8 +9,6 @@ Published values were read off the figure, to about two digits. They belong to t
 begin elsewhere, and what compares is the growth from start to end.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

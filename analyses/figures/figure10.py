@@ -4,8 +4,6 @@ Runs, steps and the rule for the matrix: ``analyses.figures.common.orthogonality
 matrices together: the peaks of k = 1, and where the errors have come to by the last of the five merges that it shows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import stats
 

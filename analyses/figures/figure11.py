@@ -3,8 +3,6 @@
 The claim is about Figures 11 and 12 together.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from analyses.common.evidence import ALL, share_over_seeds, share_within

@@ -3,8 +3,6 @@
 The claims are about Figures 13 and 14 together.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ What is counted, and what is expected, stands in :mod:`analyses.figures.common.c
 reaches the maximum of 200 with every block size.
 """
 
-from __future__ import annotations
-
 from analyses.common.evidence import exactly
 from analyses.common.published import read_published
 from analyses.figures.common import coverage

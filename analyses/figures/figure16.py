@@ -4,8 +4,6 @@ What is counted, and what is expected, stands in :mod:`analyses.figures.common.c
 updates than with POET-BS, and unevenly spread.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pandas as pd

@@ -4,8 +4,6 @@ The captions of Figures 20 to 22 name the gate projection, which the pictures la
 claims are about Figures 17 to 19 together, and so about every matrix of the model.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from analyses.common.evidence import over_seeds, ALL, share_over_seeds, share_within

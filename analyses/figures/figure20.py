@@ -4,8 +4,6 @@ The caption names the gate projection, which the picture lacks; here it is shown
 together, and so about every matrix of the model.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from analyses.common.evidence import SIZE, TWO_DIGITS, over_seeds_in

@@ -5,8 +5,6 @@ of W_RP = R W0 P. Both are right: ``nn.Linear`` stores the transpose, P' W0' R',
 Figures 23 and 24 together.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from analyses.common.evidence import over_seeds, ALL, share_over_seeds, share_within

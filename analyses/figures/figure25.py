@@ -3,8 +3,6 @@
 Runs, steps and the rule for the matrix: ``analyses.figures.common.orthogonality``.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -19,8 +19,6 @@ side to which training with k = 3 moves them: a factor of the Neumann series is 
 (``poet.orthogonal``), so while the series converges a merge shrinks singular values and raises none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

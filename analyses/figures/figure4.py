@@ -15,8 +15,6 @@ Published are the paper's formulas at these sizes: one parameter of a Givens rot
 counts (which are for R and P together) for SPO, and none for Householder, whose count the paper does not print.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

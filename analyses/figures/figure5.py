@@ -9,8 +9,6 @@ total would not fit into the shorter side of a matrix; with these h it does, at 
 Learning rates are those of the rows of Table 2 with b = 1/8 and 1/4; h = 3 is no row of it and takes those of b = 1/4.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import partial

@@ -6,8 +6,6 @@ at its first measurement (5,000 steps) and at its end. Where the widths are not 
 fresh Gaussian weight with sides r <= s has an entropy of about 1 - r/(2 s ln r), 0.920 at 512 x 512 and 0.970 at 512 x 1376.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

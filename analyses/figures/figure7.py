@@ -6,8 +6,6 @@ both, so the sums begin close to each other, and not at the same value. What com
 start. The paper prints no value; its text says that POET's energy stays small, and Muon's lies below AdamW's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

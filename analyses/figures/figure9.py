@@ -6,8 +6,6 @@ chosen for the single length. The CSV has the curves, and for each AdamW run the
 or below AdamW's last value (``crossing`` in ``analyses.common.longer``), as tokens and as a share of POET's training.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A table or figure on the page: its layout, its picture, its printed and measured numbers."""
 
-from __future__ import annotations
-
 import base64
 import struct
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What has its own section beside the tables and figures: errata, and theory by statement."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A claim's effect with its interval, against the region where the claim holds, as a small drawing."""
 
-from __future__ import annotations
-
 import math
 
 from markupsafe import Markup

@@ -1,7 +1,5 @@
 """The Markdown of tables as HTML: verdict marks get words, tables a box of their own, and nothing in it is HTML already."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from html import escape

@@ -1,7 +1,5 @@
 """Numbers as the page writes them, and the small table of printed values beside measured ones."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The page: templates, style and script put together into one file that asks nothing of a network."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Where every number comes from: the runs of each artifact, and each run's spec, source, machine and cost."""
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Which artifacts are on the page, and what is read of them: one that is missing is named in one sentence."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable

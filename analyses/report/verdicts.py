@@ -1,7 +1,5 @@
 """The claims: how the verdicts fell, which are decided, and every row of ``results/claims.csv``."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ The claims stand in the files of the tables and figures that they are about, eac
 rule of all verdicts. This file only gathers them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import get_args

@@ -6,8 +6,6 @@ run is never chosen; a choice at the end of its grid is marked, because a wider 
 goes to ``analyses/recorded/`` by ``make record``, where the scale reads it: a table never waits for a sweep.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import pandas as pd

@@ -4,8 +4,6 @@ The paper reuses the hyperparameters of its 1.3B model and a tenth of that model
 a 3b model: its rates are those of 1.3b (``learning_rates.borrow`` of the scale).
 """
 
-from __future__ import annotations
-
 import pandas as pd
 
 from analyses.common.ablation import ablation, perplexity_table

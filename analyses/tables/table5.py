@@ -4,8 +4,6 @@ POET-FS with b = 1/2 on the 60M model under the four schemes of ``poet.initializ
 included, is Table 2's (whose run is the normalized one).
 """
 
-from __future__ import annotations
-
 from analyses.common.ablation import ablation, every_pair, printed_order
 from analyses.common.claim_forms import ordering
 from poet.training.spec import RunSpec

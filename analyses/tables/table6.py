@@ -6,8 +6,6 @@ number that divides them all: their ratios stay the paper's, and the shortest be
 still longer than training merges never; the column ``merges`` says how often each run merged. Claims name the printed T_m.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -7,8 +7,6 @@ Perplexity need not fall from row to row. Where Q has the eigenvalue iq, the fac
 sqrt(1 + q^2) for k = 0 but by 1 + q^2 for k = 1, which is further from orthogonal, and by 1 - q^4, which shrinks, for k = 3.
 """
 
-from __future__ import annotations
-
 import math
 
 from analyses.common.ablation import COLLAPSED, ablation, printed_order

@@ -5,8 +5,6 @@ details"). The other methods' is not printed; it follows from the parameter coun
 table.
 """
 
-from __future__ import annotations
-
 from analyses.common.evidence import exactly, ALL
 from analyses.common.layout import write_table
 from analyses.common.paper_scale import paper_scale

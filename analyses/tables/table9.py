@@ -3,8 +3,6 @@
 The printed batch size is the rows of one micro-batch on one GPU: rows of a step = batch size x grad acc. x GPUs.
 """
 
-from __future__ import annotations
-
 from analyses.tables.common.config_tables import hyperparameters_artifact
 
 #: (model, parameter): why the configuration is not what is printed.

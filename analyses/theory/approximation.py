@@ -8,8 +8,6 @@ Intervals beside those of :mod:`analyses.theory.statements`: a residual may be o
   integral of min(1, m^-(alpha-2)) over alpha; and from below, the free parameters of R over those of a primitive.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ reproduced in, its interval ends where the inconclusive settings would take it, 
 share is 1, so one setting contradicts it. Two claims are computed anew, because they take no simulation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -19,8 +19,6 @@ Three things the printed proof leaves open, and what is done here:
   t = p m^2/b^2 = (1 - 1/b)/(1 - 1/m), which is 1/2 at b = 2 and 1 - 1/b for m >> b.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass

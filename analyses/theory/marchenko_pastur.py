@@ -1,7 +1,5 @@
 """The Marchenko-Pastur law, written for singular values: the spectrum of a large matrix of independent entries."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -11,8 +11,6 @@ loose or silent, and the same number elsewhere. The rule for ``verdict`` (of the
 :mod:`analyses.theory.statements`; each of the modules above says where it adds to it. No training: the same at every scale.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes

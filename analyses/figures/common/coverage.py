@@ -11,8 +11,6 @@ variance 200 b (1 - b). Each step moves exactly 64 b of the 64 coordinates on ea
 200 b in every run, and the variance over elements has the binomial's value as its expectation.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import torch

@@ -9,8 +9,6 @@ AdamW's of the same step to the end; the number is that evaluation's share of tr
 crossings at 75 to 95% of training, for the variants that end below AdamW.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

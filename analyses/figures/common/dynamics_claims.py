@@ -4,8 +4,6 @@ A crossing is that of ``analyses.figures.common.dynamics``, of each seed's own c
 training are those of the evaluation nearest to it.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

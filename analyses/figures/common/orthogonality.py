@@ -17,8 +17,6 @@ k = 2 should be below k = 3, not above it. Q is trained, and need not be the sam
 except with k = 3, which shrinks it as long as q stays below 2^(1/4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What artifacts built from probes share: names of matrices, measurements laid out by step, lines of their tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -19,8 +19,6 @@ the q of a large Q fill a semicircle of radius 1, Tr(R)/m = 5/8 and e_orth = 0.3
 approximation.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

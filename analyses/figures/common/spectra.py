@@ -10,8 +10,6 @@ merge has to be added (5,000 is no multiple of the paper's T_m = 400). Model: 60
 where 60m has fewer, because Figures 17 to 22 show the blocks in three groups.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np

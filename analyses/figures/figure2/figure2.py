@@ -7,8 +7,6 @@ deviations from Tr(R)/m, over all R and P at the last step, divided by their sta
 near 1 if the formula holds, the corrected one or the printed one.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

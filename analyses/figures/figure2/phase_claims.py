@@ -4,8 +4,6 @@ Runs, definitions and the rule that finds the phases: :mod:`analyses.figures.com
 a phase that the rule does not find, there is nothing to measure (NaN), which is inconclusive.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 

@@ -4,8 +4,6 @@ Measured is what ``config/scales/paper.yaml`` makes of a run (:meth:`suite.scale
 printed cell, and a cell agrees if the two numbers are equal. A cell that does not agree keeps both and says why.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction

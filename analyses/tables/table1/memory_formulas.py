@@ -5,8 +5,6 @@ m for the shorter side ("m <= n") and gives fully stochastic POET one block size
 differs between the sides of a rectangle. Its printed formulas are evaluated here with the shorter side's b.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ paper prints them, and with a block size for each side of a rectangular matrix. 
 index buffers of POET's permutations, are no part of the paper's memory and stand on lines of their own.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import defaultdict

@@ -5,8 +5,6 @@ dense products in every forward pass of every layer, and autograd keeps whatever
 can be switched on: the Neumann approximation instead of a linear solve, and packed storage of Q.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -19,8 +19,6 @@ number, ``std`` their standard deviation, ``low`` and ``high`` the 20th and 80th
 digits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

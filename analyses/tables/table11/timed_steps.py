@@ -1,7 +1,5 @@
 """The training steps that Table 11 times: the designs, the model they run on, and the clock."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace

@@ -4,8 +4,6 @@ Orderings of perplexities are judged by differences paired by seed, as the table
 of parameters stand in ``analyses/tables/table2/counts.py``.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -3,8 +3,6 @@
 Counts are those of the models at paper scale, whichever scale is trained.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import pandas as pd

@@ -9,8 +9,6 @@ guess are counted as ``collapsed`` and judged like any other. At smoke scale not
 table, cell by cell and in all, is judged in ``analyses/tables/table2/claims.py``.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 
