@@ -12,6 +12,20 @@ def read_published(name: str) -> pd.DataFrame:
     return pd.read_csv(Path(__file__).parents[1] / "published" / f"{name}.csv", dtype=str, keep_default_na=False)
 
 
+def printed_text(name: str, column: str, **where: str) -> str:
+    """The one cell that ``analyses/published/<name>.csv`` has in a column of the row with the given values.
+
+    Raises:
+        ValueError: none or several rows have them.
+    """
+    rows = read_published(name)
+    for other, value in where.items():
+        rows = rows[rows[other] == value]
+    if len(rows) != 1:
+        raise ValueError(f"analyses/published/{name}.csv: {len(rows)} rows with {where}, expected one")
+    return rows[column].item()
+
+
 def as_printed(count: int, printed: str) -> str:
     """A count written with the unit and the digits of a printed one: ``as_printed(25296896, "25.30M") == "25.30M"``."""
     unit = printed[-1] if printed[-1] in _UNITS else ""

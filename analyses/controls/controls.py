@@ -31,6 +31,7 @@ from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering
+from analyses.common.comparisons import perplexities
 from analyses.common.layout import markdown_page, markdown_table, measured_cell
 from analyses.common.longer import longer_runs
 from analyses.common.plotting import MARKERS, plain_logarithmic, save_figure
@@ -56,10 +57,6 @@ def runs(scale: Scale) -> list[RunSpec]:
     return [spec for specs in [*(cell.specs for cell in cells(scale)), *longer] for spec in specs]
 
 
-def _perplexities(context: Context, specs: list[RunSpec]) -> list[float]:
-    return [context.record(spec)["validation_perplexity"] for spec in specs]
-
-
 def gain(baseline: list[float], values: list[float]) -> float:
     """Mean over seeds of log(baseline) - log(value), in nats; NaN if a run of either diverged."""
     return statistics.fmean(math.log(b) - math.log(v) for b, v in zip(baseline, values, strict=True))
@@ -68,12 +65,12 @@ def gain(baseline: list[float], values: list[float]) -> float:
 def _controls(context: Context) -> list[dict[str, Any]]:
     printed = {(p.model, p.variant): float(p.perplexity) for p in read_published("table2").itertuples()}
     found = cells(context.scale)
-    own = {(cell.model, cell.control): _perplexities(context, cell.specs) for cell in found if cell.own_rate}
+    own = {(cell.model, cell.control): perplexities(context, cell.specs) for cell in found if cell.own_rate}
     lines = []
     for cell in found:
         columns = perplexity_columns(context, cell.specs)
         baseline = own[cell.model, ADAMW]
-        poet, here = gain(baseline, own[cell.model, POET_FS]), gain(baseline, _perplexities(context, cell.specs))
+        poet, here = gain(baseline, own[cell.model, POET_FS]), gain(baseline, perplexities(context, cell.specs))
         lines.append({
             "control": cell.control, "quantity": PERPLEXITY, "own_rate": "yes" if cell.own_rate else "no",
             "published": printed.get((cell.model, columns["variant"]), math.nan), **columns, "gain": here,

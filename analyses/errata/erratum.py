@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from analyses.common.published import printed_number, read_published
+from analyses.common.published import printed_number, printed_text, read_published
 
 #: Every verdict, and what it says.
 VERDICTS = {
@@ -94,17 +94,8 @@ def collect(*modules: ModuleType) -> list[Erratum]:
 
 
 def printed_cell(table: str, column: str, **where: str) -> float:
-    """The one number that ``analyses/published/<table>.csv`` has in a column of the row with the given values.
-
-    Raises:
-        ValueError: none or several rows have them, or the cell is no number.
-    """
-    rows = read_published(table)
-    for name, value in where.items():
-        rows = rows[rows[name] == value]
-    if len(rows) != 1:
-        raise ValueError(f"analyses/published/{table}.csv: {len(rows)} rows with {where}, expected one")
-    return printed_number(rows[column].item())
+    """A printed number; see :func:`analyses.common.published.printed_text`, and ValueError where the cell has none."""
+    return printed_number(printed_text(table, column, **where))
 
 
 def printed(erratum: str) -> dict[str, float]:

@@ -16,7 +16,7 @@ from analyses.common.evidence import (
     over_seeds, ALL, SIZE, TWO_DIGITS, as_read, over_seeds_in, share_over_seeds, share_within,
 )
 from analyses.common.plotting import plt, save_figure
-from analyses.common.published import read_published
+from analyses.common.published import printed_text, read_published
 from analyses.figures.common.probed import LABELS, layer
 from analyses.figures.common.spectra import (
     POET, ROWS, about_runs, draw, largest_change, largest_growth, measured, model, runs, table,
@@ -59,12 +59,6 @@ def avoids(context: Context) -> Evidence:
     return share_over_seeds(shares, runs(POET, "adamw")(context.scale), f"{len(more[0])} matrices")
 
 
-def printed_end() -> str:
-    """AdamW's largest singular value at the end, as it was read off the figure."""
-    printed = read_published("figure1")
-    return printed[(printed.row == "adamw") & (printed.when == "end")].value.item()
-
-
 CLAIMS = (
     Claim(
         key="figure1-poet-spectrum-stays", place="Figure 1's caption; Section 1", kind="invariance",
@@ -83,7 +77,7 @@ CLAIMS = (
         key="figure1-adamw-largest-end", place="Figure 1", kind="number",
         says="With AdamW the largest singular value ends at about 11.",
         rule="The matrix's largest singular value at the end: what was read off the figure, half a unit either side.",
-        unit="singular value", region=as_read(printed_end()), measure=ends_at,
+        unit="singular value", region=as_read(printed_text("figure1", "value", row="adamw", when="end")), measure=ends_at,
         paper_only="the value belongs to the paper's widths and to 50,000 steps",
     ),
     Claim(

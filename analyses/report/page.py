@@ -48,7 +48,7 @@ def page(context: Context) -> str:
     labels = {name: a.label for name, a in artifacts.items()} | {name: label for name, (label, _) in beyond.items()} | unbuilt
     cards = {name: card(context, name, artifact) for name, artifact in artifacts.items()}
     found, entries = claims(context, labels), errata(context)
-    claimed = {claim.artifact for claim in found}
+    claimed = {claim["artifact"] for claim in found}
     script = (FOLDER / "script.js").read_text()
     return environment().get_template("page.html").render(
         # Written by us, and the only HTML, CSS and script that is not escaped beside the tables' own.
@@ -59,7 +59,7 @@ def page(context: Context) -> str:
         groups=groups(cards, artifacts), claims=found, verdicts=VERDICTS, overview=overview(found, labels),
         claim_choices={
             "verdict": _choices(VERDICTS),
-            "kind": _choices(sorted(claim.kind for claim in found)),
+            "kind": _choices(sorted(claim["kind"] for claim in found)),
             "artifact": {name: label for name, label in labels.items() if name in claimed},
         },
         errata=entries,

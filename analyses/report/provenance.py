@@ -59,22 +59,6 @@ class Model:
         return [run for setting in self.settings for run in setting.runs]
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What an artifact was built from: its runs' settings by model, their seeds and time, its CSV's digest."""
-
-    name: str
-    label: str
-    csv: str
-    digest: str
-    models: dict[str, list[str]]
-    seeds: list[int]
-    runs: int
-    core_minutes: float
-    environments: list[str]
-    scale_free: bool
-
-
 def core_hours(record: Mapping[str, Any]) -> float:
     """Hours of training times the cores it ran on; on a GPU, hours of that GPU."""
     threads = re.fullmatch(r"cpu \((\d+) threads\)", record["provenance"]["device"])
@@ -159,8 +143,8 @@ def _numbered(keys: Sequence[str], letter: str) -> dict[str, str]:
     return {key: f"{letter}{i}" for i, (key, _) in enumerate(Counter(keys).most_common(), start=1)}
 
 
-def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, ReportedRun]) -> Source:
-    """What an artifact was built from.
+def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, ReportedRun]) -> dict[str, Any]:
+    """What an artifact was built from: its runs' settings by model, their seeds and time, its CSV's digest.
 
     Raises:
         RunError: its CSV is missing.
@@ -170,13 +154,14 @@ def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, R
     for run in own:
         by_model.setdefault(run.spec.model, {})[run.spec.variant] = None
     csv = output_of(artifact, ".csv")
-    return Source(
-        name=name, label=artifact.label, csv=csv, digest=hashlib.sha256(read_bytes(context, csv)).hexdigest()[:12],
-        models={model: list(variants) for model, variants in by_model.items()},
-        seeds=sorted({run.spec.seed for run in own}), runs=len(own),
-        core_minutes=60 * sum(core_hours(run.record) for run in own),
-        environments=sorted({run.environment for run in own}), scale_free=artifact.scale_free,
-    )
+    return {
+        "name": name, "label": artifact.label, "scale_free": artifact.scale_free,
+        "csv": csv, "digest": hashlib.sha256(read_bytes(context, csv)).hexdigest()[:12],
+        "models": {model: list(variants) for model, variants in by_model.items()},
+        "seeds": sorted({run.spec.seed for run in own}), "runs": len(own),
+        "core_minutes": 60 * sum(core_hours(run.record) for run in own),
+        "environments": sorted({run.environment for run in own}),
+    }
 
 
 def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:

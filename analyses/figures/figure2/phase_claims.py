@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from analyses.common.evidence import exactly, over_seeds, ALL, BELOW_ONE, over_seeds_in, share_over_seeds, share_within
-from analyses.common.published import read_published
+from analyses.common.published import printed_text
 from analyses.figures.common.probing import CONE, COSINE, MEASUREMENTS, phases_of, rotations, runs
 from analyses.phases import Phases, fall_per_step, length_of_second, straightness
 from suite.claim import POSITIVE, Claim, Evidence
@@ -24,8 +24,7 @@ ROUNDING = 1e-6
 
 def as_printed(quantity: str) -> float:
     """A share of training that was read off Figure 2 or stands in its text."""
-    printed = read_published("figure2")
-    return float(printed[printed.quantity == quantity].low.item())
+    return float(printed_text("figure2", "low", quantity=quantity))
 
 
 def one_interval(share: float) -> tuple[float, float]:
