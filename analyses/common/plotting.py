@@ -1,6 +1,7 @@
 """What the figures share: look, caption, files."""
 
 import textwrap
+from typing import Any
 
 import matplotlib
 
@@ -26,6 +27,12 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 1, 2)))
 #: Characters of a caption's line for each inch of the figure's width.
 CAPTION_CHARACTERS = 15
+
+
+def numbered_figure(number: int, caption: str, **attributes: Any) -> Artifact:
+    """A figure of the paper, with its CSV, PNG and PDF; ``attributes`` are further ones of :class:`Artifact`."""
+    outputs = (f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf")
+    return Artifact(label=f"Figure {number}", caption=caption, outputs=outputs, **attributes)
 
 
 def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact: Artifact, note: str = "") -> None:

@@ -15,13 +15,12 @@ import pandas as pd
 from analyses.common.evidence import (
     over_seeds, ALL, SIZE, TWO_DIGITS, as_read, over_seeds_in, share_over_seeds, share_within,
 )
-from analyses.common.plotting import plt, save_figure
+from analyses.common.plotting import numbered_figure, plt, save_figure
 from analyses.common.published import printed_text, read_published
 from analyses.figures.common.probed import LABELS, layer
 from analyses.figures.common.spectra import (
     POET, ROWS, about_runs, draw, largest_change, largest_growth, measured, model, runs, table,
 )
-from suite.artifact import Artifact
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
@@ -112,9 +111,7 @@ def build(context: Context) -> None:
     save_figure(figure, pd.concat(frames.values()), context, ARTIFACT, note)
 
 
-ARTIFACT = Artifact(
-    label="Figure 1",
-    caption="Training dynamics of the singular values of one weight matrix, trained directly and with POET.",
-    outputs=("figure1.csv", "figures/figure1.png", "figures/figure1.pdf"),
+ARTIFACT = numbered_figure(
+    1, "Training dynamics of the singular values of one weight matrix, trained directly and with POET.",
     runs=runs("adamw", POET), build=build, claims=CLAIMS,
 )

@@ -5,11 +5,11 @@ reaches the maximum of 200 with every block size.
 """
 
 from analyses.common.evidence import exactly
+from analyses.common.plotting import numbered_figure
 from analyses.common.published import read_published
 from analyses.figures.common import coverage
 from analyses.figures.common.coverage import MOST
 from poet import POETConfig
-from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
 
@@ -37,9 +37,7 @@ def build(context: Context) -> None:
     coverage.build(context, ARTIFACT, VARIANTS, printed, "Below: distribution over the elements.")
 
 
-ARTIFACT = Artifact(
-    label="Figure 15",
-    caption="Updates of each element of a 64 x 64 weight by POET-BS after 100 steps with T_m = 1, at most 200.",
-    outputs=("figure15.csv", "figures/figure15.png", "figures/figure15.pdf"),
+ARTIFACT = numbered_figure(
+    15, "Updates of each element of a 64 x 64 weight by POET-BS after 100 steps with T_m = 1, at most 200.",
     runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

@@ -9,10 +9,10 @@ from fractions import Fraction
 import pandas as pd
 
 from analyses.common.evidence import exactly, over_seeds, BELOW_ONE, of_line
+from analyses.common.plotting import numbered_figure
 from analyses.figures.common import coverage
 from analyses.figures.common.coverage import MOST, SEEDS, STEPS, relative_spread
 from poet import POETConfig
-from suite.artifact import Artifact
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
 
@@ -78,9 +78,7 @@ def build(context: Context) -> None:
     coverage.build(context, ARTIFACT, VARIANTS, {}, note)
 
 
-ARTIFACT = Artifact(
-    label="Figure 16",
-    caption="Updates of each element of a 64 x 64 weight by POET-FS after 100 steps with T_m = 1, at most 200.",
-    outputs=("figure16.csv", "figures/figure16.png", "figures/figure16.pdf"),
+ARTIFACT = numbered_figure(
+    16, "Updates of each element of a 64 x 64 weight by POET-FS after 100 steps with T_m = 1, at most 200.",
     runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

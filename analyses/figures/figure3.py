@@ -26,11 +26,10 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import exactly, over_seeds, as_read, of_line
-from analyses.common.plotting import LINES, MARKERS, plt, save_figure, sns
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure, sns
 from analyses.common.published import printed_text, read_published
 from analyses.theory.marchenko_pastur import MarchenkoPastur
 from poet.initialization import INITIALIZATIONS, STANDARD_DEVIATION
-from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
 
@@ -189,10 +188,8 @@ def build(context: Context) -> None:
     save_figure(draw(spectra, frame), frame, context, ARTIFACT, note)
 
 
-ARTIFACT = Artifact(
-    label="Figure 3",
-    caption=f"Singular values of a {INPUTS} x {OUTPUTS} weight under the four initializations, and what random-matrix "
+ARTIFACT = numbered_figure(
+    3, f"Singular values of a {INPUTS} x {OUTPUTS} weight under the four initializations, and what random-matrix "
     "theory predicts.",
-    outputs=("figure3.csv", "figures/figure3.png", "figures/figure3.pdf"),
     runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

@@ -25,10 +25,9 @@ from matplotlib.patches import Patch
 from torch import Tensor
 
 from analyses.common.evidence import exactly, ALL, share_agreeing
-from analyses.common.plotting import plt, save_figure
+from analyses.common.plotting import numbered_figure, plt, save_figure
 from poet.orthogonal import cayley, packed_size, skew_unpack
 from poet.primitives import BlockPrimitive, block_stochastic, fully_stochastic
-from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
 
@@ -186,9 +185,7 @@ def build(context: Context) -> None:
     save_figure(draw(found), table(found), context, ARTIFACT, note)
 
 
-ARTIFACT = Artifact(
-    label="Figure 4",
-    caption="Examples of the primitive orthogonal matrix in different orthogonalizations, two for each.",
-    outputs=("figure4.csv", "figures/figure4.png", "figures/figure4.pdf"),
+ARTIFACT = numbered_figure(
+    4, "Examples of the primitive orthogonal matrix in different orthogonalizations, two for each.",
     runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

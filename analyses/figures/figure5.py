@@ -22,14 +22,13 @@ from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering, same_order
 from analyses.common.comparisons import perplexities, rank_agreement
 from analyses.common.evidence import rank_correlation
-from analyses.common.plotting import LINES, MARKERS, plain_logarithmic, save_figure
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, plain_logarithmic, save_figure
 from analyses.common.published import read_published
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
 from poet.model import poet_layers
 from poet.training.llama import build_llama
 from poet.training.spec import RunSpec
-from suite.artifact import Artifact
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
@@ -199,9 +198,7 @@ CLAIMS = (
     same_order(key="figure5-rank-agreement", place="Figure 5", measure=_rank_agreement),
 )
 
-ARTIFACT = Artifact(
-    label="Figure 5",
-    caption="Validation perplexity of POET-FS on LLaMA 60M when a constant total of parameters is divided between R and P.",
-    outputs=("figure5.csv", "figures/figure5.png", "figures/figure5.pdf"),
+ARTIFACT = numbered_figure(
+    5, "Validation perplexity of POET-FS on LLaMA 60M when a constant total of parameters is divided between R and P.",
     runs=runs, build=build, models=(MODEL,), claims=CLAIMS,
 )

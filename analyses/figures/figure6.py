@@ -14,13 +14,12 @@ import torch
 
 from analyses.common.evidence import exactly, over_seeds, SIZE, as_read, over_seeds_in
 from analyses.common.paper_scale import matrix_shapes
-from analyses.common.plotting import plt, save_figure
+from analyses.common.plotting import numbered_figure, plt, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, layer, line
 from analyses.figures.common.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
 from poet.diagnostics import singular_value_entropy
 from poet.initialization import normalized, standard
-from suite.artifact import Artifact
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
 from suite.context import Context
 
@@ -187,9 +186,7 @@ def build(context: Context) -> None:
     save_figure(figure, frame, context, ARTIFACT, f"{note} {about_runs(context)}")
 
 
-ARTIFACT = Artifact(
-    label="Figure 6",
-    caption="Average singular-value entropy (diversity of singular values) of directly trained and POET-trained weights.",
-    outputs=("figure6.csv", "figures/figure6.png", "figures/figure6.pdf"),
+ARTIFACT = numbered_figure(
+    6, "Average singular-value entropy (diversity of singular values) of directly trained and POET-trained weights.",
     runs=runs("adamw", "muon", POET), build=build, claims=CLAIMS,
 )

@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 
 from analyses.common.evidence import over_seeds, SIZE, TWO_DIGITS, over_seeds_in
-from analyses.common.plotting import plt, save_figure, sns
+from analyses.common.plotting import numbered_figure, plt, save_figure, sns
 from analyses.figures.common.probed import line
 from analyses.figures.common.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
-from suite.artifact import Artifact
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
 
@@ -93,9 +92,7 @@ def build(context: Context) -> None:
     save_figure(figure, frame, context, ARTIFACT, f"{note} {about_runs(context)}")
 
 
-ARTIFACT = Artifact(
-    label="Figure 7",
-    caption="Hyperspherical energy of AdamW-, Muon- and POET-trained weights.",
-    outputs=("figure7.csv", "figures/figure7.png", "figures/figure7.pdf"),
+ARTIFACT = numbered_figure(
+    7, "Hyperspherical energy of AdamW-, Muon- and POET-trained weights.",
     runs=runs("adamw", "muon", POET), build=build, claims=CLAIMS,
 )

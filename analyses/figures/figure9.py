@@ -17,10 +17,9 @@ from matplotlib.ticker import EngFormatter
 from analyses.common.claim_forms import ordering
 from analyses.common.layout import measured_columns
 from analyses.common.longer import crossing, longer_runs
-from analyses.common.plotting import LINES, MARKERS, plain_logarithmic, save_figure
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, plain_logarithmic, save_figure
 from analyses.common.published import read_published
 from poet.training.spec import RunSpec
-from suite.artifact import Artifact
 from suite.claim import Claim
 from suite.context import Context
 from suite.scale import Scale
@@ -156,10 +155,8 @@ def _against(factor: int, place: str, words: str) -> Claim:
     )
 
 
-ARTIFACT = Artifact(
-    label="Figure 9",
-    caption="Validation perplexity of POET (FS, b=1/2) and of AdamW on once, twice and three times the tokens, LLaMA 60M.",
-    outputs=("figure9.csv", "figures/figure9.png", "figures/figure9.pdf"),
+ARTIFACT = numbered_figure(
+    9, "Validation perplexity of POET (FS, b=1/2) and of AdamW on once, twice and three times the tokens, LLaMA 60M.",
     runs=lambda scale: [spec for specs in series(scale).values() for spec in specs], build=build, models=(MODEL,),
     claims=(_against(2, "Figure 9's caption", "almost twice"), _against(3, "Section 5.1", "almost triple")),
 )

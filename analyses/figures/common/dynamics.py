@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 
 from analyses.common.ablation import collapsed
 from analyses.common.grid import BASELINE, grid_runs
-from analyses.common.plotting import LINES, plt, save_figure, sns
+from analyses.common.plotting import LINES, numbered_figure, plt, save_figure, sns
 from analyses.common.published import read_published
 from analyses.figures.common.probed import line
 from poet.methods import table_rows
@@ -149,11 +149,8 @@ def dynamics_artifact(
         crosses = " Crosses mark divergence." if frame.diverged.any() else ""
         save_figure(figure, frame, context, artifact, f"{sentence(frame)} {note}{crosses}")
 
-    artifact = Artifact(
-        label=f"Figure {number}",
-        caption=caption,
-        outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
-        runs=lambda scale: runs(scale, models, prefixes), build=build, models=needed, claims=claims,
+    artifact = numbered_figure(
+        number, caption, runs=lambda scale: runs(scale, models, prefixes), build=build, models=needed, claims=claims,
     )
     return artifact
 

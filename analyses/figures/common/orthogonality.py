@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analyses.common.plotting import LINES, MARKERS, plt, save_figure
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
 from poet.training.spec import RunSpec
@@ -188,12 +188,7 @@ def artifact(
         figure.tight_layout(rect=(0, 0, 1, 1 - 0.3 / figure.get_figheight()))
         save_figure(figure, frame, context, found, note(context, frame, "middle" if whole_run else "first"))
 
-    found = Artifact(
-        label=f"Figure {number}",
-        caption=caption,
-        outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
-        runs=runs, build=build, models=(MODEL,), claims=claims,
-    )
+    found = numbered_figure(number, caption, runs=runs, build=build, models=(MODEL,), claims=claims)
     return found
 
 

@@ -24,7 +24,7 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from analyses.common.plotting import LINES, MARKERS, plt, save_figure, sns
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure, sns
 from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
 from analyses.phases import Phases, find_phases
 from poet.training.spec import Architecture, RunSpec
@@ -138,10 +138,8 @@ def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] =
         note = f"At the end: {final.min():.3f} to {final.max():.3f}; grey: the paper's {published[0]:.2f} to {published[1]:.2f}."
         save_figure(figure, pd.DataFrame(lines), context, artifact, f"{note} {several_seeds(context)}".strip())
 
-    artifact = Artifact(
-        label=f"Figure {number}",
-        caption=f"{('Vector probing', 'Trace')[what]} of every {side} of a 60M model.",
-        outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
+    artifact = numbered_figure(
+        number, f"{('Vector probing', 'Trace')[what]} of every {side} of a 60M model.",
         runs=runs, build=build, models=(MODEL,), claims=claims,
     )
     return artifact

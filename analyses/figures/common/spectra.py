@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pandas as pd
 
-from analyses.common.plotting import plt, save_figure, sns
+from analyses.common.plotting import numbered_figure, plt, save_figure, sns
 from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
 from poet.training.memory import PROJECTIONS
 from poet.training.spec import RunSpec
@@ -160,10 +160,8 @@ def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] =
         note = f"{shown} {note}. Thin lines: values in between. {about_runs(context)}"
         save_figure(figure, frame, context, artifact, note)
 
-    artifact = Artifact(
-        label=f"Figure {number}",
-        caption=f"Singular values of the weight matrices along training with {ROWS[row]}, {GROUPS[group]}.",
-        outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
+    artifact = numbered_figure(
+        number, f"Singular values of the weight matrices along training with {ROWS[row]}, {GROUPS[group]}.",
         runs=runs(row), build=build, claims=claims,
     )
     return artifact

@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 
-from analyses.common.plotting import LINES, MARKERS, plt, save_figure
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, line, several_seeds
 from analyses.figures.common.probing import (
@@ -23,7 +23,6 @@ from analyses.figures.common.probing import (
 from analyses.figures.figure2.phase_claims import CLAIMS
 from analyses.phases import find_phases, mark_phases
 from poet.training.spec import RunSpec
-from suite.artifact import Artifact
 from suite.context import Context
 from suite.scale import Scale
 
@@ -128,9 +127,7 @@ def build(context: Context) -> None:
     save_figure(figure, frame, context, ARTIFACT, note.strip())
 
 
-ARTIFACT = Artifact(
-    label="Figure 2",
-    caption="POET's three learning phases. Left: the cone; middle: vector probing of R; right: train loss and validation perplexity.",
-    outputs=("figure2.csv", "figures/figure2.png", "figures/figure2.pdf"),
+ARTIFACT = numbered_figure(
+    2, "POET's three learning phases. Left: the cone; middle: vector probing of R; right: train loss and validation perplexity.",
     runs=runs, build=build, models=(MODEL,), claims=CLAIMS,
 )
