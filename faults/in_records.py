@@ -3,19 +3,15 @@
 from faults.fault import Fault
 
 FAULTS = (
-    Fault(
-        name="stale-passes-for-fresh", file="suite/recorded/origin.py",
-        what="A recorded run is restored although the training code has changed: the tables show what today's code would not train.",
-        old='today = {"training": training_digest(spec.method, device), "data": data_digest()}',
-        new='today = {"data": data_digest()}',
-        caught_by=("tests/suite/recorded/test_restore.py::test_a_stale_run_is_not_restored_and_the_log_says_why",),
-        rows=(),
-    ),
-    Fault(
-        name="another-s-history", file="suite/recorded/run.py",
-        what="A record is taken in with the history of another run: curves and perplexities are not of one training.",
-        old='for file, key in (("history.csv", "history_sha256"), ("probes.npz", "probes_sha256")):',
-        new='for file, key in (("probes.npz", "probes_sha256"),):',
-        caught_by=("tests/suite/recorded/test_run.py::test_files_that_do_not_belong_together_are_refused",), rows=(),
-    ),
+    Fault(name="stale-passes-for-fresh", file="suite/recorded/origin.py",
+          what="A recorded run is restored although the training code has changed: the tables show what today's code would not train.",
+          old='today = {"training": training_digest(spec.method, device), "data": data_digest()}',
+          new='today = {"data": data_digest()}',
+          caught_by=("tests/suite/recorded/test_restore.py::test_a_stale_run_is_not_restored_and_the_log_says_why",),
+          rows=()),
+    Fault(name="another-s-history", file="suite/recorded/run.py",
+          what="A record is taken in with the history of another run: curves and perplexities are not of one training.",
+          old='for file, key in (("history.csv", "history_sha256"), ("probes.npz", "probes_sha256")):',
+          new='for file, key in (("probes.npz", "probes_sha256"),):',
+          caught_by=("tests/suite/recorded/test_run.py::test_files_that_do_not_belong_together_are_refused",), rows=()),
 )
