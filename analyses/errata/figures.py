@@ -4,15 +4,13 @@ from analyses.errata.erratum import Computed, Erratum, checked, printed_cell
 from poet.training.schedule import cosine
 
 
-@checked(
-    id="twice-or-triple", where="Figure 9, caption; Section 5.1", kind="contradiction",
-    quotation="trained with almost twice the number of seen tokens",
-    second_quotation="trained with almost triple the number of tokens", verdict="inconsistent",
-    explanation="As read off the figure, AdamW is still above {level} after {adamw:,.0f} steps. That is {computed:.1f} "
-    "times the steps at which POET crosses the same level, and {whole:.1f} times POET's whole run: 'almost triple' "
-    "fits the first, 'almost twice' neither.",
-    consequence="Say which quotient is meant; analyses/published/figure9.csv has both readings.",
-)
+@checked(id="twice-or-triple", where="Figure 9, caption; Section 5.1", kind="contradiction",
+         quotation="trained with almost twice the number of seen tokens",
+         second_quotation="trained with almost triple the number of tokens", verdict="inconsistent",
+         explanation="As read off the figure, AdamW is still above {level} after {adamw:,.0f} steps. That is "
+         "{computed:.1f} times the steps at which POET crosses the same level, and {whole:.1f} times POET's whole run: "
+         "'almost triple' fits the first, 'almost twice' neither.",
+         consequence="Say which quotient is meant; analyses/published/figure9.csv has both readings.")
 def tokens_of_figure9() -> Computed:
     level = "26.05"
     adamw = printed_cell("figure9", "steps", series="AdamW", perplexity=level)
@@ -23,13 +21,11 @@ def tokens_of_figure9() -> Computed:
                     holds=2 < adamw / whole < adamw / crossing < 3)
 
 
-@checked(
-    id="length-of-phase-two", where="Appendix A.3, Phase II; Figure 2", kind="text against figure",
-    quotation="This stable learning phase takes up 80% of the training time.", verdict="inconsistent",
-    explanation="Read off Figure 2, phase II is {computed:.0%} of training, from {start:.0%} to {end:.0%}. 80% is "
-    "nearer to phases II and III together, {both:.0%}.",
-    consequence="The suite measures the phases by a rule (Figure 2).",
-)
+@checked(id="length-of-phase-two", where="Appendix A.3, Phase II; Figure 2", kind="text against figure",
+         quotation="This stable learning phase takes up 80% of the training time.", verdict="inconsistent",
+         explanation="Read off Figure 2, phase II is {computed:.0%} of training, from {start:.0%} to {end:.0%}. 80% is "
+         "nearer to phases II and III together, {both:.0%}.",
+         consequence="The suite measures the phases by a rule (Figure 2).")
 def phase_two() -> Computed:
     start, end = (printed_cell("figure2", "low", quantity=q) for q in ("end of phase I", "start of phase III"))
     stated = printed_cell("figure2", "low", quantity="length of phase II, text")
@@ -37,15 +33,13 @@ def phase_two() -> Computed:
                     values={"start": start, "end": end, "both": 1 - start}, holds=end - start < stated - 0.1)
 
 
-@checked(
-    id="decay-throughout", where="Appendix A.3, Phase III; Appendix E, Training details", kind="contradiction",
-    quotation="Phase III: final adjusting coincides with learning-rate decay",
-    second_quotation="number of warmup steps of 0", verdict="explained",
-    explanation="A cosine without warm-up decays from the first step: the rate is {first:.0%} of its peak where phase "
-    "II begins and {computed:.0%} where phase III does. Phase III is the end of the decay; the rate ends at "
-    "{floor:.0%} of the peak, not at zero.",
-    consequence="None: the schedule is the printed one.",
-)
+@checked(id="decay-throughout", where="Appendix A.3, Phase III; Appendix E, Training details", kind="contradiction",
+         quotation="Phase III: final adjusting coincides with learning-rate decay",
+         second_quotation="number of warmup steps of 0", verdict="explained",
+         explanation="A cosine without warm-up decays from the first step: the rate is {first:.0%} of its peak where "
+         "phase II begins and {computed:.0%} where phase III does. Phase III is the end of the decay; the rate ends at "
+         "{floor:.0%} of the peak, not at zero.",
+         consequence="None: the schedule is the printed one.")
 def decay() -> Computed:
     steps = 300_000
     shares = [printed_cell("figure2", "low", quantity=q) for q in ("end of phase I", "start of phase III")]
