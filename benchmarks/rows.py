@@ -57,10 +57,10 @@ def environment(device: str) -> dict[str, Any]:
     }
 
 
-def as_csv(rows: Iterable[dict[str, Any]]) -> str:
-    """Full precision; None and NaN as empty cells."""
+def as_csv(rows: Iterable[dict[str, Any]], columns: Iterable[str] = tuple(COLUMNS)) -> str:
+    """Full precision; None and NaN as empty cells; what has no column is left out."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer = csv.DictWriter(text, tuple(columns), restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in rows:
         writer.writerow({k: "" if v is None or v != v else v for k, v in row.items()})

@@ -7,8 +7,6 @@ catches a fault.
 """
 
 import argparse
-import csv
-import io
 import queue
 import sys
 import time
@@ -17,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rows import environment
+from benchmarks.rows import as_csv, environment
 from faults.catalogue import FAULTS
 from faults.fault import Fault, NotPlantable
 from faults.judged import RecordedNumbers, recorded_numbers
@@ -129,18 +127,6 @@ def plant(faults: tuple[Fault, ...], jobs: int, numbers: RecordedNumbers | None)
         return list(pool.map(line_of, (None, *faults)))
 
 
-def as_csv(lines: list[dict[str, Any]], scale: str) -> str:
-    """The table, with where it was made; None and NaN as empty cells."""
-    where = {name: value for name, value in environment("cpu").items() if name in COLUMNS} | {"scale": scale}
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for line in lines:
-        cells = line | where
-        writer.writerow({k: "" if v is None or v != v else v for k, v in cells.items()})
-    return text.getvalue()
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m faults.plant", description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="FAULT", help="these alone; the table stays as it is")
@@ -161,7 +147,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if not given.only:
-        write_text(TABLE, as_csv(lines, given.scale if given.numbers else ""))
+        where = {**environment("cpu"), "scale": given.scale if given.numbers else ""}
+        write_text(TABLE, as_csv([line | where for line in lines], COLUMNS))
     missed = [line["fault"] for line in lines[1:] if not caught(line)]
     print(f"{len(faults) - len(missed)} of {len(faults)} faults caught" + (f"; not {', '.join(missed)}" if missed else ""))
     return 1 if missed else 0

@@ -51,14 +51,14 @@ def _parts(root: Path) -> dict[str, str]:
     """Every generated part by name. A link that begins with ``@/`` starts at the root of the repository."""
     kept = root / "analyses" / "recorded"
     mini = kept / "mini"
-    cost = {line["artifact"]: line for line in _read(mini / "cost.csv")}
+    cost = {line["artifact"]: line for line in read(mini / "cost.csv")}
     parts = {
         "artifacts": _artifacts(mini, root),
         "recorded-table2": _summary(mini / "table2.md"),
         "recorded-controls": _summary(mini / "controls.md"),
         "recorded-claims": _bullets(mini / "claims.md"),
-        "rates": rates(_read(mini / "lr_sweep.csv")),
-        "grids": grids(_read(mini / "lr_sweep.csv")),
+        "rates": rates(read(mini / "lr_sweep.csv")),
+        "grids": grids(read(mini / "lr_sweep.csv")),
         "faults": _faults(kept / "faults.csv"),
         "bench": _steps(kept / "bench.csv"),
         "method-example": _code(root / "docs" / "examples" / "sgd.py"),
@@ -75,9 +75,9 @@ def _parts(root: Path) -> dict[str, str]:
 
 def _numbers(mini: Path, root: Path) -> dict[str, str]:
     """Single numbers that sentences quote."""
-    table2, controls = _read(mini / "table2.csv"), _read(mini / "controls.csv")
+    table2, controls = read(mini / "table2.csv"), read(mini / "controls.csv")
     counted = [line["trainable_agrees"] for line in table2]
-    errata = [line["verdict"] for line in _read(mini / "errata.csv")]
+    errata = [line["verdict"] for line in read(mini / "errata.csv")]
     adamw = next(line for line in table2 if (line["model"], line["variant"]) == ("60m", "adamw"))
     paper = yaml.safe_load((root / "config" / "scales" / "paper.yaml").read_text())
     model = paper["models"]["60m"]
@@ -87,7 +87,7 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
         control: [float(line["gain"]) for line in controls if line["control"] == control and line["own_rate"] == "yes"]
         for control in ("AdamW, two rates", "POET FS b=1/2", "POET BS b=256")
     }
-    accumulation = next(line for line in _read(mini / "claims.csv") if line["claim"] == "figure20-no-accumulation")
+    accumulation = next(line for line in read(mini / "claims.csv") if line["claim"] == "figure20-no-accumulation")
     return {
         "counts-equal": f"{counted.count('yes')} of {len(counted)}",
         "errata-confirmed": f"{errata.count('confirmed error')} of {len(errata)}",
@@ -103,14 +103,14 @@ def _span(values: list[float]) -> str:
     return f"{min(values):.2f} to {max(values):.2f}"
 
 
-def _read(table: Path) -> list[dict[str, str]]:
+def read(table: Path) -> list[dict[str, str]]:
     with open(table, newline="") as file:
         return list(csv.DictReader(file))
 
 
 def _steps(table: Path) -> str:
     """The training steps of a benchmark table, with where they were timed."""
-    steps = [line for line in _read(table) if line["operation"] == "step" and int(line["rounds"])]
+    steps = [line for line in read(table) if line["operation"] == "step" and int(line["rounds"])]
     where = steps[0]
     heads = (
         "model, feed-forward width", "tokens", "threads", "method", "seconds", "time beside AdamW", "by operations",
@@ -153,7 +153,7 @@ def _code(file: Path) -> str:
 def _faults(table: Path) -> str:
     """How many planted faults were caught, and by what each. Faults that the code no longer has are left out."""
     known = {fault.name for fault in FAULTS}
-    recorded = [line for line in _read(table) if line["file"]]
+    recorded = [line for line in read(table) if line["file"]]
     faults = [line for line in recorded if line["fault"] in known]
     new = known - {line["fault"] for line in faults}
     checked = [line for line in faults if line["caught_by_check"]]

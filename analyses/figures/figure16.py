@@ -40,13 +40,9 @@ def spread(context: Context) -> Evidence:
 
 
 def evens_out(context: Context) -> Evidence:
-    def ratio(seed: int) -> float:
-        short, long = (
-            sum(relative_spread(config, seed, steps) for config in VARIANTS.values()) for steps in (STEPS, MANY * STEPS)
-        )
-        return long / short
-
-    return over_seeds([ratio(seed) for seed in SEEDS], note="n counts seeds of the simulation")
+    steps = (STEPS, MANY * STEPS)
+    spreads = [[sum(relative_spread(v, seed, n) for v in VARIANTS.values()) for n in steps] for seed in SEEDS]
+    return over_seeds([long / short for short, long in spreads], note="n counts seeds of the simulation")
 
 
 CLAIMS = (

@@ -13,7 +13,7 @@ import pandas as pd
 
 from analyses.common.evidence import largest_of, over_seeds
 from analyses.common.grid import BASELINE, MODELS, cell_runs
-from analyses.common.published import read_published
+from analyses.common.published import printed_text
 from analyses.figures.common.dynamics import CROSSING, evaluations, overtakes_for_good
 from poet.training.spec import RunSpec
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
@@ -24,17 +24,6 @@ FS, BS, SMALL = "poet-fs-1_2", "poet-bs-b256", "poet-fs-1_8"
 NEVER = 1.0
 #: The share of training at which slower convergence has to show.
 MIDDLE = 0.5
-
-
-def _printed_crossing() -> tuple[float, float]:
-    found = read_published("dynamics").set_index("quantity").loc[CROSSING]
-    return float(found.low), float(found.high)
-
-
-def _second_phase() -> tuple[float, float]:
-    """The shares of training at which the stable phase begins and ends."""
-    found = read_published("figure2").set_index("quantity").low.astype(float)
-    return found["end of phase I"], found["start of phase III"]
 
 
 def log_perplexity_at(curve: pd.Series, share: float, spec: RunSpec) -> float:
@@ -84,7 +73,7 @@ def _slow_start(context: Context) -> Evidence:
 
 def late_crossing(artifact: str, place: str, model: str) -> Claim:
     """The claim that POET is above AdamW until late in training."""
-    low, high = _printed_crossing()
+    low, high = (float(printed_text("dynamics", end, quantity=CROSSING)) for end in ("low", "high"))
     return Claim(
         key=f"{artifact}-crosses-late-{model}", place=place, kind="phase",
         says=f"POET FS b=1/2 is above AdamW for most of training and overtakes it in the last part, here at {model.upper()}.",
@@ -96,7 +85,8 @@ def late_crossing(artifact: str, place: str, model: str) -> Claim:
 
 def slower_progress(artifact: str, place: str, model: str) -> Claim:
     """The claim that POET improves more slowly than AdamW once the initial drop is over."""
-    shares = _second_phase()
+    ends = ("end of phase I", "start of phase III")
+    shares = tuple(float(printed_text("figure2", "low", quantity=end)) for end in ends)
     return Claim(
         key=f"{artifact}-slower-after-drop-{model}", place=place, kind="phase",
         says=f"After an initial rapid drop, POET's perplexity improves more slowly than AdamW's, here at {model.upper()}.",
