@@ -84,10 +84,7 @@ def wanted(rows: Iterable[dict]) -> list[str]:
     """The lines that the suite promises something of, and whatever was left out, in one sentence."""
     rows = list(rows)
     chosen = [
-        row
-        for row in rows
-        if row["rounds"]
-        and (
+        row for row in rows if row["rounds"] and (
             row["operation"] == "step"
             or (row["operation"] == "layer" and row["tokens"] == 16384)
             or (row["operation"].startswith("rotation") and "x256x256" in row["shape"] and row["variant"] == "k=3")

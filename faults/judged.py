@@ -55,12 +55,7 @@ class Noticed:
 
 
 class RecordedNumbers:
-    """The recorded tables of a scale, and how runs are compared with them.
-
-    Args:
-        suite: of the scale.
-        recorded: folder of the recorded tables.
-        datasets: folder of the prepared data sets.
+    """A scale's folder of recorded tables, and how runs, on data of a folder of data sets, are compared with them.
 
     Raises:
         NotTrainable: the scale's data is not there, or Table 2 is not recorded.

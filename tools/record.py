@@ -56,16 +56,11 @@ def cost(results: Path, scale: str, seeds: list[int]) -> str:
             continue
         seconds = [r["cost"]["train_seconds"] for r in records]
         lines.append({
-            "scale": scale,
-            "artifact": name,
-            "seeds": " ".join(map(str, sorted({spec.seed for spec in specs}))),
-            "runs": len(records),
-            "core_minutes": round(sum(seconds) / 60, 1),
-            "longest_run_seconds": round(max(seconds)),
+            "scale": scale, "artifact": name, "seeds": " ".join(map(str, sorted({spec.seed for spec in specs}))),
+            "runs": len(records), "core_minutes": round(sum(seconds) / 60, 1), "longest_run_seconds": round(max(seconds)),
             "probe_share": round(max(r["cost"]["probe_seconds"] / r["cost"]["train_seconds"] for r in records), 3),
             "peak_memory_gb": round(max(r["cost"]["peak_memory_bytes"] for r in records) / 1e9, 2),
-            "device": records[0]["provenance"]["device"],
-            "torch": records[0]["provenance"]["versions"]["torch"],
+            "device": records[0]["provenance"]["device"], "torch": records[0]["provenance"]["versions"]["torch"],
             "commits": " ".join(sorted({r["provenance"]["commit"][:9] for r in records})),
         })
     return "\n".join([",".join(lines[0]), *(",".join(map(str, line.values())) for line in lines)]) + "\n"

@@ -68,17 +68,13 @@ def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[Run
                 for i, at in enumerate(spent)
             ]
             missing = sum(map(math.isnan, found))
+            note = f"no number for {missing} of {len(found)} seeds: it would be extrapolation"
             diverged = sum(math.isnan(sum(values[a][i] for a in adamw)) for i in range(len(spent)))
             lines.append({
                 **{key: columns[label][key] for key in ("model", "unit", "scale", "corpus", "seeds")},
                 "control": f"AdamW at the {cost} of {label}", "quantity": EQUAL.format(cost=cost),
                 **measured_columns(found), "diverged": diverged,  # a cost outside of AdamW's is no divergence
-                "cost": statistics.fmean(spent), "cost_unit": unit,
-                "note": (
-                    f"no number for {missing} of {len(found)} seeds: it would be extrapolation"
-                    if missing > diverged
-                    else ""
-                ),
+                "cost": statistics.fmean(spent), "cost_unit": unit, "note": note if missing > diverged else "",
             })
     return lines
 

@@ -193,8 +193,7 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
             {"id": name, "runs": sum(run.environment == name for run in runs.values()), **json.loads(key)}
             for key, name in environment_ids.items()
         ],
-        "machines": machines,
-        "recorded": sentence(context.results, specs.values()),
+        "machines": machines, "recorded": sentence(context.results, specs.values()),
         "data": {name: key for key, name in data_ids.items()},
         "newest": datetime.datetime.fromtimestamp(newest, tz=datetime.UTC).date().isoformat(),
         "cost": {

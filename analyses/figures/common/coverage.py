@@ -66,11 +66,8 @@ def share(config: POETConfig) -> float:
 def statistics(counts: np.ndarray) -> dict[str, float]:
     """The quantities of the table for one run."""
     return {
-        "min": counts.min(),
-        "mean": counts.mean(),
-        "max": counts.max(),
-        "std over elements": counts.std(),
-        "never updated": (counts == 0).mean(),
+        "min": counts.min(), "mean": counts.mean(), "max": counts.max(),
+        "std over elements": counts.std(), "never updated": (counts == 0).mean(),
     }
 
 
@@ -91,15 +88,10 @@ def table(
         for quantity in runs[0]:
             values = [run[quantity] for run in runs]
             lines.append({
-                "variant": label,
-                "quantity": quantity,
-                "published": printed.get((label, quantity), np.nan),
-                "expected": expected.get(quantity, np.nan),
-                "measured": np.mean(values),
-                "n": len(values),
-                "std": np.std(values, ddof=1),
-                "unit": "share of elements" if quantity == "never updated" else "updates",
-                "scale": "any",
+                "variant": label, "quantity": quantity,
+                "published": printed.get((label, quantity), np.nan), "expected": expected.get(quantity, np.nan),
+                "measured": np.mean(values), "n": len(values), "std": np.std(values, ddof=1),
+                "unit": "share of elements" if quantity == "never updated" else "updates", "scale": "any",
             })
     return pd.DataFrame(lines)
 
