@@ -11,8 +11,6 @@ c(t) is the mean of v'Rv over all R and P (``analyses.figures.common.probing``).
 - Phase II (stable learning) is what lies between. If phase III begins before I ends, it is missing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,15 +23,10 @@ SETTLED, LEAST_CHANGE, SLOW = 0.1, 0.05, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """Where the phases meet, as shares of training.
+    """Where the phases meet, as shares of training."""
 
-    Attributes:
-        first_end: end of phase I; NaN if there are no phases.
-        last_start: start of phase III; NaN if there is none.
-    """
-
-    first_end: float
-    last_start: float
+    first_end: float  # end of phase I; NaN if there are no phases
+    last_start: float  # start of phase III; NaN if there is none
 
     @property
     def second(self) -> float:
@@ -56,10 +49,7 @@ class Phases:
 def find_phases(steps: np.ndarray, cosines: np.ndarray) -> Phases:
     """The phases of a run by the rule above.
 
-    Args:
-        steps: (s,) measured steps, ascending, from 0 to the end.
-        cosines: (matrices, s); NaN from where a run diverged, which leaves it without phases.
-    """
+    Steps (s,) go from 0 to the end; cosines (matrices, s) are NaN once a run diverged, which then has no phases."""
     mean, moves = cosines.mean(0), np.abs(np.diff(cosines)).mean(0)
     change = abs(mean[0] - mean[-1])
     if not change >= LEAST_CHANGE:
@@ -85,12 +75,9 @@ def _holds_from(condition: np.ndarray) -> int:
 
 
 def fall_per_step(steps: np.ndarray, perplexities: np.ndarray, start: float, end: float) -> float:
-    """How fast perplexity falls between two places; between evaluations it is taken to change linearly.
+    """How fast perplexity falls between two steps; between evaluations (e,) it is taken to change linearly.
 
-    Args:
-        steps, perplexities: (e,) of the evaluations.
-        start, end: steps; what lies before the first evaluation is left out. NaN if nothing is left.
-    """
+    What lies before the first evaluation is left out; NaN if nothing is left."""
     start = max(start, steps[0])
     if not end > start:
         return math.nan

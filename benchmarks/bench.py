@@ -1,7 +1,5 @@
 """A benchmark run on one device: sets cases up, has them timed in turn, and makes their lines."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -52,24 +50,16 @@ def _threads(count: int | None) -> Iterator[None]:
 
 @dataclass
 class Bench:
-    """A benchmark run on one device.
+    """A benchmark run on one device."""
 
-    Attributes:
-        device: "cpu" or "cuda".
-        timer: seconds of one call.
-        seconds: time to spend on the rounds of one case, its reference included.
-        most_rounds: however short a call is.
-        ceiling_size: rows of the large square product; the copy is of 16 times as many numbers as one factor has.
-        peak: as :func:`benchmarks.memory.peak_bytes`.
-        path: where every new line is written at once, with those before it: a run that is cut short keeps them.
-    """
-
-    device: str = "cpu"
-    timer: Timer = wall_clock
-    seconds: float = 0.6
-    most_rounds: int = 30
+    device: str = "cpu"  # "cpu" or "cuda"
+    timer: Timer = wall_clock  # seconds of one call
+    seconds: float = 0.6  # time to spend on the rounds of one case, its reference included
+    most_rounds: int = 30  # however short a call is
+    #: rows of the large square product; the copy is of 16 times as many numbers as one factor has
     ceiling_size: int = 1536
-    peak: Callable[[Callable[[], object], str], int] = peak_bytes
+    peak: Callable[[Callable[[], object], str], int] = peak_bytes  # as :func:`benchmarks.memory.peak_bytes`
+    #: where every new line is written at once, with those before it: a run that is cut short keeps them
     path: Path | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
     _ceilings: dict[tuple[str, int], Ceiling] = field(default_factory=dict)
@@ -122,24 +112,12 @@ class Bench:
     def row(
         self, case: Case, work: Work, times: Sequence[float], reference: Sequence[float], **known: Any
     ) -> dict[str, Any]:
-        """The line of a case; it is kept in ``rows``.
-
-        Args:
-            case, work: what was timed.
-            times: seconds of each round.
-            reference: of the reference's call in the same rounds; empty where there is none.
-            known: ``predicted_ratio``, ``held_bytes``, ``peak_bytes``, ``relative_error``.
-        """
+        """The line of a case, which ``rows`` keeps: its times by round, beside its reference's, and what else is known."""
         self.ceiling(case.dtype)
         spread = Spread.of(times)
         row = self._named(case) | {
-            "rounds": spread.n,
-            "median_s": spread.median,
-            "p20_s": spread.low,
-            "p80_s": spread.high,
-            "flops": case.flops,
-            "bytes": work.bytes,
-            **known,
+            "rounds": spread.n, "median_s": spread.median, "p20_s": spread.low, "p80_s": spread.high,
+            "flops": case.flops, "bytes": work.bytes, **known,
         }
         row |= self.fractions(row)
         if reference:
@@ -202,11 +180,8 @@ class Bench:
     def measure(self, case: Case, rounds_of: Callable[[Work, Callable[[], float], int], list[float]]) -> dict[str, Any]:
         """Set a case and its reference up, warm them up, time them in turn, and make the line.
 
-        Args:
-            case: what to measure.
-            rounds_of: ``rounds_of(work, before, rounds)`` times ``work.call`` so often, with a call of ``before`` in
-                front of each, and returns the times: pytest-benchmark's loop, or :meth:`in_rounds`.
-        """
+        ``rounds_of(work, before, rounds)`` times ``work.call`` so often, with a call of ``before`` in front of each, and
+        returns the times: pytest-benchmark's loop, or :meth:`in_rounds`."""
         with _threads(case.threads if self.device == "cpu" else None):
             return self._measure(case, rounds_of)
 

@@ -12,18 +12,12 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 @dataclass(frozen=True, slots=True)
 class Periodic:
-    """What is due every ``every`` calls (a merge, a decomposition): timed alone, its share is added to each call.
+    """What is due every ``every`` calls (a merge, a decomposition): timed alone, its share is added to each call."""
 
-    Attributes:
-        call: what is timed.
-        every: calls between two of them.
-        prepare: called before it, not timed.
-        then: what is timed with it and is a call like the others: what it costs more (or less) than they do is the share's.
-    """
-
-    call: Callable[[], object]
-    every: int
-    prepare: Callable[[], object] | None = None
+    call: Callable[[], object]  # what is timed
+    every: int  # calls between two of them
+    prepare: Callable[[], object] | None = None  # called before it, not timed
+    #: what is timed with it and is a call like the others: what it costs more (or less) than they do is the share's
     then: Callable[[], object] | None = None
 
     def with_what_follows(self) -> None:
@@ -34,56 +28,35 @@ class Periodic:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A case that has been set up on a device.
+    """A case that has been set up on a device."""
 
-    Attributes:
-        call: what is timed; every call does the same.
-        tensors: the tensors that are held between calls.
-        bytes: least number of bytes that a call must move: operands read once, results written once.
-        periodic: see :class:`Periodic`.
-        error: relative error of the call's result against fp64, where the case checks one.
-    """
-
-    call: Callable[[], object]
-    tensors: Callable[[], Iterable[torch.Tensor]]
-    bytes: float
-    periodic: Periodic | None = None
+    call: Callable[[], object]  # what is timed; every call does the same
+    tensors: Callable[[], Iterable[torch.Tensor]]  # the tensors that are held between calls
+    bytes: float  # least number of bytes that a call must move: operands read once, results written once
+    periodic: Periodic | None = None  # see :class:`Periodic`
+    #: relative error of the call's result against fp64, where the case checks one
     error: Callable[[], float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One line of the benchmark table.
+    """One line of the benchmark table."""
 
-    Attributes:
-        operation: "layer", "step", or the name of a kernel.
-        shape: "512x1376" (inputs x outputs), "64x256x256" (a batch of blocks), or the name of a model.
-        tokens: of one call; None for kernels.
-        dtype: a key of :data:`DTYPES`.
-        variant: "linear", "adamw", "poet-fs-1_2", "k=3", ...
-        count: operations of the matrix products of one call, by formula; a multiply and an add are two.
-        build: set up on a device ("cpu" or "cuda").
-        reference: the case that the ratio is taken to; None where there is none.
-        plain: it is the one that others are compared with. Its ratio to itself says what noise does.
-        needs: a package that it cannot do without, beside torch, Triton, transformers, numpy and pydantic.
-        least_rounds: rounds, however long one takes.
-        cpu_flops: left out on a CPU if it has more operations.
-        threads: on a CPU; None takes those of the process.
-    """
-
-    operation: str
-    shape: str
-    tokens: int | None = None
-    dtype: str
-    variant: str
+    operation: str  # "layer", "step", or the name of a kernel
+    shape: str  # "512x1376" (inputs x outputs), "64x256x256" (a batch of blocks), or the name of a model
+    tokens: int | None = None  # of one call; None for kernels
+    dtype: str  # a key of :data:`DTYPES`
+    variant: str  # "linear", "adamw", "poet-fs-1_2", "k=3", ...
+    #: operations of the matrix products of one call, by formula; a multiply and an add are two
     count: Callable[[], float]
-    build: Callable[[str], Work]
-    reference: Case | None = None
-    plain: bool = False
+    build: Callable[[str], Work]  # set up on a device ("cpu" or "cuda")
+    reference: Case | None = None  # the case that the ratio is taken to; None where there is none
+    plain: bool = False  # it is the one that others are compared with. Its ratio to itself says what noise does.
+    #: a package that it cannot do without, beside torch, Triton, transformers, numpy and pydantic
     needs: str | None = None
-    least_rounds: int = 5
-    cpu_flops: float = 6e10
-    threads: int | None = None
+    least_rounds: int = 5  # rounds, however long one takes
+    cpu_flops: float = 6e10  # left out on a CPU if it has more operations
+    threads: int | None = None  # on a CPU; None takes those of the process
 
     @property
     def flops(self) -> float:

@@ -1,7 +1,5 @@
 """The one list of cases, for a CPU, for a GPU, and so small that every case runs within a test."""
 
-from __future__ import annotations
-
 from benchmarks.case import Case
 from benchmarks.kernels import kernel_cases
 from benchmarks.layers import layer_cases
@@ -14,11 +12,9 @@ MINI_TOKENS = 512  # of a step at mini scale
 MINI_THREADS = 1  # of a run there: the pipeline has one on each core
 TINY = Size(
     architecture=Architecture(
-        hidden_size=32, intermediate_size=40, layers=1, heads=2, vocabulary=64, sequence_length=16
+        hidden_size=32, intermediate_size=40, layers=1, heads=2, vocabulary=64, sequence_length=16,
     ),
-    divisible=48,
-    width_divisor=16,
-    parameters={"poet": {"merge_every": 2}, "galore": {"refresh_every": 2, "rank": 8}},
+    divisible=48, width_divisor=16, parameters={"poet": {"merge_every": 2}, "galore": {"refresh_every": 2, "rank": 8}},
 )
 
 

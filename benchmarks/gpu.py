@@ -4,8 +4,6 @@ Needs torch, Triton, transformers, numpy and pydantic, and no network. Every ker
 wrong one ends the run. Writes ``results/bench-gpu.csv``.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import sys
@@ -47,13 +45,7 @@ class CudaTimer:
 
 
 def run(cases: Iterable[Case], bench: Bench, *, limit: float = TIME, say: Callable[[str], None] = print) -> None:
-    """Check every kernel, then measure every case, in the list's order, as long as there is time.
-
-    Args:
-        cases: what to measure.
-        bench: where lines are kept.
-        limit: seconds.
-        say: takes a line of progress.
+    """Check every kernel, then measure every case, in the list's order, as long as there is time (seconds).
 
     Raises:
         WrongResult: a kernel is wrong; nothing has been timed then.
@@ -92,10 +84,7 @@ def wanted(rows: Iterable[dict]) -> list[str]:
     """The lines that the suite promises something of, and whatever was left out, in one sentence."""
     rows = list(rows)
     chosen = [
-        row
-        for row in rows
-        if row["rounds"]
-        and (
+        row for row in rows if row["rounds"] and (
             row["operation"] == "step"
             or (row["operation"] == "layer" and row["tokens"] == 16384)
             or (row["operation"].startswith("rotation") and "x256x256" in row["shape"] and row["variant"] == "k=3")

@@ -1,7 +1,5 @@
 """The kernels alone. On a GPU each is compared with its PyTorch reference, and checked against fp64 first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
@@ -23,15 +21,9 @@ TRANSFORM_BUDGETS = (8, 2)
 
 
 def kernel_cases(
-    *,
-    elements: int,
-    dtypes: Iterable[str] = ("fp32",),
-    with_reference: bool = False,
-    block_sizes: Iterable[int] = BLOCK_SIZES,
-    terms: Iterable[int] = TERMS,
-    shapes: Iterable[tuple[int, int]] = SHAPES,
-    transform_blocks: Iterable[int] = TRANSFORM_BLOCKS,
-    transform_budgets: Iterable[int] = TRANSFORM_BUDGETS,
+    *, elements: int, dtypes: Iterable[str] = ("fp32",), with_reference: bool = False,
+    block_sizes: Iterable[int] = BLOCK_SIZES, terms: Iterable[int] = TERMS, shapes: Iterable[tuple[int, int]] = SHAPES,
+    transform_blocks: Iterable[int] = TRANSFORM_BLOCKS, transform_budgets: Iterable[int] = TRANSFORM_BUDGETS,
 ) -> list[Case]:
     """Every kernel.
 
@@ -84,10 +76,8 @@ def _case(operation: str, module, arguments: Callable[[str], Sequence], **names)
 
             operands = _tensors(given)
             return Work(
-                call=function,
-                tensors=lambda: operands,
-                bytes=sum(t.numel() * t.element_size() for t in (*operands, *_tensors(function()))),
-                error=error,
+                call=function, tensors=lambda: operands,
+                bytes=sum(t.numel() * t.element_size() for t in (*operands, *_tensors(function()))), error=error,
             )
 
         prefix = "reference " if plain else ""

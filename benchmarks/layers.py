@@ -1,7 +1,5 @@
 """Single layers, forward and backward: nn.Linear, which is the plain one, and POETLinear."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 
@@ -27,11 +25,8 @@ def configurations(m: int, n: int, block_sizes: Iterable[int], budgets: Iterable
 
 
 def layer_cases(
-    shapes: Iterable[tuple[int, int]] = SHAPES,
-    tokens: Iterable[int] = TOKENS,
-    dtypes: Iterable[str] = ("fp32",),
-    block_sizes: Iterable[int] = BLOCK_SIZES,
-    budgets: Iterable[int] = BUDGETS,
+    shapes: Iterable[tuple[int, int]] = SHAPES, tokens: Iterable[int] = TOKENS, dtypes: Iterable[str] = ("fp32",),
+    block_sizes: Iterable[int] = BLOCK_SIZES, budgets: Iterable[int] = BUDGETS,
 ) -> list[Case]:
     """Every layer at every number of tokens; the plain one first, then those that are compared with it."""
     found = []
@@ -43,11 +38,8 @@ def layer_cases(
                 common = {"operation": "layer", "shape": f"{m}x{n}", "tokens": count, "dtype": dtype}
                 common["least_rounds"] = rounds
                 plain = Case(
-                    **common,
-                    variant="linear",
-                    count=partial(operations.linear, m, n, count),
-                    build=_build(m, n, count, dtype, None),
-                    plain=True,
+                    **common, variant="linear", count=partial(operations.linear, m, n, count),
+                    build=_build(m, n, count, dtype, None), plain=True,
                 )
                 found.append(plain)
                 for variant, config in configurations(m, n, block_sizes, budgets).items():

@@ -1,7 +1,5 @@
 """How much memory a call takes at its worst moment."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 import torch
@@ -10,16 +8,11 @@ from torch.profiler import ProfilerActivity, profile
 
 
 def peak_bytes(function: Callable[[], object], device: str = "cpu") -> int:
-    """The most that was allocated at once during a call, beyond what was allocated when it began.
+    """The most that was allocated at once during a call on "cpu" or "cuda", beyond what was there when it began.
 
     On a CPU from the profiler's record of every allocation and release (torch's own allocator: what libraries take
     for themselves is not in it); what was there before and is released during the call is not taken off. On a GPU
-    from the caching allocator's counters.
-
-    Args:
-        function: called once.
-        device: "cpu" or "cuda".
-    """
+    from the caching allocator's counters."""
     if device == "cuda":
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()

@@ -4,8 +4,6 @@
 block size, ``m`` inputs, ``n`` outputs, ``N`` tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

@@ -3,8 +3,6 @@
 They stand here because a machine with a GPU may lack what reads ``config/scales``; a test holds them against it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from poet.training.spec import Architecture
@@ -12,19 +10,12 @@ from poet.training.spec import Architecture
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """A model and what a method's parameters are on it. The paper's (Table 8), or those of ``config/scales/mini.yaml``.
+    """A model and what a method's parameters are on it. The paper's (Table 8), or those of ``config/scales/mini.yaml``."""
 
-    Attributes:
-        architecture: with the feed-forward width of rows that block sizes need not divide.
-        divisible: that of the others.
-        width_divisor: what block sizes and ranks are divided by.
-        parameters: method -> what else differs from its defaults.
-    """
-
-    architecture: Architecture
-    divisible: int
-    width_divisor: int = 1
-    parameters: dict[str, dict] | None = None
+    architecture: Architecture  # with the feed-forward width of rows that block sizes need not divide
+    divisible: int  # that of the others
+    width_divisor: int = 1  # what block sizes and ranks are divided by
+    parameters: dict[str, dict] | None = None  # method -> what else differs from its defaults
 
     def of(self, ffn: str) -> Architecture:
         """The architecture for rows of the kind "standard" or "divisible"."""

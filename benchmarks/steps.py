@@ -1,7 +1,5 @@
 """Whole training steps: forward, backward, clipping, optimizer, and what is due now and then, spread over the steps."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Iterable
@@ -28,24 +26,12 @@ PLAIN = "adamw"
 
 
 def step_cases(
-    names: Iterable[str],
-    tokens: Iterable[int],
-    *,
-    rows: Iterable[str] = ROWS,
-    dtype: str = "fp32",
-    sizes: dict[str, Size] = SIZES,
-    threads: int | None = None,
+    names: Iterable[str], tokens: Iterable[int], *, rows: Iterable[str] = ROWS, dtype: str = "fp32",
+    sizes: dict[str, Size] = SIZES, threads: int | None = None,
 ) -> list[Case]:
     """Training steps of models, each against AdamW on the same model (rows differ in the feed-forward width).
 
-    Args:
-        names: keys of ``sizes``.
-        tokens: of a step; one micro-batch.
-        rows: keys of ``poet.methods.all_rows()``.
-        dtype: "fp32", or "bf16" for autocast over fp32 parameters.
-        sizes: the models.
-        threads: see :class:`Case`.
-    """
+    A step has one micro-batch. "bf16" is autocast over fp32 parameters; ``threads`` are those of :class:`Case`."""
     known, found = all_rows(), []
     for name in names:
         size = sizes[name]
@@ -94,25 +80,11 @@ def _spec(size: Size, architecture: Architecture, row: str, tokens: int, dtype: 
     parameters = scale_parameters(method, definition.parameters, size.width_divisor)
     parameters |= (size.parameters or {}).get(method.name, {})
     return RunSpec(
-        scale="benchmark",
-        model="",
-        variant=row,
-        architecture=architecture,
-        method=method.name,
-        parameters=parameters,
-        data={},
-        batch_rows=tokens // architecture.sequence_length,
-        accumulation=1,
+        scale="benchmark", model="", variant=row, architecture=architecture, method=method.name, parameters=parameters,
+        data={}, batch_rows=tokens // architecture.sequence_length, accumulation=1,
         steps=parameters.get("merge_every", 1),  # so that one merge falls on these steps
-        weight_decay=0.01,
-        clip_norm=CLIP_NORM,
-        minimum_lr_ratio=0.01,
-        warmup_steps=0,
-        precision=dtype,
-        evaluate_every=1,
-        evaluation_rows=0,
-        final_evaluation_rows=0,
-        seed=0,
+        weight_decay=0.01, clip_norm=CLIP_NORM, minimum_lr_ratio=0.01, warmup_steps=0, precision=dtype,
+        evaluate_every=1, evaluation_rows=0, final_evaluation_rows=0, seed=0,
     )
 
 

@@ -1,7 +1,5 @@
 """A fault: a small slip in the method, what it would cost a user, and what should notice it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,24 +16,15 @@ class NotPlantable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One replacement in one file, after which the code still runs.
+    """One replacement in one file, after which the code still runs."""
 
-    Attributes:
-        name: short, unique.
-        what: one sentence: what a user would suffer.
-        file: path in the repository.
-        old, new: the text that is replaced, which occurs exactly once in the file, and what takes its place.
-        caught_by: pytest node ids, one of which has to fail with the fault in place.
-        rows: rows of Table 2 that are trained with the fault in place to see whether the regression check notices it;
-            none where no CPU executes the line.
-    """
-
-    name: str
-    what: str
-    file: str
-    old: str
-    new: str
-    caught_by: tuple[str, ...]
+    name: str  # short, unique
+    what: str  # one sentence: what a user would suffer
+    file: str  # path in the repository
+    old: str  # the text that is replaced, which occurs exactly once in the file
+    new: str  # what takes its place
+    caught_by: tuple[str, ...]  # pytest node ids, one of which has to fail with the fault in place
+    #: rows of Table 2 that are trained with it to see whether the check notices it; none where no CPU executes the line
     rows: tuple[str, ...] = POET
 
     def applied(self, text: str) -> str:

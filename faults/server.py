@@ -11,8 +11,6 @@ Both have ``seconds``, after which the fork is killed and the answer is ``{"late
 what they print goes to ``log`` in it. A fork that raises answers ``{"raised": the traceback}``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import json

@@ -25,17 +25,12 @@ class WorkError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """What tests said.
+    """What tests said."""
 
-    Attributes:
-        passed: all of them passed.
-        failed: the first one that failed; None as well where none was reached (an import that fails, no such test).
-        said: the end of pytest's output, or what went wrong.
-    """
-
-    passed: bool
+    passed: bool  # all of them passed
+    #: the first one that failed; None as well where none was reached (an import that fails, no such test)
     failed: str | None
-    said: str
+    said: str  # the end of pytest's output, or what went wrong
 
 
 class Workshop:

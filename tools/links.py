@@ -1,7 +1,5 @@
 """Links and anchors of Markdown pages: for the site, and for the test of dead links."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from pathlib import Path

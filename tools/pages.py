@@ -3,8 +3,6 @@
 A page marks such a part with ``<!-- name:begin -->`` and ``<!-- name:end -->``. ``make record`` writes all of them anew.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import re
@@ -12,8 +10,9 @@ from pathlib import Path
 
 import yaml
 
-from suite.discovery import discover
+from analyses.common.layout import markdown_table
 from faults.catalogue import FAULTS
+from suite.discovery import discover
 from tests.support import matrix
 from tools.rates import grids, rates
 
@@ -53,14 +52,14 @@ def _parts(root: Path) -> dict[str, str]:
     """Every generated part by name. A link that begins with ``@/`` starts at the root of the repository."""
     kept = root / "analyses" / "recorded"
     mini = kept / "mini"
-    cost = {line["artifact"]: line for line in _read(mini / "cost.csv")}
+    cost = {line["artifact"]: line for line in read(mini / "cost.csv")}
     parts = {
         "artifacts": _artifacts(mini, root),
         "recorded-table2": _summary(mini / "table2.md"),
         "recorded-controls": _summary(mini / "controls.md"),
         "recorded-claims": _bullets(mini / "claims.md"),
-        "rates": rates(_read(mini / "lr_sweep.csv")),
-        "grids": grids(_read(mini / "lr_sweep.csv")),
+        "rates": rates(read(mini / "lr_sweep.csv")),
+        "grids": grids(read(mini / "lr_sweep.csv")),
         "faults": _faults(kept / "faults.csv"),
         "bench": _steps(kept / "bench.csv"),
         "method-example": _code(root / "docs" / "examples" / "sgd.py"),
@@ -81,9 +80,9 @@ def _parts(root: Path) -> dict[str, str]:
 
 def _numbers(mini: Path, root: Path) -> dict[str, str]:
     """Single numbers that sentences quote."""
-    table2, controls = _read(mini / "table2.csv"), _read(mini / "controls.csv")
+    table2, controls = read(mini / "table2.csv"), read(mini / "controls.csv")
     counted = [line["trainable_agrees"] for line in table2]
-    errata = [line["verdict"] for line in _read(mini / "errata.csv")]
+    errata = [line["verdict"] for line in read(mini / "errata.csv")]
     adamw = next(line for line in table2 if (line["model"], line["variant"]) == ("60m", "adamw"))
     paper = yaml.safe_load((root / "config" / "scales" / "paper.yaml").read_text())
     model = paper["models"]["60m"]
@@ -93,7 +92,7 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
         control: [float(line["gain"]) for line in controls if line["control"] == control and line["own_rate"] == "yes"]
         for control in ("AdamW, two rates", "POET FS b=1/2", "POET BS b=256")
     }
-    accumulation = next(line for line in _read(mini / "claims.csv") if line["claim"] == "figure20-no-accumulation")
+    accumulation = next(line for line in read(mini / "claims.csv") if line["claim"] == "figure20-no-accumulation")
     return {
         "counts-equal": f"{counted.count('yes')} of {len(counted)}",
         "errata-confirmed": f"{errata.count('confirmed error')} of {len(errata)}",
@@ -109,38 +108,38 @@ def _span(values: list[float]) -> str:
     return f"{min(values):.2f} to {max(values):.2f}"
 
 
-def _read(table: Path) -> list[dict[str, str]]:
+def read(table: Path) -> list[dict[str, str]]:
     with open(table, newline="") as file:
         return list(csv.DictReader(file))
 
 
 def _steps(table: Path) -> str:
     """The training steps of a benchmark table, with where they were timed."""
-    steps = [line for line in _read(table) if line["operation"] == "step" and int(line["rounds"])]
+    steps = [line for line in read(table) if line["operation"] == "step" and int(line["rounds"])]
     where = steps[0]
-    lines = [
-        f"{where['device']}, torch {where['torch']}; commit {where['commit']}.",
-        "",
-        "| model, feed-forward width | tokens | threads | method | seconds | time beside AdamW | by operations | held, MB | peak, MB |",
-        "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
+    heads = (
+        "model, feed-forward width", "tokens", "threads", "method", "seconds", "time beside AdamW", "by operations",
+        "held, MB", "peak, MB",
+    )
+    rows = []
     for line in steps:
         time = f"{float(line['median_s']):.3g}"
         ratio = "{:.2f} ({:.2f} to {:.2f})".format(*(float(line[c]) for c in ("ratio", "ratio_p20", "ratio_p80")))
         memory = (f"{int(line[c]) / 1e6:,.1f}" for c in ("held_bytes", "peak_bytes"))
-        cells = (line["shape"], line["tokens"], line["threads"], line["variant"], time, ratio, f"{float(line['predicted_ratio']):.2f}", *memory)
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        named = (line[column] for column in ("shape", "tokens", "threads", "variant"))
+        rows.append((*named, time, ratio, f"{float(line['predicted_ratio']):.2f}", *memory))
+    about = f"{where['device']}, torch {where['torch']}; commit {where['commit']}."
+    return f"{about}\n\n{markdown_table(heads, 'lrrlrrrrr', rows)}"
 
 
 def _artifacts(recorded: Path, root: Path) -> str:
     """A table of every artifact, with a link to what is recorded of it."""
-    lines = ["| target | in the paper | what it shows |", "| --- | --- | --- |"]
+    rows = []
     for name, artifact in discover().items():
         kept = recorded / f"{name}.csv"
         link = f"[`{name}`](@/{kept.relative_to(root)})" if kept.exists() else f"`{name}`"
-        lines.append(f"| {link} | {artifact.label} | {artifact.caption} |")
-    return "\n".join(lines)
+        rows.append((link, artifact.label, artifact.caption))
+    return markdown_table(("target", "in the paper", "what it shows"), "lll", rows)
 
 
 def _summary(table: Path) -> str:
@@ -159,27 +158,26 @@ def _code(file: Path) -> str:
 def _faults(table: Path) -> str:
     """How many planted faults were caught, and by what each. Faults that the code no longer has are left out."""
     known = {fault.name for fault in FAULTS}
-    recorded = [line for line in _read(table) if line["file"]]
+    recorded = [line for line in read(table) if line["file"]]
     faults = [line for line in recorded if line["fault"] in known]
     new = known - {line["fault"] for line in faults}
     checked = [line for line in faults if line["caught_by_check"]]
     left = [line for line in checked if left_tolerance(line)]
     where = faults[0]
-    lines = [
+    about = (
         f"{len(faults)} faults, planted one at a time: {sum(bool(line['caught_by']) for line in faults)} are caught by a test. "
         f"{len(checked)} were trained with, on the 60m model of {where['scale']} scale: {len(left)} of them leave a tolerance of the check. "
         f"{where['device']}, torch {where['torch']}, commit {where['commit']}. "
-        f"Left out: {len(recorded) - len(faults)} whose code is gone. Not recorded yet: {', '.join(sorted(new)) or 'none'}.",
-        "",
-        "| fault | what a user would suffer | first test that fails | the number that moved most | left its tolerance |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+        f"Left out: {len(recorded) - len(faults)} whose code is gone. Not recorded yet: {', '.join(sorted(new)) or 'none'}."
+    )
+    heads = ("fault", "what a user would suffer", "first test that fails", "the number that moved most", "left its tolerance")
+    rows = []
     for line in faults:
         test = f"`{line['caught_by'].rpartition('::')[2]}`" if line["caught_by"] else "none"
         moved = f"{line['number']}: {float(line['moved_percent']):+.1f}% ({float(line['tolerance_percent']):.1f}%)" if line["found"] else ""
-        cells = (line["fault"], line["what"], test, moved, "yes" if left_tolerance(line) else line["caught_by_check"] or "not trained")
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        checked = "yes" if left_tolerance(line) else line["caught_by_check"] or "not trained"
+        rows.append((line["fault"], line["what"], test, moved, checked))
+    return f"{about}\n\n{markdown_table(heads, 'lllll', rows)}"
 
 
 def left_tolerance(fault: dict[str, str]) -> bool:

@@ -1,6 +1,6 @@
 """The learning rates of a sweep, as tables for a page."""
 
-from __future__ import annotations
+from analyses.common.layout import markdown_table
 
 #: Columns of ``lr_sweep.csv`` that hold rates, by the words for them.
 RATES = {"lr": "lr", "adapter_lr": "adapter", "poet_lr": "R and P"}
@@ -18,7 +18,7 @@ def rates(sweep: list[dict[str, str]]) -> str:
         f"{len(chosen)} choices; {at_end} of them have a rate at an end of its grid (\\*). "
         f"Of POET's {len(poet)}, {sum(bool(line['at_grid_end']) for line in poet)} have."
     )
-    return "\n".join([_table(["row", *models], body), "", said])
+    return "\n".join([markdown_table(["row", *models], "l" + "r" * len(models), body), "", said])
 
 
 def grids(sweep: list[dict[str, str]]) -> str:
@@ -26,7 +26,8 @@ def grids(sweep: list[dict[str, str]]) -> str:
     models = list(dict.fromkeys(line["model"] for line in sweep))
     variants = list(dict.fromkeys(line["variant"] for line in sweep))
     tried = [(line["variant"], line["model"]) for line in sweep]
-    return _table(["row", *models], [[f"`{v}`", *(str(tried.count((v, m)) or "–") for m in models)] for v in variants])
+    body = [[f"`{v}`", *(str(tried.count((v, m)) or "–") for m in models)] for v in variants]
+    return markdown_table(["row", *models], "l" + "r" * len(models), body)
 
 
 def _rates(line: dict[str, str] | None) -> str:
@@ -36,8 +37,3 @@ def _rates(line: dict[str, str] | None) -> str:
     found = {column: line[column] for column in RATES if line[column]}
     shown = [f"{float(value):g}{chr(92) + '*' if column in at_end else ''}" for column, value in found.items()]
     return shown[0] if len(shown) == 1 else "; ".join(f"{RATES[c]} {s}" for c, s in zip(found, shown, strict=True))
-
-
-def _table(header: list[str], body: list[list[str]]) -> str:
-    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *body]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -6,10 +6,7 @@ figures that pages show (all three from ``results/<scale>/``), ``runs.parquet`` 
 ``--check`` writes nothing and fails if a page does not say what is recorded.
 """
 
-from __future__ import annotations
-
 import argparse
-import csv
 import json
 import shutil
 import sys
@@ -18,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.rows import NAMES
 from poet.system.errors import UserError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
@@ -26,7 +24,7 @@ from suite.check.report import report
 from suite.collection import load_suite
 from suite.discovery import discover
 from suite.recorded.merging import pack
-from tools.pages import left_tolerance, written
+from tools.pages import left_tolerance, read, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
 BENCHMARKS = ("bench.csv", "bench-gpu.csv")
@@ -57,21 +55,14 @@ def cost(results: Path, scale: str, seeds: list[int]) -> str:
         if not records:
             continue
         seconds = [r["cost"]["train_seconds"] for r in records]
-        lines.append(
-            {
-                "scale": scale,
-                "artifact": name,
-                "seeds": " ".join(map(str, sorted({spec.seed for spec in specs}))),
-                "runs": len(records),
-                "core_minutes": round(sum(seconds) / 60, 1),
-                "longest_run_seconds": round(max(seconds)),
-                "probe_share": round(max(r["cost"]["probe_seconds"] / r["cost"]["train_seconds"] for r in records), 3),
-                "peak_memory_gb": round(max(r["cost"]["peak_memory_bytes"] for r in records) / 1e9, 2),
-                "device": records[0]["provenance"]["device"],
-                "torch": records[0]["provenance"]["versions"]["torch"],
-                "commits": " ".join(sorted({r["provenance"]["commit"][:9] for r in records})),
-            }
-        )
+        lines.append({
+            "scale": scale, "artifact": name, "seeds": " ".join(map(str, sorted({spec.seed for spec in specs}))),
+            "runs": len(records), "core_minutes": round(sum(seconds) / 60, 1), "longest_run_seconds": round(max(seconds)),
+            "probe_share": round(max(r["cost"]["probe_seconds"] / r["cost"]["train_seconds"] for r in records), 3),
+            "peak_memory_gb": round(max(r["cost"]["peak_memory_bytes"] for r in records) / 1e9, 2),
+            "device": records[0]["provenance"]["device"], "torch": records[0]["provenance"]["versions"]["torch"],
+            "commits": " ".join(sorted({r["provenance"]["commit"][:9] for r in records})),
+        })
     return "\n".join([",".join(lines[0]), *(",".join(map(str, line.values())) for line in lines)]) + "\n"
 
 
@@ -83,15 +74,12 @@ def _cases(table: Path) -> set[tuple]:
     """What a benchmark table has timed; nothing if there is none."""
     if not table.exists():
         return set()
-    with open(table, newline="") as file:
-        names = ("operation", "shape", "tokens", "dtype", "variant")
-        return {tuple(line[name] for name in names) for line in csv.DictReader(file) if int(line["rounds"])}
+    return {tuple(line[name] for name in NAMES) for line in read(table) if int(line["rounds"])}
 
 
 def _unproved(table: Path) -> str:
     """Why a table of faults is not to be kept: empty if it is."""
-    with open(table, newline="") as file:
-        faults = [line for line in csv.DictReader(file) if line["file"]]
+    faults = [line for line in read(table) if line["file"]]
     if not any(line["caught_by_check"] for line in faults):
         return "has tests and no numbers: run make faults NUMBERS=1, or remove it"
     missed = [line["fault"] for line in faults if not line["caught_by"] and not left_tolerance(line)]
@@ -100,8 +88,7 @@ def _unproved(table: Path) -> str:
 
 def _scale_of(table: Path) -> str | None:
     """The scale of a table's first line that has one; None if no line has."""
-    with open(table, newline="") as file:
-        return next((line["scale"] for line in csv.DictReader(file) if line["scale"] != "any"), None)
+    return next((line["scale"] for line in read(table) if line["scale"] != "any"), None)
 
 
 def main() -> int:

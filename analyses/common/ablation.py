@@ -1,24 +1,26 @@
 """Tables of perplexities on one model: each setting beside what the paper prints for it."""
 
-from __future__ import annotations
-
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from analyses.common.claim_forms import Pair, same_order
 from analyses.common.comparisons import rank_agreement
 from analyses.common.evidence import with_interval
-from analyses.common.layout import measured_cell, measured_columns, write_csv
+from analyses.common.layout import markdown_page, markdown_table, measured_cell, measured_columns, write_table
 from analyses.common.published import read_published
 from poet.methods import get_method
-from poet.system.files import write_text
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
-from suite.claim import Evidence
+from suite.claim import Claim, Evidence
 from suite.context import Context
+from suite.scale import Scale
 
+#: The runs of each setting at a scale, by its printed name and then by seed.
+Specs = Callable[[Scale], Mapping[str, Sequence[RunSpec]]]
 #: A perplexity of at least this share of the vocabulary is that of a model which predicts nothing.
 COLLAPSED = 0.95
 
@@ -29,51 +31,30 @@ def collapsed(perplexities: Sequence[float], vocabulary: int) -> int:
 
 
 def perplexity_columns(context: Context, specs: Sequence[RunSpec]) -> dict[str, Any]:
-    """What every line has of its runs: the final validation perplexity, and where it comes from.
-
-    Args:
-        context: for the records.
-        specs: one setting, a spec for each seed.
-    """
+    """What every line has of a setting's runs, by seed: the final validation perplexity, and where it comes from."""
     values = [context.record(spec)["validation_perplexity"] for spec in specs]
     first, rates = specs[0], get_method(specs[0].method).learning_rates
     return {
-        **measured_columns(values),
-        "collapsed": collapsed(values, first.architecture.vocabulary),
-        "unit": "perplexity",
-        "scale": context.scale.name,
-        "corpus": context.scale.corpus,
-        "model": first.model,
-        "variant": first.variant,
+        **measured_columns(values), "collapsed": collapsed(values, first.architecture.vocabulary), "unit": "perplexity",
+        "scale": context.scale.name, "corpus": context.scale.corpus, "model": first.model, "variant": first.variant,
         "learning_rates": " ".join(f"{name}={first.parameters[name]:g}" for name in rates if name in first.parameters),
         "seeds": " ".join(str(spec.seed) for spec in specs),
     }
 
 
 def perplexity_table(context: Context, name: str, specs: Mapping[str, Sequence[RunSpec]]) -> pd.DataFrame:
-    """The tidy table: one line for each printed row.
+    """The tidy table: one line for each row of ``analyses/published/<name>.csv``, whose first column names the settings.
 
-    Args:
-        context: for the records.
-        name: of a file in ``analyses/published``: its first column names the settings, ``perplexity`` is printed.
-        specs: for each setting by its printed name, one run for each seed.
-
-    Raises:
-        KeyError: the paper prints a setting that ``specs`` does not have.
-    """
+    ``specs`` has the runs of each setting by its printed name, one for each seed."""
     printed = read_published(name)
     lines = []
     for setting, perplexity in printed[[printed.columns[0], "perplexity"]].itertuples(index=False):
         number = pd.to_numeric(perplexity, errors="coerce")
         note = f"printed: {perplexity}" if math.isnan(number) else ""
-        lines.append(
-            {
-                printed.columns[0]: setting,
-                "published": float(number),
-                **perplexity_columns(context, specs[setting]),
-                "note": note,
-            }
-        )
+        lines.append({
+            printed.columns[0]: setting, "published": float(number), **perplexity_columns(context, specs[setting]),
+            "note": note,
+        })
     return pd.DataFrame(lines)
 
 
@@ -87,13 +68,7 @@ def table_agreement(context: Context, name: str, specs: Mapping[str, Sequence[Ru
 def orderings(
     settings: Sequence[str], published: Sequence[float], measured: Sequence[float], agreement: Evidence
 ) -> list[str]:
-    """The printed order and the measured one, in sentences; what did not converge (NaN) comes last.
-
-    Args:
-        settings: names.
-        published, measured: perplexities, one for each.
-        agreement: of the two, over seeds.
-    """
+    """The printed order and the measured one, in sentences; what did not converge (NaN) comes last."""
     columns = {"printed": pd.Series(published).fillna(math.inf), "measured": pd.Series(measured).fillna(math.inf)}
     orders = {kind: [settings[i] for i in values.sort_values(kind="stable").index] for kind, values in columns.items()}
     same_best = "yes" if orders["printed"][0] == orders["measured"][0] else "no"
@@ -106,48 +81,53 @@ def orderings(
 def markdown(frame: pd.DataFrame, artifact: Artifact, down: Mapping[str, str], sentences: Sequence[str]) -> str:
     """The table as the paper lays it out, a column of ours beside the printed one, and sentences below.
 
-    Args:
-        frame: of :func:`perplexity_table`, of one scale.
-        artifact: for its label and caption.
-        down: columns of ``frame`` that stand left of the perplexities, with their headings.
-        sentences: below the table.
-    """
+    ``down`` has the columns of ``frame`` that stand left of the perplexities, with their headings."""
     first = frame.iloc[0]
-    lines = [
-        f"# {artifact.label}, {first.scale} scale",
-        "",
-        f"{artifact.caption} Seeds: {first.seeds}.",
-        "",
-        "| " + " | ".join([*down.values(), "published (C4)", f"measured ({first.scale} scale, {first.corpus})"]) + " |",
-        "|" + " --- |" * len(down) + " ---: | ---: |",
-    ]
+    rows = []
     for line in frame.itertuples():
         printed = line.note.removeprefix("printed: ") if math.isnan(line.published) else f"{line.published:.2f}"
-        lines.append(
-            "| " + " | ".join([*(str(getattr(line, column)) for column in down), printed, measured_cell(line)]) + " |"
-        )
-    return "\n".join([*lines, "", *(f"- {sentence}" for sentence in sentences), ""])
+        rows.append([*(str(getattr(line, column)) for column in down), printed, measured_cell(line)])
+    heads = [*down.values(), "published (C4)", f"measured ({first.scale} scale, {first.corpus})"]
+    table, about = markdown_table(heads, "l" * len(down) + "rr", rows), f"{artifact.caption} Seeds: {first.seeds}."
+    return markdown_page(f"{artifact.label}, {first.scale} scale", about, table, sentences=sentences)
 
 
-def write_table(
-    context: Context,
-    artifact: Artifact,
-    frame: pd.DataFrame,
-    down: Mapping[str, str],
-    agreement: Evidence,
-    sentences: Sequence[str] = (),
-) -> None:
-    """Write an artifact's CSV and Markdown, with both orders and any further sentences below the table.
+def every_pair(cells: Mapping[str, Sequence[RunSpec]], lower: Iterable[str], higher: Iterable[str]) -> list[Pair]:
+    """The runs of every setting of ``lower`` with those of every other setting of ``higher``."""
+    return [(cells[a], cells[b]) for a, b in itertools.product(lower, higher) if a != b]
 
-    Args:
-        context: for the results folder.
-        artifact: its outputs are a CSV and a Markdown file.
-        frame: of :func:`perplexity_table`.
-        down: see :func:`markdown`; the first column names the settings.
-        agreement: of printed and measured order.
-        sentences: further ones.
-    """
-    csv, text = artifact.outputs
-    order = orderings([str(setting) for setting in frame[next(iter(down))]], frame.published, frame.measured, agreement)
-    write_csv(frame, context.results / csv)
-    write_text(context.results / text, markdown(frame, artifact, down, [*order, *sentences]))
+
+def printed_order(number: int, specs: Specs) -> Claim:
+    """The claim that the settings of a table stand in the order that is printed."""
+    return same_order(
+        key=f"table{number}-rank-agreement", place=f"Table {number}",
+        measure=lambda context: table_agreement(context, f"table{number}", specs(context.scale)),
+    )
+
+
+def ablation(
+    number: int, caption: str, model: str, specs: Specs, down: Mapping[str, str], claims: Sequence[Claim],
+    table: Callable[[Context], pd.DataFrame] | None = None,
+    sentences: Callable[[pd.DataFrame], Sequence[str]] = lambda frame: (),
+) -> Artifact:
+    """A table of perplexities on a model, as CSV and Markdown, with both orders and further sentences below it.
+
+    The settings are those of ``specs``; see :func:`perplexity_table`, which ``table`` may add columns to, and
+    :func:`markdown` for ``down``, whose first column names the settings."""
+    name = f"table{number}"
+
+    def build(context: Context) -> None:
+        cells = specs(context.scale)
+        frame = table(context) if table else perplexity_table(context, name, cells)
+        settings = [str(setting) for setting in frame[next(iter(down))]]
+        order = orderings(settings, frame.published, frame.measured, table_agreement(context, name, cells))
+        write_table(context, artifact, frame, markdown(frame, artifact, down, [*order, *sentences(frame)]))
+
+    artifact = Artifact(
+        label=f"Table {number}",
+        caption=caption,
+        outputs=(f"{name}.csv", f"{name}.md"),
+        runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
+        build=build, models=(model,), claims=tuple(claims),
+    )
+    return artifact

@@ -1,7 +1,5 @@
 """Forms that many claims have, each with its rule in words: an ordering, a printed order, a printed perplexity."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from analyses.common.comparisons import largest_difference, perplexities
@@ -18,81 +16,46 @@ TOLERANCE = 0.02
 
 
 def ordering(
-    *,
-    key: str,
-    place: str,
-    says: str,
-    differences: str,
-    pairs: Callable[[Scale], Sequence[Pair]],
-    kind: Kind = "ordering",
-    models: Sequence[str] = (),
+    *, key: str, place: str, says: str, differences: str, pairs: Callable[[Scale], Sequence[Pair]],
+    kind: Kind = "ordering", models: Sequence[str] = (),
 ) -> Claim:
-    """The claim that some runs end with a lower perplexity than others.
+    """The claim that some runs end with a lower perplexity than others, in every pair that a scale has.
 
-    Args:
-        key, place, says, kind, models: see :class:`Claim`.
-        differences: what is subtracted from what, for the rule.
-        pairs: the runs at a scale; where there are several pairs, the claim is about every one of them.
-    """
+    ``differences`` says for the rule what is subtracted from what. The rest is that of :class:`Claim`."""
     return Claim(
-        key=key,
-        place=place,
+        key=key, place=place, kind=kind,
         says=says,
-        kind=kind,
         rule=f"Final validation perplexities, {differences}, paired by seed. The mean difference (of several the largest, "
         "with an interval that allows for the choice) is below zero.",
-        unit="perplexity",
-        region=NEGATIVE,
-        measure=lambda context: largest_difference(context, pairs(context.scale)),
+        unit="perplexity", region=NEGATIVE, measure=lambda context: largest_difference(context, pairs(context.scale)),
         models=tuple(models),
     )
 
 
 def same_order(*, key: str, place: str, measure: Callable[[Context], Evidence], models: Sequence[str] = ()) -> Claim:
-    """The claim that perplexities stand in the order that is printed.
-
-    Args:
-        key, measure, models: see :class:`Claim`.
-        place: the table or figure, and the part of it that is meant.
-    """
+    """The claim that perplexities stand in the order that is printed; arguments as of :class:`Claim`."""
     return Claim(
-        key=key,
-        place=place,
+        key=key, place=place, kind="rank agreement",
         says="The order of the printed perplexities.",
-        kind="rank agreement",
         rule="Kendall's tau between printed and measured perplexities, one for each seed; what did not converge comes last. "
         "Its mean is above zero.",
-        unit="",
-        region=POSITIVE,
-        measure=measure,
-        models=tuple(models),
+        unit="", region=POSITIVE, measure=measure, models=tuple(models),
     )
 
 
 def printed_perplexity(
     *, key: str, place: str, says: str, published: float, specs: Callable[[Scale], Sequence[RunSpec]], models: Sequence[str] = ()
 ) -> Claim:
-    """The claim of a perplexity itself, which only the paper's models on its corpus can show.
-
-    Args:
-        key, place, says, models: see :class:`Claim`.
-        published: the perplexity.
-        specs: the runs at a scale, by seed.
-    """
+    """The claim of a perplexity itself, of runs by seed, which only the paper's models on its corpus can show."""
 
     def measure(context: Context) -> Evidence:
         runs = specs(context.scale)
         return over_seeds([value / published for value in perplexities(context, runs)], runs)
 
     return Claim(
-        key=key,
-        place=place,
+        key=key, place=place, kind="number",
         says=says,
-        kind="number",
         rule=f"Final validation perplexity over the printed {published:.2f}, mean over seeds: within {TOLERANCE:.0%} of one.",
-        unit="",
-        region=(1 - TOLERANCE, 1 + TOLERANCE),
-        measure=measure,
-        paper_only="a perplexity itself belongs to the paper's models, corpus and tokenizer",
-        models=tuple(models),
+        unit="", region=(1 - TOLERANCE, 1 + TOLERANCE), measure=measure,
+        paper_only="a perplexity itself belongs to the paper's models, corpus and tokenizer", models=tuple(models),
     )

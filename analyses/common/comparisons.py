@@ -1,7 +1,5 @@
 """Final validation perplexities of runs, and evidence from comparing them: by seed, and with the order that is printed."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence
@@ -57,12 +55,8 @@ def largest_difference(context: Context, pairs: Sequence[tuple[Sequence[RunSpec]
 
 
 def rank_agreement(context: Context, published: Sequence[float], cells: Sequence[Sequence[RunSpec]]) -> Evidence:
-    """Kendall's tau between printed and measured perplexities; see :func:`rank_correlation`.
+    """Kendall's tau between printed perplexities (NaN: not converged) and measured ones; see :func:`rank_correlation`.
 
-    Args:
-        context: for the records.
-        published: printed perplexities; NaN for "not converged".
-        cells: for each of them its runs, by seed in the same order.
-    """
+    ``cells`` has the runs of each printed number, by seed in the same order."""
     measured = [perplexities(context, specs) for specs in cells]
     return rank_correlation([(published, measured)], [s for specs in cells for s in specs], f"{len(cells)} rows")

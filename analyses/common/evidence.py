@@ -1,7 +1,5 @@
 """Evidence that claims of several artifacts are made of: printed digits, shares, and lines of tables."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence
@@ -38,13 +36,7 @@ def paired_interval(differences: Sequence[float], confidence: float = CONFIDENCE
 
 
 def over_seeds(values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = "", null: float = math.nan) -> Evidence:
-    """The mean over seeds.
-
-    Args:
-        values: one for each seed; any NaN makes the effect NaN.
-        runs, note: see :class:`Evidence`.
-        null: the effect that ``p`` is for (a t-test); NaN for none.
-    """
+    """The mean over seeds, NaN if any value is; ``p`` is of a t-test against ``null``, where that is a number."""
     effect, low, high = paired_interval(values)
     tested = len(set(values)) > 1 and not math.isnan(effect + null)
     p = float(stats.ttest_1samp(values, null).pvalue) if tested else math.nan
@@ -85,14 +77,8 @@ def rank_correlation(
 ) -> Evidence:
     """Kendall's tau between given numbers and measured ones, one for each seed, the mean over groups.
 
-    Args:
-        groups: of each the given numbers, and for each of these the measured ones by seed. NaN (what did not converge)
-            comes last on either side.
-        runs, note: see :class:`Evidence`.
-    """
-    taus = [
-        [_kendall(numbers, values) for values in zip(*by_setting, strict=True)] for numbers, by_setting in groups
-    ]
+    A group has the given numbers, and for each of them those by seed. What did not converge (NaN) comes last."""
+    taus = [[_kendall(numbers, values) for values in zip(*by_setting, strict=True)] for numbers, by_setting in groups]
     found = over_seeds([statistics.fmean(by_group) for by_group in zip(*taus, strict=True)], runs, note, null=0.0)
     return replace(found, low=max(-1.0, found.low), high=min(1.0, found.high))
 
@@ -149,14 +135,9 @@ def but_for(names: Sequence[str]) -> str:
 
 
 def share_agreeing(frame: pd.DataFrame, column: str, what: Sequence[str], runs: Sequence[RunSpec] = ()) -> Evidence:
-    """The share of a table's lines that say "yes" in a column; exact. The note lists those that do not.
+    """The share of a table's lines (at least one) that say "yes" in a column; exact.
 
-    Args:
-        frame: the lines; at least one.
-        column: of "yes" and "no".
-        what: columns that name a line.
-        runs: see :class:`suite.claim.Evidence`.
-    """
+    The note lists those that do not, by their cells in the columns ``what``."""
     agree = frame[column] == "yes"
     wrong = frame.loc[~agree, list(what)].fillna("").astype(str).values
     return exactly(float(agree.mean()), runs, but_for([" ".join(filter(None, names)) for names in wrong]), n=len(frame))

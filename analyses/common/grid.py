@@ -1,7 +1,5 @@
 """The pretraining grid of Table 2: every row on every model. Figures 8 and 26 and the errata share it."""
 
-from __future__ import annotations
-
 from poet.methods import table_rows
 from poet.training.spec import RunSpec
 from suite.scale import Scale

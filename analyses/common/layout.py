@@ -1,10 +1,8 @@
 """What the tables share: tidy CSV, and Markdown as the paper lays it out."""
 
-from __future__ import annotations
-
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pandas as pd
 
 from poet.system.files import write_text
 from suite.artifact import Artifact
+from suite.context import Context
 
 #: What a verdict looks like in a Markdown cell; the report finds it there again.
 MARKS = {"reproduced": "✓", "contradicted": "✗", "as published": "+", "opposite": "-"}
@@ -41,6 +40,29 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
     write_text(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
+def markdown_table(heads: Iterable[str], alignment: str, rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table; ``alignment`` has "l" or "r" for each column."""
+    rule = ("---:" if side == "r" else "---" for side in alignment)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
+
+
+def write_table(context: Context, artifact: Artifact, frame: pd.DataFrame, text: str) -> None:
+    """Write an artifact's CSV and its Markdown."""
+    csv, markdown = artifact.outputs
+    write_csv(frame, context.results / csv)
+    write_text(context.results / markdown, text)
+
+
+def bullets(sentences: Iterable[str]) -> str:
+    """A Markdown list."""
+    return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def markdown_page(title: str, *parts: str, sentences: Iterable[str] = ()) -> str:
+    """A Markdown page: paragraphs and tables below the title, and a list of sentences at the end."""
+    return "\n\n".join(filter(None, (f"# {title}", *parts, bullets(sentences)))) + "\n"
+
+
 def measured_cell(line: Any) -> str:
     """A measured perplexity in Markdown: mean, spread, and whether runs diverged or collapsed."""
     if line.diverged:
@@ -57,30 +79,19 @@ def _cell(line: Any) -> str:
 
 
 def paper_layout(frame: pd.DataFrame, artifact: Artifact, summary: list[str], path: Path) -> None:
-    """Methods down, models across, "published / measured" in each cell, then a summary.
+    """Write Markdown: methods down, models across, "published / measured" in each cell, then the sentences of a summary.
 
-    Args:
-        frame: tidy, with the columns of ``results/table2.csv``.
-        artifact: for its label and caption.
-        summary: sentences below the table.
-        path: Markdown file.
-    """
+    ``frame`` is tidy, with the columns of ``results/table2.csv``."""
     scale = frame.scale.iloc[0]
     models = list(dict.fromkeys(frame.model))
-    lines = [
-        f"# {artifact.label}, {scale} scale",
-        "",
-        artifact.caption,
-        "",
-        f"Each cell: published on C4 / **measured at {scale} scale on {frame.corpus.iloc[0]}**, mean over seeds, ± standard deviation where there are "
-        "several. ✓ reproduced and ✗ contradicted (95% interval), + as published and - opposite (direction alone), "
-        "each against AdamW on the same model. Below it, trainable parameters counted at paper scale.",
-        "",
-        "| method | " + " | ".join(models) + " |",
-        "| --- |" + " ---: |" * len(models),
-    ]
+    about = (
+        f"Each cell: published on C4 / **measured at {scale} scale on {frame.corpus.iloc[0]}**, mean over seeds, ± standard "
+        "deviation where there are several. ✓ reproduced and ✗ contradicted (95% interval), + as published and - opposite "
+        "(direction alone), each against AdamW on the same model. Below it, trainable parameters counted at paper scale."
+    )
+    rows = []
     for method, part in frame.groupby("method", sort=False):
         by_model = {line.model: line for line in part.itertuples()}
-        cells = [f"{_cell(by_model[m])}<br>({by_model[m].counted_trainable})" for m in models]
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    write_text(path, "\n".join([*lines, "", *(f"- {sentence}" for sentence in summary), ""]))
+        rows.append([method, *(f"{_cell(by_model[m])}<br>({by_model[m].counted_trainable})" for m in models)])
+    table = markdown_table(["method", *models], "l" + "r" * len(models), rows)
+    write_text(path, markdown_page(f"{artifact.label}, {scale} scale", artifact.caption, about, table, sentences=summary))

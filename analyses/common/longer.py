@@ -1,7 +1,5 @@
 """AdamW trained on more tokens, and where another run stands against it (Figure 9, and the controls at equal cost)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -23,17 +21,9 @@ def longer_runs(scale: Scale, model: str) -> dict[int, list[RunSpec]]:
 
 
 def crossing(history: pd.DataFrame, level: float) -> float:
-    """Tokens after which a run's validation perplexity first is at or below a level.
+    """Tokens after which a run's validation perplexity first is at or below a level; NaN if it never is.
 
-    Between two evaluations the logarithm of the perplexity is taken to be linear in tokens.
-
-    Args:
-        history: a run's, with the columns ``tokens`` and ``validation_perplexity``.
-        level: perplexity.
-
-    Returns:
-        NaN if it never is (or the level is NaN).
-    """
+    Between two evaluations of its history the logarithm of the perplexity is taken to be linear in tokens."""
     evaluated = history.dropna(subset="validation_perplexity")
     tokens, logs = evaluated.tokens.to_numpy(), np.log(evaluated.validation_perplexity.to_numpy())
     below = np.flatnonzero(logs <= math.log(level))

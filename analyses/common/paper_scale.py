@@ -1,7 +1,5 @@
 """The paper's own scale, and the weight matrices of its models at their sizes."""
 
-from __future__ import annotations
-
 import functools
 
 from poet.training.llama import build_llama
@@ -25,10 +23,7 @@ def _shapes(architecture: Architecture) -> dict[str, tuple[int, int]]:
 
 
 def matrix_shapes(model: str, row: str) -> dict[str, tuple[int, int]]:
-    """Shape (m inputs, n outputs) of every linear layer of the decoder, by name, from a model without weights.
+    """Shape (m inputs, n outputs) of every linear layer of a model of the paper's scale, by name.
 
-    Args:
-        model: of the paper's scale.
-        row: the row of Table 2 whose model it is: the feed-forward width depends on it.
-    """
+    The feed-forward width depends on the row of Table 2."""
     return _shapes(_paper().run(model, row, 0).architecture)

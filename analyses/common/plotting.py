@@ -1,19 +1,20 @@
 """What the figures share: look, caption, files."""
 
-from __future__ import annotations
-
 import textwrap
+from typing import Any
 
 import matplotlib
 
 matplotlib.use("Agg")  # no display is ever needed
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import seaborn as sns
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
+from analyses.common.layout import write_csv
 from poet.system.files import atomic_path
 from suite.artifact import Artifact
 from suite.context import Context
@@ -28,18 +29,19 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, 
 CAPTION_CHARACTERS = 15
 
 
-def save_figure(figure: Figure, context: Context, artifact: Artifact, note: str = "") -> None:
-    """Write the caption below a figure, save it as the PDF and the PNG among the artifact's outputs, and close it.
+def numbered_figure(number: int, caption: str, **attributes: Any) -> Artifact:
+    """A figure of the paper, with its CSV, PNG and PDF; ``attributes`` are further ones of :class:`Artifact`."""
+    outputs = (f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf")
+    return Artifact(label=f"Figure {number}", caption=caption, outputs=outputs, **attributes)
 
-    Args:
-        figure: what to save; anything outside its frame is kept.
-        context: for the scale that the caption names, and the results folder.
-        artifact: for its label, caption and outputs.
-        note: what has to be said beside the caption.
+
+def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact: Artifact, note: str = "") -> None:
+    """Write an artifact's CSV, and its figure with label, caption, scale and a note below as PDF and PNG; close it.
 
     Raises:
         DiskError: the disk is full or the folder cannot be written.
     """
+    write_csv(frame, context.results / artifact.outputs[0])
     lines = textwrap.fill(caption(context, artifact, note), int(CAPTION_CHARACTERS * figure.get_figwidth()))
     figure.text(0.5, -0.01, lines, ha="center", va="top", fontsize="small")
     for legend in figure.legends:

@@ -1,7 +1,5 @@
 """Numbers as the paper prints them, one CSV for each table, and how to compare with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +10,20 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9}
 def read_published(name: str) -> pd.DataFrame:
     """``analyses/published/<name>.csv``, every cell as the string that is printed."""
     return pd.read_csv(Path(__file__).parents[1] / "published" / f"{name}.csv", dtype=str, keep_default_na=False)
+
+
+def printed_text(name: str, column: str, **where: str) -> str:
+    """The one cell that ``analyses/published/<name>.csv`` has in a column of the row with the given values.
+
+    Raises:
+        ValueError: none or several rows have them.
+    """
+    rows = read_published(name)
+    for other, value in where.items():
+        rows = rows[rows[other] == value]
+    if len(rows) != 1:
+        raise ValueError(f"analyses/published/{name}.csv: {len(rows)} rows with {where}, expected one")
+    return rows[column].item()
 
 
 def as_printed(count: int, printed: str) -> str:

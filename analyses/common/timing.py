@@ -2,7 +2,7 @@
 
 A machine that others use is slow for seconds at a time. Calls that are timed one block after another see different
 machines; calls that are timed in turn see the same one, and the ratio of two neighbours is worth more than the ratio
-of two medians. Needs nothing but the standard library: the benchmarks use it on machines that have little else.
+of two medians. Needs numpy alone: the benchmarks use it on machines that have little else.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 #: Seconds that one call takes.
 Timer = Callable[[Callable[[], object]], float]
@@ -36,16 +38,9 @@ class Spread:
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
         """The spread of one value or more."""
-        ordered = sorted(values)
-        std = statistics.stdev(ordered) if len(ordered) > 1 else float("nan")
-        return cls(statistics.median(ordered), _quantile(ordered, 0.2), _quantile(ordered, 0.8), len(ordered), std)
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    place = share * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+        low, median, high = np.quantile(values, (0.2, 0.5, 0.8)).tolist()
+        std = statistics.stdev(values) if len(values) > 1 else float("nan")
+        return cls(median, low, high, len(values), std)
 
 
 def in_turn(

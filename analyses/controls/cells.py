@@ -1,7 +1,5 @@
 """The runs of the controls (``analyses.controls.controls``): which row stands for each, and what differs from it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +12,8 @@ BEYOND = (2, 4)
 #: The model of the grids and of the comparison at equal cost.
 SMALLEST = MODELS[0]
 ADAMW, NORMALIZED, TWO_RATES, FROZEN, EXACT, EPS, POET_FS, POET_BS = (
-    "AdamW",
-    "AdamW, normalized init",
-    "AdamW, two rates",
-    "POET without R and P",
-    "POET FS b=1/2, exact merge",
-    "POET FS b=1/2, authors' eps",
-    "POET FS b=1/2",
-    "POET BS b=256",
+    "AdamW", "AdamW, normalized init", "AdamW, two rates", "POET without R and P", "POET FS b=1/2, exact merge",
+    "POET FS b=1/2, authors' eps", "POET FS b=1/2", "POET BS b=256",
 )
 #: Each control: a row, and what differs from it (where two rates were not tuned, :func:`specs_of` says which they are).
 CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -38,28 +30,16 @@ CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A control on a model.
-
-    Attributes:
-        model, control: its place; ``control`` is a key of :data:`CONTROLS`.
-        own_rate: whether the learning rates are those of the row, not another of AdamW's grid.
-        specs: one for each seed.
-    """
+    """A control on a model."""
 
     model: str
-    control: str
-    own_rate: bool
-    specs: list[RunSpec]
+    control: str  # a key of :data:`CONTROLS`
+    own_rate: bool  # whether the learning rates are those of the row, not another of AdamW's grid
+    specs: list[RunSpec]  # one for each seed
 
 
 def specs_of(scale: Scale, model: str, control: str, **overrides: Any) -> list[RunSpec]:
-    """The runs of a control on a model, by seed.
-
-    Args:
-        scale: where.
-        model, control: a model of the scale and a key of :data:`CONTROLS`.
-        overrides: further method parameters.
-    """
+    """The runs of a key of :data:`CONTROLS` on a model, by seed, with further method parameters."""
     row, own = CONTROLS[control]
     if control == TWO_RATES and not scale.learning_rates(model, row):  # not tuned: it takes POET's and AdamW's
         lenders = {"lr": CONTROLS[POET_FS][0], "matrix_lr": CONTROLS[ADAMW][0]}

@@ -22,8 +22,6 @@ POET differs from the AdamW baseline in more than R and P. On each of the smalle
 own rate and single length. ``gain_share`` divides it by POET-FS's gain, where that is positive.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from typing import Any
@@ -35,24 +33,13 @@ from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering
-from analyses.common.layout import measured_cell, write_csv
+from analyses.common.comparisons import perplexities
+from analyses.common.layout import markdown_page, markdown_table, measured_cell
 from analyses.common.longer import longer_runs
 from analyses.common.plotting import MARKERS, plain_logarithmic, save_figure
 from analyses.common.published import read_published
 from analyses.controls.cells import (
-    ADAMW,
-    CONTROLS,
-    EPS,
-    EXACT,
-    FROZEN,
-    MODELS,
-    NORMALIZED,
-    POET_BS,
-    POET_FS,
-    SMALLEST,
-    TWO_RATES,
-    cells,
-    specs_of,
+    ADAMW, CONTROLS, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells, specs_of,
 )
 from analyses.controls.equal_cost import COSTS, cost_lines, draw_cost
 from poet.system.files import write_text
@@ -72,10 +59,6 @@ def runs(scale: Scale) -> list[RunSpec]:
     return [spec for specs in [*(cell.specs for cell in cells(scale)), *longer] for spec in specs]
 
 
-def _perplexities(context: Context, specs: list[RunSpec]) -> list[float]:
-    return [context.record(spec)["validation_perplexity"] for spec in specs]
-
-
 def gain(baseline: list[float], values: list[float]) -> float:
     """Mean over seeds of log(baseline) - log(value), in nats; NaN if a run of either diverged."""
     return statistics.fmean(math.log(b) - math.log(v) for b, v in zip(baseline, values, strict=True))
@@ -84,23 +67,17 @@ def gain(baseline: list[float], values: list[float]) -> float:
 def _controls(context: Context) -> list[dict[str, Any]]:
     printed = {(p.model, p.variant): float(p.perplexity) for p in read_published("table2").itertuples()}
     found = cells(context.scale)
-    own = {(cell.model, cell.control): _perplexities(context, cell.specs) for cell in found if cell.own_rate}
+    own = {(cell.model, cell.control): perplexities(context, cell.specs) for cell in found if cell.own_rate}
     lines = []
     for cell in found:
         columns = perplexity_columns(context, cell.specs)
         baseline = own[cell.model, ADAMW]
-        poet, here = gain(baseline, own[cell.model, POET_FS]), gain(baseline, _perplexities(context, cell.specs))
-        lines.append(
-            {
-                "control": cell.control,
-                "quantity": PERPLEXITY,
-                "own_rate": "yes" if cell.own_rate else "no",
-                "published": printed.get((cell.model, columns["variant"]), math.nan),
-                **columns,
-                "gain": here,
-                "gain_share": here / poet if poet > 0 else math.nan,
-            }
-        )
+        poet, here = gain(baseline, own[cell.model, POET_FS]), gain(baseline, perplexities(context, cell.specs))
+        lines.append({
+            "control": cell.control, "quantity": PERPLEXITY, "own_rate": "yes" if cell.own_rate else "no",
+            "published": printed.get((cell.model, columns["variant"]), math.nan), **columns, "gain": here,
+            "gain_share": here / poet if poet > 0 else math.nan,
+        })
     return lines
 
 
@@ -109,19 +86,8 @@ def table(context: Context) -> pd.DataFrame:
     compared = {c.control: c.specs for c in cells(context.scale) if c.model == SMALLEST and c.control in AT_EQUAL_COST}
     frame = pd.DataFrame([*_controls(context), *cost_lines(context, SMALLEST, compared)])
     first = [
-        "model",
-        "control",
-        "quantity",
-        "learning_rates",
-        "own_rate",
-        "published",
-        "measured",
-        "n",
-        "std",
-        "diverged",
-        "collapsed",
-        "gain",
-        "gain_share",
+        "model", "control", "quantity", "learning_rates", "own_rate", "published", "measured", "n", "std", "diverged",
+        "collapsed", "gain", "gain_share",
     ]
     return frame[[*first, *(column for column in frame if column not in first)]].astype({"collapsed": "Int64"})
 
@@ -154,14 +120,8 @@ def _draw_controls(axis: Axes, part: pd.DataFrame, model: str) -> None:
             others.measured, [y] * len(others), marker="o", linestyle="", markersize=5, fillstyle="none", color=f"C{y}"
         )
         axis.errorbar(
-            own.measured,
-            [y] * len(own),
-            xerr=own["std"].fillna(0),
-            marker=MARKERS[y],
-            linestyle="",
-            markersize=9,
-            capsize=3,
-            color=f"C{y}",
+            own.measured, [y] * len(own), xerr=own["std"].fillna(0), marker=MARKERS[y], linestyle="", markersize=9,
+            capsize=3, color=f"C{y}",
         )
         for line in own.itertuples():
             if line.diverged:
@@ -170,22 +130,13 @@ def _draw_controls(axis: Axes, part: pd.DataFrame, model: str) -> None:
                 )
                 continue
             axis.annotate(
-                f"{line.measured:.1f}",
-                (line.measured, y),
-                xytext=(0, 9),
-                textcoords="offset points",
-                ha="center",
-                fontsize="small",
-                bbox={"color": "white", "pad": 0.5},
+                f"{line.measured:.1f}", (line.measured, y), xytext=(0, 9), textcoords="offset points", ha="center",
+                fontsize="small", bbox={"color": "white", "pad": 0.5},
             )
     reference = part[(part.control == ADAMW) & (part.own_rate == "yes")].measured.iloc[0]
     axis.axvline(reference, color="black", linewidth=0.8, linestyle="--", zorder=0)
     axis.set(
-        title=model,
-        xlabel="validation perplexity",
-        xscale="log",
-        yticks=range(len(labels)),
-        yticklabels=labels,
+        title=model, xlabel="validation perplexity", xscale="log", yticks=range(len(labels)), yticklabels=labels,
         ylim=(len(labels) - 0.5, -0.7),
     )
     plain_logarithmic(axis.xaxis)
@@ -212,31 +163,22 @@ def markdown(frame: pd.DataFrame) -> str:
     """Controls down, models across, at the rates of each row; the gain over AdamW in brackets; the answers below."""
     own = frame[(frame.quantity == PERPLEXITY) & (frame.own_rate == "yes")]
     first, models = own.iloc[0], list(dict.fromkeys(own.model))
-    lines = [
-        f"# {ARTIFACT.label}, {first.scale} scale",
-        "",
-        f"Validation perplexity on {first.corpus}; in brackets, nats below AdamW. Seeds: {first.seeds}.",
-        "",
-        "| control | " + " | ".join(models) + " |",
-        "| --- |" + " ---: |" * len(models),
-    ]
+    rows = []
     for control in CONTROLS:
         of_model = {line.model: line for line in own[own.control == control].itertuples()}
-        found = [of_model[m] for m in models]
-        lines.append(f"| {control} | " + " | ".join(measured_cell(c) + ("" if math.isnan(c.gain) else f" ({c.gain:+.3f})") for c in found) + " |")
-    return "\n".join([*lines, "", *(f"- {sentence}" for sentence in answers(frame)), ""])
+        found = (of_model[m] for m in models)
+        rows.append([control, *(measured_cell(c) + ("" if math.isnan(c.gain) else f" ({c.gain:+.3f})") for c in found)])
+    about = f"Validation perplexity on {first.corpus}; in brackets, nats below AdamW. Seeds: {first.seeds}."
+    table = markdown_table(["control", *models], "l" + "r" * len(models), rows)
+    return markdown_page(f"{ARTIFACT.label}, {first.scale} scale", about, table, sentences=answers(frame))
 
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "controls.csv")
     write_text(context.results / "controls.md", markdown(frame))
     save_figure(
-        draw(frame),
-        context,
-        ARTIFACT,
-        " ".join(answers(frame))
-        + " Small hollow markers above: other rates of AdamW; below: AdamW at POET's cost.",
+        draw(frame), frame, context, ARTIFACT,
+        " ".join(answers(frame)) + " Small hollow markers above: other rates of AdamW; below: AdamW at POET's cost.",
     )
 
 
@@ -248,8 +190,7 @@ def _same_rates(scale: Scale) -> list[Pair]:
 
 CLAIMS = (
     ordering(
-        key="controls-inductive-bias",
-        place="Section 4, Inductive bias",
+        key="controls-inductive-bias", place="Section 4, Inductive bias",
         says="What POET learns standard training consistently fails to learn: POET has an inductive bias of its own.",
         differences=f"{POET_FS} minus {TWO_RATES} (POET's for embeddings, norms and head), on each of the smaller models",
         pairs=_same_rates,
@@ -260,8 +201,5 @@ ARTIFACT = Artifact(
     label="Controls (not in the paper)",
     caption="What AdamW gains from POET's initialization and learning rates, what POET has without R and P, and equal cost.",
     outputs=("controls.csv", "controls.md", "figures/controls.png", "figures/controls.pdf"),
-    runs=runs,
-    build=build,
-    models=(SMALLEST,),
-    claims=CLAIMS,
+    runs=runs, build=build, models=(SMALLEST,), claims=CLAIMS,
 )

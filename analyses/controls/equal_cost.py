@@ -4,8 +4,6 @@ AdamW's whole runs of several lengths (``analyses.common.longer``), each with it
 as a function of what a run costs: linear between them, both in logarithms.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -37,16 +35,9 @@ def costs_of(context: Context, specs: Sequence[RunSpec]) -> dict[str, list[float
 
 
 def perplexity_at(cost: float, costs: Sequence[float], perplexities: Sequence[float]) -> float:
-    """Perplexity that runs of several costs would have at another cost.
+    """Perplexity that runs of several costs, in any order, would have at another cost (a longer run may take less time).
 
-    Args:
-        cost: where it is asked for.
-        costs: of the runs, in any order (a longer one may take less time where the machine is busy).
-        perplexities: theirs.
-
-    Returns:
-        NaN outside the runs' costs: that would be extrapolation.
-    """
+    NaN outside the runs' costs: that would be extrapolation."""
     costs, perplexities = zip(*sorted(zip(costs, perplexities, strict=True)), strict=True)
     if not costs[0] <= cost <= costs[-1]:
         return math.nan
@@ -56,11 +47,7 @@ def perplexity_at(cost: float, costs: Sequence[float], perplexities: Sequence[fl
 def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[RunSpec]]) -> list[dict[str, Any]]:
     """Lines of a tidy table: AdamW's runs and the compared ones with their costs, and AdamW at the costs of the latter.
 
-    Args:
-        context: for the records.
-        model: a model of the scale.
-        compared: runs by name, one for each seed.
-    """
+    ``compared`` has runs by name, one for each seed."""
     adamw = {f"AdamW, {factor}x steps": specs for factor, specs in longer_runs(context.scale, model).items()}
     costs = {label: costs_of(context, specs) for label, specs in {**adamw, **compared}.items()}
     columns = {label: perplexity_columns(context, specs) for label, specs in {**adamw, **compared}.items()}
@@ -70,15 +57,10 @@ def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[Run
     lines = []
     for cost, unit in COSTS.items():
         for label, own in columns.items():
-            lines.append(
-                {
-                    "control": label,
-                    "quantity": OWN.format(cost=cost),
-                    **own,
-                    "cost": statistics.fmean(costs[label][cost]),
-                    "cost_unit": unit,
-                }
-            )
+            lines.append({
+                "control": label, "quantity": OWN.format(cost=cost), **own,
+                "cost": statistics.fmean(costs[label][cost]), "cost_unit": unit,
+            })
         for label in compared:
             spent = costs[label][cost]
             found = [
@@ -86,35 +68,21 @@ def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[Run
                 for i, at in enumerate(spent)
             ]
             missing = sum(map(math.isnan, found))
+            note = f"no number for {missing} of {len(found)} seeds: it would be extrapolation"
             diverged = sum(math.isnan(sum(values[a][i] for a in adamw)) for i in range(len(spent)))
-            lines.append(
-                {
-                    **{key: columns[label][key] for key in ("model", "unit", "scale", "corpus", "seeds")},
-                    "control": f"AdamW at the {cost} of {label}",
-                    "quantity": EQUAL.format(cost=cost),
-                    **measured_columns(found),
-                    "diverged": diverged,  # a cost outside of AdamW's is no divergence
-                    "cost": statistics.fmean(spent),
-                    "cost_unit": unit,
-                    "note": (
-                        f"no number for {missing} of {len(found)} seeds: it would be extrapolation"
-                        if missing > diverged
-                        else ""
-                    ),
-                }
-            )
+            lines.append({
+                **{key: columns[label][key] for key in ("model", "unit", "scale", "corpus", "seeds")},
+                "control": f"AdamW at the {cost} of {label}", "quantity": EQUAL.format(cost=cost),
+                **measured_columns(found), "diverged": diverged,  # a cost outside of AdamW's is no divergence
+                "cost": statistics.fmean(spent), "cost_unit": unit, "note": note if missing > diverged else "",
+            })
     return lines
 
 
 def draw_cost(axis: Axes, frame: pd.DataFrame, cost: str, styles: Mapping[str, int]) -> None:
     """Perplexity over cost: AdamW's runs joined, the compared ones as points, and the gap at equal cost dotted.
 
-    Args:
-        axis: where to draw.
-        frame: with the lines of :func:`cost_lines`.
-        cost: of :data:`COSTS`.
-        styles: index of marker and colour for each compared run.
-    """
+    ``styles`` has an index of marker and colour for each compared run."""
     part = frame[frame.quantity == OWN.format(cost=cost)]
     compared = part.control.isin(styles)
     adamw = part[~compared]
@@ -124,12 +92,7 @@ def draw_cost(axis: Axes, frame: pd.DataFrame, cost: str, styles: Mapping[str, i
     for line in part[compared].itertuples():
         index = styles[line.control]
         axis.plot(
-            line.cost,
-            line.measured,
-            marker=MARKERS[index],
-            linestyle="",
-            markersize=9,
-            color=f"C{index}",
+            line.cost, line.measured, marker=MARKERS[index], linestyle="", markersize=9, color=f"C{index}",
             label=line.control,
         )
         equal = frame[(frame.quantity == EQUAL.format(cost=cost)) & (frame.cost == line.cost)].measured.iloc[0]
@@ -137,11 +100,8 @@ def draw_cost(axis: Axes, frame: pd.DataFrame, cost: str, styles: Mapping[str, i
         axis.plot(line.cost, equal, marker=MARKERS[0], linestyle="", fillstyle="none", color="black")
     ticks = sorted(adamw.cost)
     axis.set(
-        title=f"{part.model.iloc[0]}: AdamW at equal {cost}",
-        xlabel=f"{cost} of a whole run",
-        ylabel="validation perplexity",
-        xscale="log",
-        yscale="log",
+        title=f"{part.model.iloc[0]}: AdamW at equal {cost}", xlabel=f"{cost} of a whole run",
+        ylabel="validation perplexity", xscale="log", yscale="log",
     )
     axis.set_xticks(ticks)
     axis.xaxis.set_major_formatter(EngFormatter(COSTS[cost], places=1))

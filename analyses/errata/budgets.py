@@ -1,7 +1,5 @@
 """Errata about what is compared at which cost: tokens, budgets, updates (Section 4, Tables 9 and 10, Appendix H)."""
 
-from __future__ import annotations
-
 import math
 
 from analyses.common.grid import MODELS
@@ -20,20 +18,13 @@ def _tokens(table: str) -> dict[str, float]:
     return found
 
 
-@checked(
-    id="token-counts",
-    where="Table 2, header; Tables 9 and 10",
-    kind="text against table",
-    quotation="60M (30B), 130M (40B), 350M (40B), 1.3B (50B)",
-    second_quotation="training steps 300,000, batch size 256, grad acc. 2",
-    verdict="explained",
-    explanation=(
-        "Steps x rows x 256 is more than is stated, {computed:.1f}B for 60M. The quotient is {low:.3f} for every "
-        "model of Table 10, 100,000 stated tokens a step of 131,072, which fits rows padded to 256 of which "
-        "padding is not counted (inferred)."
-    ),
-    consequence="At paper scale the suite follows steps and rows, and records tokens with padding included.",
-)
+@checked(id="token-counts", where="Table 2, header; Tables 9 and 10", kind="text against table",
+         quotation="60M (30B), 130M (40B), 350M (40B), 1.3B (50B)",
+         second_quotation="training steps 300,000, batch size 256, grad acc. 2", verdict="explained",
+         explanation="Steps x rows x 256 is more than is stated, {computed:.1f}B for 60M. The quotient is {low:.3f} "
+         "for every model of Table 10, 100,000 stated tokens a step of 131,072, which fits rows padded to 256 of which "
+         "padding is not counted (inferred).",
+         consequence="At paper scale the suite follows steps and rows, and records tokens with padding included.")
 def tokens() -> Computed:
     stated, counted_tokens = printed("token-counts"), _tokens("table10")
     share = {model: stated[model] / counted_tokens[model] for model in stated}
@@ -42,42 +33,28 @@ def tokens() -> Computed:
                     values={"low": low}, holds=high < 1 and high - low < 1e-9)
 
 
-@checked(
-    id="batch-130m",
-    where="Tables 9 and 10, 130M; Table 2, header",
-    kind="contradiction",
-    quotation="Llama 130M: 400,000 steps, batch size 128, grad acc. 2",
-    second_quotation="130M (40B)",
-    verdict="inconsistent",
-    explanation=(
-        "POET-FS has 256 rows a step in Table 9 and POET-BS 512 in Table 10, with as many steps. 256 rows give at "
-        "most {computed:.1f}B tokens, fewer than the {published:.0f}B stated; every other row of both tables has "
-        "512. Either it is a misprint, or FS was trained on half the data that BS had on this model, where BS is "
-        "called more parameter-efficient."
-    ),
-    consequence="config/scales/paper.yaml has 512 rows for both.",
-)
+@checked(id="batch-130m", where="Tables 9 and 10, 130M; Table 2, header", kind="contradiction",
+         quotation="Llama 130M: 400,000 steps, batch size 128, grad acc. 2", second_quotation="130M (40B)",
+         verdict="inconsistent",
+         explanation="POET-FS has 256 rows a step in Table 9 and POET-BS 512 in Table 10, with as many steps. 256 rows "
+         "give at most {computed:.1f}B tokens, fewer than the {published:.0f}B stated; every other row of both tables "
+         "has 512. Either it is a misprint, or FS was trained on half the data that BS had on this model, where BS is "
+         "called more parameter-efficient.",
+         consequence="config/scales/paper.yaml has 512 rows for both.")
 def batch_130m() -> Computed:
     fully, block, stated = _tokens("table9"), _tokens("table10"), printed("token-counts")
     return Computed(published=stated["130m"] / 1e9, computed=fully["130m"] / 1e9, unit="billion tokens",
                     holds=fully["130m"] < stated["130m"] and [m for m in MODELS if fully[m] != block[m]] == ["130m"])
 
 
-@checked(
-    id="half-is-not-standard",
-    where="Section 4, Performance under a constant parameter budget; Figure 5",
-    kind="contradiction",
-    quotation="0.5:0.5 (i.e., standard POET)",
-    second_quotation="b = m/h for R and b = n/h for P",
-    verdict="confirmed error",
-    explanation=(
-        "Standard POET-FS gives R {computed:.3f} of the parameters at h = 8 and {four:.3f} at h = 4 over the 60M "
-        "model's matrices: half in square ones, {wide:.2f} in gate and up, {down:.2f} in down projections. Figure "
-        "5's points at 0.5 ({small:.2f} and {medium:.2f}) are Table 2's FS 1/8 and 1/4 ({small_main} and "
-        "{medium_main}) within reading, so they are standard POET, not an equal split."
-    ),
-    consequence="Figure 5's other points split each layer's total by the stated share (POETConfig.share_r).",
-)
+@checked(id="half-is-not-standard", where="Section 4, Performance under a constant parameter budget; Figure 5",
+         kind="contradiction", quotation="0.5:0.5 (i.e., standard POET)",
+         second_quotation="b = m/h for R and b = n/h for P", verdict="confirmed error",
+         explanation="Standard POET-FS gives R {computed:.3f} of the parameters at h = 8 and {four:.3f} at h = 4 over "
+         "the 60M model's matrices: half in square ones, {wide:.2f} in gate and up, {down:.2f} in down projections. "
+         "Figure 5's points at 0.5 ({small:.2f} and {medium:.2f}) are Table 2's FS 1/8 and 1/4 ({small_main} and "
+         "{medium_main}) within reading, so they are standard POET, not an equal split.",
+         consequence="Figure 5's other points split each layer's total by the stated share (POETConfig.share_r).")
 def half() -> Computed:
     shapes = list(matrix_shapes("60m", "poet-fs-1_2").values())
 
@@ -95,34 +72,24 @@ def half() -> Computed:
 
 
 BUDGET_DETAILS = Erratum(
-    id="budget-details-missing",
-    where="Section 4, Performance under a constant parameter budget",
-    kind="missing or wrong reference",
-    quotation="with full details provided in the Appendix",
+    id="budget-details-missing", where="Section 4, Performance under a constant parameter budget",
+    kind="missing or wrong reference", quotation="with full details provided in the Appendix",
     verdict="confirmed error",
-    explanation=(
-        "No appendix speaks of this experiment: model, tokens, learning rates and how a layer's total is split "
-        "are not given. That the model is 60M follows from the points at 0.5."
-    ),
+    explanation="No appendix speaks of this experiment: model, tokens, learning rates and how a layer's total is split "
+    "are not given. That the model is 60M follows from the points at 0.5.",
     consequence="Take 60M; POETConfig.share_r splits the total within each layer.",
 )
 
 
-@checked(
-    id="coverage-at-unequal-budgets",
-    where="Appendix H, Figures 15 and 16; Section 5.1",
-    kind="unequal comparison",
-    quotation="To understand the higher parameter efficiency of POET-BS compared to POET-FS",
-    second_quotation="POET-FS results in significantly fewer updates per weight element",
-    verdict="explained",
-    explanation=(
-        "The panels that stand for each other have different budgets: on 64 x 64, BS b = 8 has {ratio:.0f} times "
-        "the parameters of FS b = 1/8. Element updates per parameter and step are equal ({block:.1f} and "
-        "{computed:.1f}), for the other panels too. Fewer updates are fewer parameters; what differs at equal "
-        "budget is that FS spreads them unevenly."
-    ),
-    consequence="Figures 15 and 16 show evenness, not efficiency.",
-)
+@checked(id="coverage-at-unequal-budgets", where="Appendix H, Figures 15 and 16; Section 5.1",
+         kind="unequal comparison",
+         quotation="To understand the higher parameter efficiency of POET-BS compared to POET-FS",
+         second_quotation="POET-FS results in significantly fewer updates per weight element", verdict="explained",
+         explanation="The panels that stand for each other have different budgets: on 64 x 64, BS b = 8 has "
+         "{ratio:.0f} times the parameters of FS b = 1/8. Element updates per parameter and step are equal "
+         "({block:.1f} and {computed:.1f}), for the other panels too. Fewer updates are fewer parameters; what differs "
+         "at equal budget is that FS spreads them unevenly.",
+         consequence="Figures 15 and 16 show evenness, not efficiency.")
 def coverage() -> Computed:
     size = 64
     pairs = [(POETConfig(variant="bs", block_size=b), POETConfig(variant="fs", budget=b / size)) for b in (8, 16, 32)]

@@ -1,7 +1,5 @@
 """Errata about counted parameters and memory (Tables 1, 2, 8 and 12, Section 5.1)."""
 
-from __future__ import annotations
-
 import torch
 from analyses.common.grid import MODELS
 from analyses.common.paper_scale import paper_scale, matrix_shapes
@@ -29,18 +27,11 @@ def _dense_count(model: str, row: str) -> int:
     return sum(m * n for m, n in matrix_shapes(model, row).values())
 
 
-@checked(
-    id="count-118-26",
-    where="Table 2, 1.3B POET-BS b=256",
-    kind="arithmetic",
-    quotation="14.56 (118.26M)",
-    verdict="confirmed error",
-    explanation=(
-        "Counted on the model: {computed:.2f}M. The other 35 counts of Table 2 come out to their printed digits, "
-        "b = 64 and 128 on the same model among them, and no other width that b = 256 divides gives 118.26M."
-    ),
-    consequence="None; a digit.",
-)
+@checked(id="count-118-26", where="Table 2, 1.3B POET-BS b=256", kind="arithmetic", quotation="14.56 (118.26M)",
+         verdict="confirmed error",
+         explanation="Counted on the model: {computed:.2f}M. The other 35 counts of Table 2 come out to their printed "
+         "digits, b = 64 and 128 on the same model among them, and no other width that b = 256 divides gives 118.26M.",
+         consequence="None; a digit.")
 def count_118() -> Computed:
     printed_counts = {(p.model, p.variant): p.trainable for p in read_published("table2").itertuples()}
     place = "1.3b", "poet-bs-b256"
@@ -73,19 +64,12 @@ def _fitting_widths(model: str) -> list[int]:
     return fitting
 
 
-@checked(
-    id="one-width-listed",
-    where="Table 8; Table 2; Appendix E, Model architecture",
-    kind="text against table",
-    quotation="Intermediate dimension: 1280, 2048, 2816, 5376",
-    second_quotation="has been slightly modified for the POET-BS",
-    verdict="explained",
-    explanation=(
-        "Table 8 lists one width a model, the one of POET-BS. The counts printed for AdamW and POET-FS fit only "
-        "d_ff = {widths}. Not listed either: the 3B model of Table 3."
-    ),
-    consequence="The suite has both widths; where several fit it takes the multiple of 8, {largest}.",
-)
+@checked(id="one-width-listed", where="Table 8; Table 2; Appendix E, Model architecture", kind="text against table",
+         quotation="Intermediate dimension: 1280, 2048, 2816, 5376",
+         second_quotation="has been slightly modified for the POET-BS", verdict="explained",
+         explanation="Table 8 lists one width a model, the one of POET-BS. The counts printed for AdamW and POET-FS "
+         "fit only d_ff = {widths}. Not listed either: the 3B model of Table 3.",
+         consequence="The suite has both widths; where several fit it takes the multiple of 8, {largest}.")
 def widths() -> Computed:
     fitting = {model: _fitting_widths(model) for model in MODELS}
     listed = {model: int(printed_cell("table8", "Intermediate dimension", model=model)) for model in MODELS}
@@ -98,22 +82,15 @@ def widths() -> Computed:
                     and [m for m in MODELS if listed[m] not in fitting[m]] == ["60m", "350m", "1.3b"])
 
 
-@checked(
-    id="block-models-differ",
-    where="Table 2 and Appendix E; Section 4, Inductive bias",
-    kind="unequal comparison",
-    quotation="maintain identical architecture and parameter count during inference",
-    second_quotation="the intermediate dimension [...] has been slightly modified for the POET-BS",
-    verdict="inconsistent",
-    explanation=(
-        "POET-BS and, by its printed counts, LoRA have another d_ff than the AdamW, GaLore and POET-FS models "
-        "beside them: {computed:+.1%} weights at 60M, {medium:+.1%} at 350M, {large:+.1%} at 1.3B, none at 130M."
-    ),
-    consequence=(
-        "BS against FS or AdamW compares two models except at 130M; the suite keeps the paper's widths and says "
-        "so."
-    ),
-)
+@checked(id="block-models-differ", where="Table 2 and Appendix E; Section 4, Inductive bias", kind="unequal comparison",
+         quotation="maintain identical architecture and parameter count during inference",
+         second_quotation="the intermediate dimension [...] has been slightly modified for the POET-BS",
+         verdict="inconsistent",
+         explanation="POET-BS and, by its printed counts, LoRA have another d_ff than the AdamW, GaLore and POET-FS "
+         "models beside them: {computed:+.1%} weights at 60M, {medium:+.1%} at 350M, {large:+.1%} at 1.3B, none at "
+         "130M.",
+         consequence="BS against FS or AdamW compares two models except at 130M; the suite keeps the paper's widths "
+         "and says so.")
 def block_models() -> Computed:
     difference = {m: _dense_count(m, "poet-bs-b256") / _dense_count(m, "adamw") - 1 for m in MODELS}
     lora = all(matrix_shapes(m, "lora-r64") == matrix_shapes(m, "poet-bs-b256") for m in MODELS)
@@ -122,21 +99,14 @@ def block_models() -> Computed:
                     holds=lora and difference["130m"] == 0 and difference["60m"] < -0.04)
 
 
-@checked(
-    id="what-is-counted",
-    where="Tables 2 and 12",
-    kind="unexplained choice",
-    quotation="Validation perplexity and the number of trainable parameters are reported.",
-    second_quotation="Full FT: 406.29M",
-    verdict="explained",
-    explanation=(
-        "Table 2 counts the decoder's linear layers alone: {published:.2f}M for AdamW on 60M, where "
-        "{computed:.2f}M are trained with embeddings, head and norms (which POET trains too). Table 12 counts all "
-        "of BART-large for full finetuning ({bart:.2f}M) and factors of its linear layers for the rest; those "
-        "layers together have {linear:.2f}M."
-    ),
-    consequence="The suite counts as Table 2 does and keeps the total beside it.",
-)
+@checked(id="what-is-counted", where="Tables 2 and 12", kind="unexplained choice",
+         quotation="Validation perplexity and the number of trainable parameters are reported.",
+         second_quotation="Full FT: 406.29M", verdict="explained",
+         explanation="Table 2 counts the decoder's linear layers alone: {published:.2f}M for AdamW on 60M, where "
+         "{computed:.2f}M are trained with embeddings, head and norms (which POET trains too). Table 12 counts all of "
+         "BART-large for full finetuning ({bart:.2f}M) and factors of its linear layers for the rest; those layers "
+         "together have {linear:.2f}M.",
+         consequence="The suite counts as Table 2 does and keeps the total beside it.")
 def counted() -> Computed:
     architecture = paper_scale().run("60m", "adamw", 0).architecture
     total = sum(p.numel() for p in build_llama(architecture, device="meta").parameters())
@@ -160,19 +130,11 @@ def counted() -> Computed:
                     holds=all(as_printed(counts[method], text) == text for method, text in texts.items()))
 
 
-@checked(
-    id="one-tenth",
-    where="Section 5.1, on 1.3B POET-BS b=256",
-    kind="claim too general",
-    quotation="with only one-tenth of AdamW's trainable parameters",
-    verdict="not an error",
-    explanation=(
-        "{computed:.1%} at 1.3B, of which alone it is said; {small:.0%} at 60M, {base:.0%} at 130M, {medium:.0%} at "
-        "350M. And with embeddings, head and norms, which both train, it is {whole:.0%} at "
-        "1.3B."
-    ),
-    consequence="None.",
-)
+@checked(id="one-tenth", where="Section 5.1, on 1.3B POET-BS b=256", kind="claim too general",
+         quotation="with only one-tenth of AdamW's trainable parameters", verdict="not an error",
+         explanation="{computed:.1%} at 1.3B, of which alone it is said; {small:.0%} at 60M, {base:.0%} at 130M, "
+         "{medium:.0%} at 350M. And with embeddings, head and norms, which both train, it is {whole:.0%} at 1.3B.",
+         consequence="None.")
 def one_tenth() -> Computed:
     share = {m: _count(m, "poet-bs-b256") / _count(m, "adamw") for m in MODELS}
     architecture = paper_scale().run("1.3b", "adamw", 0).architecture
@@ -184,15 +146,10 @@ def one_tenth() -> Computed:
                     holds=round(share["1.3b"], 1) == printed("one-tenth")["share"])
 
 
-@checked(
-    id="nearly-six-million",
-    where="Section 5.1, POET-BS against POET-FS on 130M",
-    kind="arithmetic",
-    quotation="with nearly 6M fewer trainable parameters",
-    verdict="confirmed error",
-    explanation="{fully:.2f}M - {block:.2f}M = {computed:.2f}M: more than {published:g}M, not nearly.",
-    consequence="None.",
-)
+@checked(id="nearly-six-million", where="Section 5.1, POET-BS against POET-FS on 130M", kind="arithmetic",
+         quotation="with nearly 6M fewer trainable parameters", verdict="confirmed error",
+         explanation="{fully:.2f}M - {block:.2f}M = {computed:.2f}M: more than {published:g}M, not nearly.",
+         consequence="None.")
 def six_million() -> Computed:
     rows = ("poet-fs-1_2", "poet-bs-b256")
     fully, block = (printed_cell("table2", "trainable", model="130m", variant=row) for row in rows)
@@ -201,22 +158,15 @@ def six_million() -> Computed:
                     values={"fully": fully / 1e6, "block": block / 1e6}, holds=fully - block > claimed)
 
 
-@checked(
-    id="one-b-for-two-sides",
-    where="Table 1 and Sections 3.2.3 and 4; Section 5.1 and Table 2",
-    kind="notation",
-    quotation="fully stochastic SPO decouples parameter complexity from the size",
-    second_quotation="b_in = bm for R and b_out = bn for P",
-    verdict="explained",
-    explanation=(
-        "In Sections 3 and 4, b is a size, one for both sides (even one index set S for both, which an m x n "
-        "matrix cannot have). From Section 5 on, the same letter is a size for BS, a share for FS, and 'b = 1' in "
-        "Appendix G is a share. With shares the count is b_in(b_in-1)/2 + b_out(b_out-1)/2, which gives Table 2's "
-        "{printed} at 60M FS 1/2; b(b-1) with the shorter side's b gives {published:.2f}M. And it is not "
-        "decoupled from the matrix: FS 1/2 is {small:.1%} of AdamW's count at 60M and {large:.1%} at 1.3B."
-    ),
-    consequence="POETConfig has two names: budget (share, FS) and block_size (BS).",
-)
+@checked(id="one-b-for-two-sides", where="Table 1 and Sections 3.2.3 and 4; Section 5.1 and Table 2", kind="notation",
+         quotation="fully stochastic SPO decouples parameter complexity from the size",
+         second_quotation="b_in = bm for R and b_out = bn for P", verdict="explained",
+         explanation="In Sections 3 and 4, b is a size, one for both sides (even one index set S for both, which an m "
+         "x n matrix cannot have). From Section 5 on, the same letter is a size for BS, a share for FS, and 'b = 1' in "
+         "Appendix G is a share. With shares the count is b_in(b_in-1)/2 + b_out(b_out-1)/2, which gives Table 2's "
+         "{printed} at 60M FS 1/2; b(b-1) with the shorter side's b gives {published:.2f}M. And it is not decoupled "
+         "from the matrix: FS 1/2 is {small:.1%} of AdamW's count at 60M and {large:.1%} at 1.3B.",
+         consequence="POETConfig has two names: budget (share, FS) and block_size (BS).")
 def two_sides() -> Computed:
     text = read_published("table2").query("model == '60m' and variant == 'poet-fs-1_2'").trainable.item()
     shapes, half = matrix_shapes("60m", "poet-fs-1_2").values(), POETConfig(variant="fs", budget=0.5)
@@ -228,20 +178,13 @@ def two_sides() -> Computed:
                     holds=as_printed(right, text) == text != as_printed(one_b, text) and abs(small - large) < 0.01)
 
 
-@checked(
-    id="gradients-not-counted",
-    where="Table 1, memory cost",
-    kind="unexplained choice",
-    quotation="AdamW 3mn, GaLore mn + mr + 2nr, POET mn + 3b(b-1)",
-    verdict="explained",
-    explanation=(
-        "All rows count weights and optimizer state, as GaLore's paper does, and no gradients. With those that "
-        "live until the step it is 4mn, 2mn + mr + 2nr and mn + 4 x parameters: AdamW over POET at 1.3B BS b = "
-        "256 goes from {published:.2f} to {computed:.2f}. Not in any row: the mn of each effective weight and its "
-        "gradient while a layer is computed."
-    ),
-    consequence="The suite's Table 1 counts weights, gradients and state apart.",
-)
+@checked(id="gradients-not-counted", where="Table 1, memory cost", kind="unexplained choice",
+         quotation="AdamW 3mn, GaLore mn + mr + 2nr, POET mn + 3b(b-1)", verdict="explained",
+         explanation="All rows count weights and optimizer state, as GaLore's paper does, and no gradients. With those "
+         "that live until the step it is 4mn, 2mn + mr + 2nr and mn + 4 x parameters: AdamW over POET at 1.3B BS b = "
+         "256 goes from {published:.2f} to {computed:.2f}. Not in any row: the mn of each effective weight and its "
+         "gradient while a layer is computed.",
+         consequence="The suite's Table 1 counts weights, gradients and state apart.")
 def gradients() -> Computed:
     shapes = matrix_shapes("1.3b", "poet-bs-b256").values()
 

@@ -7,31 +7,18 @@ subject in ``analyses/errata/``. Theory is tried out further in :mod:`analyses.t
 wrong on paper.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 
 import pandas as pd
 
-from analyses.common.layout import write_csv
+from analyses.common.layout import bullets, markdown_page, write_table
 from analyses.errata import budgets, counts, figures, formulas, optimizer, orthogonality, proofs, spectra, tables
 from analyses.errata.erratum import VERDICTS, collect
-from poet.system.files import write_text
 from suite.artifact import Artifact
 from suite.context import Context
 
-ERRATA = collect(
-    formulas,
-    spectra,
-    proofs,
-    orthogonality,
-    counts,
-    budgets,
-    optimizer,
-    tables,
-    figures,
-)
+ERRATA = collect(formulas, spectra, proofs, orthogonality, counts, budgets, optimizer, tables, figures)
 
 
 def table() -> pd.DataFrame:
@@ -61,39 +48,34 @@ def summary(frame: pd.DataFrame) -> str:
 
 
 def entry(line) -> str:
-    """One entry as a Markdown list item."""
+    """One entry as a sentence in Markdown."""
     quotations = " / ".join(f'"{text}"' for text in (line.quotation, line.second_quotation) if text)
     printed = "" if math.isnan(line.published) else f"{line.published:.6g} against "
     number = "" if math.isnan(line.measured) else f" [{printed}{line.measured:.6g} {line.unit}]"
-    what = f"- **{line.id}** ({line.kind}). {line.where}: {quotations}."
+    what = f"**{line.id}** ({line.kind}). {line.where}: {quotations}."
     return f"{what} {line.explanation}{number} *Consequence:* {line.consequence}"
 
 
 def markdown(frame: pd.DataFrame) -> str:
     """The readable list, by verdict."""
-    lines = [f"# {ARTIFACT.label}", "", ARTIFACT.caption, "", summary(frame)]
+    parts = [ARTIFACT.caption, summary(frame)]
     for verdict, meaning in VERDICTS.items():
         part = frame[frame.verdict == verdict]
         if len(part):
-            lines += ["", f"## {verdict.capitalize()} ({len(part)})", "", f"{meaning.capitalize()}.", ""]
-            lines += map(entry, part.itertuples())
-    return "\n".join([*lines, ""])
+            entries = bullets(map(entry, part.itertuples()))
+            parts += [f"## {verdict.capitalize()} ({len(part)})", f"{meaning.capitalize()}.", entries]
+    return markdown_page(ARTIFACT.label, *parts)
 
 
 def build(context: Context) -> None:
     frame = table()
-    write_csv(frame, context.results / "errata.csv")
-    write_text(context.results / "errata.md", markdown(frame))
+    write_table(context, ARTIFACT, frame, markdown(frame))
 
 
 ARTIFACT = Artifact(
     label="Errata",
-    caption=(
-        "Inconsistencies of the paper, each with where it is, how it was checked and what it means for a reproduction. "
-        "In brackets: what the paper prints or implies against what comes out."
-    ),
+    caption="Inconsistencies of the paper, each with where it is, how it was checked and what it means for a "
+    "reproduction. In brackets: what the paper prints or implies against what comes out.",
     outputs=("errata.csv", "errata.md"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
+    runs=lambda scale: [], build=build, scale_free=True,
 )

@@ -5,15 +5,13 @@ not stops the build, so that no sentence outlives the numbers that it was writte
 from the computation (``"{computed:.3f}"``), and what the paper prints comes from ``analyses/published``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from analyses.common.published import printed_number, read_published
+from analyses.common.published import printed_number, printed_text, read_published
 
 #: Every verdict, and what it says.
 VERDICTS = {
@@ -23,67 +21,40 @@ VERDICTS = {
     "not an error": "it was suspected, and holds",
 }
 KINDS = (
-    "arithmetic",
-    "claim too general",
-    "contradiction",
-    "gap in a proof",
-    "missing or wrong reference",
-    "notation",
-    "text against figure",
-    "text against table",
-    "typo in a formula",
-    "unequal comparison",
-    "unexplained choice",
+    "arithmetic", "claim too general", "contradiction", "gap in a proof", "missing or wrong reference", "notation",
+    "text against figure", "text against table", "typo in a formula", "unequal comparison", "unexplained choice",
 )
 QUOTATION_WORDS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computed:
-    """What a computation found.
+    """What a computation found."""
 
-    Attributes:
-        published: the printed number that it is about; NaN if the paper states it in words.
-        computed: what comes out.
-        unit: of both.
-        holds: whether the numbers bear out the verdict.
-        values: further numbers for the sentences.
-    """
-
-    published: float = math.nan
-    computed: float
-    unit: str
-    holds: bool
-    values: dict[str, Any] = field(default_factory=dict)
+    published: float = math.nan  # the printed number that it is about; NaN if the paper states it in words
+    computed: float  # what comes out
+    unit: str  # of both
+    holds: bool  # whether the numbers bear out the verdict
+    values: dict[str, Any] = field(default_factory=dict)  # further numbers for the sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erratum:
     """One entry.
 
-    Attributes:
-        id: its name.
-        where: the place or the two places in the paper.
-        kind: one of :data:`KINDS`.
-        quotation, second_quotation: a few words of the paper, formulas in plain text.
-        verdict: one of :data:`VERDICTS`.
-        explanation: what is right, or what the conflict is; numbers as fields of ``str.format``.
-        consequence: what it means for a reproduction, and what this suite does.
-        compute: computes the numbers; None where two quotations are enough.
-
     Raises:
         ValueError: on construction, for an unknown kind or verdict, or a quotation that is too long.
     """
 
-    id: str
-    where: str
-    kind: str
-    quotation: str
-    second_quotation: str = ""
-    verdict: str
-    explanation: str
-    consequence: str
-    compute: Callable[[], Computed] | None = None
+    id: str  # its name
+    where: str  # the place or the two places in the paper
+    kind: str  # one of :data:`KINDS`
+    quotation: str  # a few words of the paper, formulas in plain text
+    second_quotation: str = ""  # of another place
+    verdict: str  # one of :data:`VERDICTS`
+    explanation: str  # what is right, or what the conflict is; numbers as fields of ``str.format``
+    consequence: str  # what it means for a reproduction, and what this suite does
+    compute: Callable[[], Computed] | None = None  # computes the numbers; None where two quotations are enough
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS or self.verdict not in VERDICTS:
@@ -103,20 +74,11 @@ class Erratum:
             raise ValueError(f"erratum {self.id}: {self.verdict!r} does not follow from what is computed: {found}")
         values = {"published": found.published, "computed": found.computed, **found.values} if found else {}
         return {
-            "id": self.id,
-            "where": self.where,
-            "kind": self.kind,
-            "quotation": self.quotation,
-            "second_quotation": self.second_quotation,
-            "published": found.published if found else math.nan,
-            "measured": found.computed if found else math.nan,
-            "n": 1 if found else None,
-            "std": math.nan,
-            "unit": found.unit if found else "",
-            "scale": "any",
-            "check": "computation" if found else "quotation",
-            "verdict": self.verdict,
-            "explanation": self.explanation.format(**values),
+            "id": self.id, "where": self.where, "kind": self.kind, "quotation": self.quotation,
+            "second_quotation": self.second_quotation, "published": found.published if found else math.nan,
+            "measured": found.computed if found else math.nan, "n": 1 if found else None, "std": math.nan,
+            "unit": found.unit if found else "", "scale": "any", "check": "computation" if found else "quotation",
+            "verdict": self.verdict, "explanation": self.explanation.format(**values),
             "consequence": self.consequence.format(**values),
         }
 
@@ -132,17 +94,8 @@ def collect(*modules: ModuleType) -> list[Erratum]:
 
 
 def printed_cell(table: str, column: str, **where: str) -> float:
-    """The one number that ``analyses/published/<table>.csv`` has in a column of the row with the given values.
-
-    Raises:
-        ValueError: none or several rows have them, or the cell is no number.
-    """
-    rows = read_published(table)
-    for name, value in where.items():
-        rows = rows[rows[name] == value]
-    if len(rows) != 1:
-        raise ValueError(f"analyses/published/{table}.csv: {len(rows)} rows with {where}, expected one")
-    return printed_number(rows[column].item())
+    """A printed number; see :func:`analyses.common.published.printed_text`, and ValueError where the cell has none."""
+    return printed_number(printed_text(table, column, **where))
 
 
 def printed(erratum: str) -> dict[str, float]:

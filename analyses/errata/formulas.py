@@ -1,7 +1,5 @@
 """Errata of formulas about maps, primitives, hyperspherical energy and probing: Sections 2 to 4, Appendices A and B."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -24,18 +22,11 @@ def _orthogonal(size: int, seed: int = 0) -> torch.Tensor:
     return random_orthogonal(size, np.random.default_rng(seed))
 
 
-@checked(
-    id="energy-counts-pairs-twice",
-    where="Section 2, Equation (1)",
-    kind="notation",
-    quotation="sum over i != j of ||w_i - w_j||^-1",
-    verdict="not an error",
-    explanation=(
-        "The sum runs over ordered pairs, so it is {computed:g} times the sum over pairs. It is a definition, and "
-        "the same on both sides of the equation."
-    ),
-    consequence="None. poet.diagnostics.hyperspherical_energy follows the printed sum.",
-)
+@checked(id="energy-counts-pairs-twice", where="Section 2, Equation (1)", kind="notation",
+         quotation="sum over i != j of ||w_i - w_j||^-1", verdict="not an error",
+         explanation="The sum runs over ordered pairs, so it is {computed:g} times the sum over pairs. It is a "
+         "definition, and the same on both sides of the equation.",
+         consequence="None. poet.diagnostics.hyperspherical_energy follows the printed sum.")
 def energy_pairs() -> Computed:
     neurons = torch.randn(6, 4, generator=_generator(), dtype=torch.float64)
     pairs = torch.pdist(torch.nn.functional.normalize(neurons)).reciprocal().sum()
@@ -43,22 +34,16 @@ def energy_pairs() -> Computed:
     return Computed(published=2, computed=ratio, unit="energy over sum of pairs", holds=math.isclose(ratio, 2))
 
 
-@checked(
-    id="transposition-preserves-spectrum",
-    where="Section 2 after Theorem 1; Section 4, Approximation properties of SPO",
-    kind="claim too general",
-    quotation="All parameterizations for the linear map T can be expressed as",
-    second_quotation="the most general spectrum preserving transformation of W",
-    verdict="confirmed error",
-    explanation=(
-        "Theorem 1 asks for m != n and a linear map, and both sentences drop that. For m = n the transposition "
-        "preserves the spectrum and is not of the form RWP: written as a sum of such terms it takes "
-        "{computed:.0f} of them for 3 x 3 matrices, where RWP is one. {square} of the {matrices} matrices of the "
-        "60M model are square. That Theorem 1 asks for the largest singular value alone is right: for linear maps "
-        "it implies the others."
-    ),
-    consequence="None for training: RWP preserves the spectrum, it is only not the most general map.",
-)
+@checked(id="transposition-preserves-spectrum",
+         where="Section 2 after Theorem 1; Section 4, Approximation properties of SPO", kind="claim too general",
+         quotation="All parameterizations for the linear map T can be expressed as",
+         second_quotation="the most general spectrum preserving transformation of W", verdict="confirmed error",
+         explanation="Theorem 1 asks for m != n and a linear map, and both sentences drop that. For m = n the "
+         "transposition preserves the spectrum and is not of the form RWP: written as a sum of such terms it takes "
+         "{computed:.0f} of them for 3 x 3 matrices, where RWP is one. {square} of the {matrices} matrices of the 60M "
+         "model are square. That Theorem 1 asks for the largest singular value alone is right: for linear maps it "
+         "implies the others.",
+         consequence="None for training: RWP preserves the spectrum, it is only not the most general map.")
 def transposition() -> Computed:
     n = 3
     # T[a, b, c, d]: coefficient of W[c, d] in T(W)[a, b]. A sum of r terms R W P has rank r as a matrix (ac) x (bd).
@@ -70,25 +55,18 @@ def transposition() -> Computed:
                     values={"square": square, "matrices": len(shapes)})
 
 
-@checked(
-    id="energy-of-learned-rotations",
-    where="Section 4, POET minimizes hyperspherical energy, and Appendix B; Section 6",
-    kind="gap in a proof",
-    quotation="This validates that POET provably preserves a small energy.",
-    second_quotation="POET can not preserve exactly the same hyperspherical energy",
-    verdict="confirmed error",
-    explanation=(
-        "The derivation takes R and P as independent of W. Learned ones are functions of it, and then RWP need "
-        "not have the distribution of W: with n > m there is an orthogonal P that depends on W and turns two "
-        "neurons the same way (cosine {computed:.6f}; for a P drawn independently the closest pair has "
-        "{independent:.2f}), so that the energy is infinite. The headings say 'preserves' and 'minimizes', the "
-        "text that it is not preserved exactly; exact is R alone. For the same reason trained weights are not "
-        "'statistically indistinguishable' from random ones. The default normalized initialization is not "
-        "isotropic Gaussian either: after a random P the norms of neurons, equal before, vary by {spread:.0%} (64 "
-        "x 172)."
-    ),
-    consequence="Low energy under POET is an observation (Figure 7), not a guarantee; this suite measures it.",
-)
+@checked(id="energy-of-learned-rotations",
+         where="Section 4, POET minimizes hyperspherical energy, and Appendix B; Section 6", kind="gap in a proof",
+         quotation="This validates that POET provably preserves a small energy.",
+         second_quotation="POET can not preserve exactly the same hyperspherical energy", verdict="confirmed error",
+         explanation="The derivation takes R and P as independent of W. Learned ones are functions of it, and then RWP "
+         "need not have the distribution of W: with n > m there is an orthogonal P that depends on W and turns two "
+         "neurons the same way (cosine {computed:.6f}; for a P drawn independently the closest pair has "
+         "{independent:.2f}), so that the energy is infinite. The headings say 'preserves' and 'minimizes', the text "
+         "that it is not preserved exactly; exact is R alone. For the same reason trained weights are not "
+         "'statistically indistinguishable' from random ones. The default normalized initialization is not isotropic "
+         "Gaussian either: after a random P the norms of neurons, equal before, vary by {spread:.0%} (64 x 172).",
+         consequence="Low energy under POET is an observation (Figure 7), not a guarantee; this suite measures it.")
 def dependent_rotations() -> Computed:
     m, n, generator = 32, 86, _generator()
     weight = torch.randn(m, n, generator=generator, dtype=torch.float64)
@@ -114,12 +92,9 @@ def dependent_rotations() -> Computed:
 
 
 CIRCULAR_ENTRIES = Erratum(
-    id="new-weight-on-both-sides",
-    where="Appendix B, the entries of W^new",
-    kind="typo in a formula",
+    id="new-weight-on-both-sides", where="Appendix B, the entries of W^new", kind="typo in a formula",
     quotation="W^new_ij = sum over k, l of R_ik W^new_kl P_lj",
-    second_quotation="sum R_ik R_i'u P_lj P_vj' Cov(W_kl, W_uv)",
-    verdict="confirmed error",
+    second_quotation="sum R_ik R_i'u P_lj P_vj' Cov(W_kl, W_uv)", verdict="confirmed error",
     explanation="On the right W is meant, as the next equation has it: W^new = RWP is defined two sentences earlier.",
     consequence="None.",
 )
@@ -132,20 +107,13 @@ def _sampled_probing(size: int = 6, draws: int = 200_000) -> tuple[torch.Tensor,
     return r, ((vectors @ r) * vectors).sum(1).numpy()
 
 
-@checked(
-    id="second-moment-of-probing",
-    where="Appendix A.1, E(vv') and E((v'Rv)^2)",
-    kind="typo in a formula",
-    quotation="Tr(R)^2 + 2 ||(R' + R)/2||, over m(m+2)",
-    second_quotation="E(vv') = 1/m",
-    verdict="confirmed error",
-    explanation=(
-        "The norm has to be the squared Frobenius norm, and 1/m has to be I/m. For a random 6 x 6 orthogonal "
-        "matrix the first line gives {published:.4f} (a bare norm is the spectral one in Section 4), the second "
-        "{computed:.4f}, sampled is {sampled:.4f}."
-    ),
-    consequence="None: the second line is right.",
-)
+@checked(id="second-moment-of-probing", where="Appendix A.1, E(vv') and E((v'Rv)^2)", kind="typo in a formula",
+         quotation="Tr(R)^2 + 2 ||(R' + R)/2||, over m(m+2)", second_quotation="E(vv') = 1/m",
+         verdict="confirmed error",
+         explanation="The norm has to be the squared Frobenius norm, and 1/m has to be I/m. For a random 6 x 6 "
+         "orthogonal matrix the first line gives {published:.4f} (a bare norm is the spectral one in Section 4), the "
+         "second {computed:.4f}, sampled is {sampled:.4f}.",
+         consequence="None: the second line is right.")
 def second_moment() -> Computed:
     r, cosines = _sampled_probing()
     (first_line, right), sampled = probing_moments(r)["E (v'Rv)^2, first line"], mean_of(cosines**2)
@@ -153,19 +121,12 @@ def second_moment() -> Computed:
                     holds=sampled.low < right < sampled.high and not sampled.low < first_line < sampled.high)
 
 
-@checked(
-    id="variance-of-probing",
-    where="Appendix A.1, Var(v'Rv)",
-    kind="typo in a formula",
-    quotation="(m + Tr(R^2) + 2 Tr(R)^2 / m) / (m(m+2))",
-    verdict="confirmed error",
-    explanation=(
-        "The last term has a minus sign, as the equations above it give. R = I has no variance, and the printed "
-        "formula gives {identity:.2f} for m = 6. For a random 6 x 6 orthogonal matrix: printed {published:.4f}, "
-        "corrected {computed:.4f}, sampled {sampled:.4f}."
-    ),
-    consequence="The conclusion, O(1/m), stands either way.",
-)
+@checked(id="variance-of-probing", where="Appendix A.1, Var(v'Rv)", kind="typo in a formula",
+         quotation="(m + Tr(R^2) + 2 Tr(R)^2 / m) / (m(m+2))", verdict="confirmed error",
+         explanation="The last term has a minus sign, as the equations above it give. R = I has no variance, and the "
+         "printed formula gives {identity:.2f} for m = 6. For a random 6 x 6 orthogonal matrix: printed "
+         "{published:.4f}, corrected {computed:.4f}, sampled {sampled:.4f}.",
+         consequence="The conclusion, O(1/m), stands either way.")
 def variance() -> Computed:
     r, cosines = _sampled_probing()
     (as_printed, right), sampled = probing_moments(r)[VARIANCE], variance_of(cosines)
@@ -175,40 +136,25 @@ def variance() -> Computed:
                     holds=sampled.low < right < sampled.high and as_printed > sampled.high and none == 0 < identity)
 
 
-@checked(
-    id="blocks-rounded-up",
-    where="Section 3.2.1, Equation (5); Appendix E, Model architecture",
-    kind="contradiction",
-    quotation="Diag(G^1, ..., G^ceil(m/b))",
-    second_quotation="dimensions have to be divisible by the POET-BS block size b",
-    verdict="explained",
-    explanation=(
-        "Where b does not divide m, ceil(m/b) blocks of size b are larger than m ({computed:.0f} for m = "
-        "{published:.0f}, b = 256), and the count (m+n)(b-1)/2 of Table 1 is not theirs. The paper avoids the "
-        "case: it changes d_ff so that b divides it."
-    ),
-    consequence="poet.primitives.block_stochastic refuses a block size that does not divide.",
-)
+@checked(id="blocks-rounded-up", where="Section 3.2.1, Equation (5); Appendix E, Model architecture",
+         kind="contradiction", quotation="Diag(G^1, ..., G^ceil(m/b))",
+         second_quotation="dimensions have to be divisible by the POET-BS block size b", verdict="explained",
+         explanation="Where b does not divide m, ceil(m/b) blocks of size b are larger than m ({computed:.0f} for m = "
+         "{published:.0f}, b = 256), and the count (m+n)(b-1)/2 of Table 1 is not theirs. The paper avoids the case: "
+         "it changes d_ff so that b divides it.",
+         consequence="poet.primitives.block_stochastic refuses a block size that does not divide.")
 def rounded_up() -> Computed:
     b, m = 256, max(n for _, n in matrix_shapes("60m", "adamw").values())
     size = math.ceil(m / b) * b
     return Computed(published=float(m), computed=float(size), unit="rows", holds=size != m)
 
 
-@checked(
-    id="order-of-primitives",
-    where="Equations (4) and (5); Section 3.2.3, Step 5",
-    kind="notation",
-    quotation="R = prod_{i=1}^c G_i",
-    second_quotation="W <- RWP",
-    verdict="explained",
-    explanation=(
-        "Merging multiplies each new R from the left, which gives G_c ... G_1 and not G_1 ... G_c; two primitives "
-        "do not commute (relative difference {computed:.2f}). For P the printed order is the one that merging "
-        "gives. The proof of Lemma 1 reverses the indices and says so."
-    ),
-    consequence="The suite merges as Step 5 says.",
-)
+@checked(id="order-of-primitives", where="Equations (4) and (5); Section 3.2.3, Step 5", kind="notation",
+         quotation="R = prod_{i=1}^c G_i", second_quotation="W <- RWP", verdict="explained",
+         explanation="Merging multiplies each new R from the left, which gives G_c ... G_1 and not G_1 ... G_c; two "
+         "primitives do not commute (relative difference {computed:.2f}). For P the printed order is the one that "
+         "merging gives. The proof of Lemma 1 reverses the indices and says so.",
+         consequence="The suite merges as Step 5 says.")
 def order() -> Computed:
     generator, primitive = _generator(), fully_stochastic(16, 0.5)
     first, second = (

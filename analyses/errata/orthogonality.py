@@ -1,7 +1,5 @@
 """Errata about the Neumann series, merging and probing: Section 3.2, Section 5.3, Appendices A, E, G and J."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -33,20 +31,14 @@ def _rounded_map(q: torch.Tensor, terms: int) -> torch.Tensor:
     return (identity + q) @ total
 
 
-@checked(
-    id="error-not-monotone",
-    where="Section 5.3, Neumann series approximation",
-    kind="claim too general",
-    quotation="with more Neumann terms, the orthogonal approximation error is indeed lower",
-    verdict="confirmed error",
-    explanation=(
-        "R_k = C (I - Q^(k+1)) with C the Cayley map (checked to {residual:.0e}), so e_orth is of order "
-        "||Q||^(2k+2) for even k, where Q^(k+1) is skew, and 2 ||Q||^(k+1) for odd k. At one Q of norm 0.3 it is "
-        "{two:.1e} for k = 2 and {three:.1e} for k = 3: k = 2 is {computed:.0f} times closer to orthogonal. What "
-        "falls with each term is the distance to C."
-    ),
-    consequence="k = 3 cannot owe its perplexity in Table 7 to being closer to orthogonal than k = 2 at equal Q.",
-)
+@checked(id="error-not-monotone", where="Section 5.3, Neumann series approximation", kind="claim too general",
+         quotation="with more Neumann terms, the orthogonal approximation error is indeed lower",
+         verdict="confirmed error",
+         explanation="R_k = C (I - Q^(k+1)) with C the Cayley map (checked to {residual:.0e}), so e_orth is of order "
+         "||Q||^(2k+2) for even k, where Q^(k+1) is skew, and 2 ||Q||^(k+1) for odd k. At one Q of norm 0.3 it is "
+         "{two:.1e} for k = 2 and {three:.1e} for k = 3: k = 2 is {computed:.0f} times closer to orthogonal. What "
+         "falls with each term is the distance to C.",
+         consequence="k = 3 cannot owe its perplexity in Table 7 to being closer to orthogonal than k = 2 at equal Q.")
 def not_monotone() -> Computed:
     q, terms = _skew(64, 0.3), range(6)
     errors = _errors(q, terms)
@@ -61,42 +53,28 @@ def not_monotone() -> Computed:
                     and distances == sorted(distances, reverse=True))
 
 
-@checked(
-    id="no-terms-diverge",
-    where="Section 5.3 and Table 7; Equation (6)",
-    kind="text against table",
-    quotation="dropping all Neumann terms (k=0) leads to training divergence",
-    second_quotation="highlighting the critical role of maintaining orthogonality",
-    verdict="inconsistent",
-    explanation=(
-        "At equal Q, k = 0 is closer to orthogonal than k = 1: its e_orth is {computed:.2f} times that of k = 1 "
-        "(norm 0.1), and k = 1 trains (perplexity {trained}). So the size of the error at a given Q is not what "
-        "makes k = 0 diverge. Also, k = 0 keeps one of the k+1 summands of Equation (6), R = I + Q: k counts "
-        "powers, not terms."
-    ),
-    consequence="POETConfig.neumann_terms is k as in Equation (6); Table 7 runs k = 0 to 4.",
-)
+@checked(id="no-terms-diverge", where="Section 5.3 and Table 7; Equation (6)", kind="text against table",
+         quotation="dropping all Neumann terms (k=0) leads to training divergence",
+         second_quotation="highlighting the critical role of maintaining orthogonality", verdict="inconsistent",
+         explanation="At equal Q, k = 0 is closer to orthogonal than k = 1: its e_orth is {computed:.2f} times that of "
+         "k = 1 (norm 0.1), and k = 1 trains (perplexity {trained}). So the size of the error at a given Q is not what "
+         "makes k = 0 diverge. Also, k = 0 keeps one of the k+1 summands of Equation (6), R = I + Q: k counts powers, "
+         "not terms.",
+         consequence="POETConfig.neumann_terms is k as in Equation (6); Table 7 runs k = 0 to 4.")
 def no_terms() -> Computed:
     errors = _errors(_skew(64, 0.1), range(2))
     return Computed(computed=errors[0] / errors[1], unit="e_orth at k = 0 over k = 1", holds=errors[0] < errors[1],
                     values={"trained": printed_cell("table7", "perplexity", scheme="k=1")})
 
 
-@checked(
-    id="error-floor",
-    where="Appendix J; Figure 10",
-    kind="text against figure",
-    quotation="the error difference between k=3 and k=4 was negligible",
-    verdict="explained",
-    explanation=(
-        "In exact arithmetic the two differ by a factor of {ratio:.0e} at ||Q|| = 0.2. In bfloat16 rounding hides "
-        "it: {three:.1e} and {computed:.1e} for POET-FS b = 1/2 on 768 dimensions where each product and sum of "
-        "Equation (6) is rounded, inside the band of {low:g} to {high:g} at which Figure 10's curves for k >= 2 "
-        "end; {once:.1e} where R alone is rounded, as in this suite. (That the figure was measured in bfloat16 is "
-        "inferred.)"
-    ),
-    consequence="Compare e_orth in fp32 or higher; from k = 2 on, a curve in bfloat16 shows rounding.",
-)
+@checked(id="error-floor", where="Appendix J; Figure 10", kind="text against figure",
+         quotation="the error difference between k=3 and k=4 was negligible", verdict="explained",
+         explanation="In exact arithmetic the two differ by a factor of {ratio:.0e} at ||Q|| = 0.2. In bfloat16 "
+         "rounding hides it: {three:.1e} and {computed:.1e} for POET-FS b = 1/2 on 768 dimensions where each product "
+         "and sum of Equation (6) is rounded, inside the band of {low:g} to {high:g} at which Figure 10's curves for k "
+         ">= 2 end; {once:.1e} where R alone is rounded, as in this suite. (That the figure was measured in bfloat16 "
+         "is inferred.)",
+         consequence="Compare e_orth in fp32 or higher; from k = 2 on, a curve in bfloat16 shows rounding.")
 def floor() -> Computed:
     low, high = (printed_cell("figure10", column, terms="4") for column in ("low", "high"))
     primitive = fully_stochastic(768, 0.5)
@@ -114,18 +92,11 @@ def floor() -> Computed:
                     and low < four < high)
 
 
-@checked(
-    id="few-terms-suffice",
-    where="Appendix J; Tables 2 and 7",
-    kind="text against table",
-    quotation="while k=1 or k=2 suffices for smaller LLaMA models",
-    verdict="inconsistent",
-    explanation=(
-        "On 130M, the second smallest model, k = 2 does train, but to {published} where k = 3 comes to {three} "
-        "(Table 7); with k = 2 POET is behind AdamW, {computed} (Table 2)."
-    ),
-    consequence="k = 3 everywhere, as in the main text.",
-)
+@checked(id="few-terms-suffice", where="Appendix J; Tables 2 and 7", kind="text against table",
+         quotation="while k=1 or k=2 suffices for smaller LLaMA models", verdict="inconsistent",
+         explanation="On 130M, the second smallest model, k = 2 does train, but to {published} where k = 3 comes to "
+         "{three} (Table 7); with k = 2 POET is behind AdamW, {computed} (Table 2).",
+         consequence="k = 3 everywhere, as in the main text.")
 def few_terms() -> Computed:
     two, three = (printed_cell("table7", "perplexity", scheme=k) for k in ("k=2", "k=3"))
     adamw = printed_cell("table2", "perplexity", model="130m", variant="adamw")
@@ -133,21 +104,15 @@ def few_terms() -> Computed:
                     holds=three < adamw < two)
 
 
-@checked(
-    id="merges-accumulate-error",
-    where="Section 1, CNP; Appendix A.3, Phase II; Figure 1",
-    kind="claim too general",
-    quotation="can effectively prevent the accumulation of approximation errors",
-    second_quotation="The spectrum continues to be exactly that of the random initial matrix",
-    verdict="confirmed error",
-    explanation=(
-        "Merging resets the error of R and P, but W keeps it: every merge multiplies a factor R_k that is not "
-        "orthogonal into W. With k = 3 and ||Q|| = 0.2 singular values have moved {computed:.0f} times as far "
-        "after {merges} merges as after one, always downwards ({total:.1%} in the geometric mean). 'Exactly' "
-        "contradicts Figure 1's caption ('slight (almost negligible) singular value changes')."
-    ),
-    consequence="poet.POETConfig(merge='exact') merges the exact Cayley map and keeps the spectrum to rounding.",
-)
+@checked(id="merges-accumulate-error", where="Section 1, CNP; Appendix A.3, Phase II; Figure 1",
+         kind="claim too general", quotation="can effectively prevent the accumulation of approximation errors",
+         second_quotation="The spectrum continues to be exactly that of the random initial matrix",
+         verdict="confirmed error",
+         explanation="Merging resets the error of R and P, but W keeps it: every merge multiplies a factor R_k that is "
+         "not orthogonal into W. With k = 3 and ||Q|| = 0.2 singular values have moved {computed:.0f} times as far "
+         "after {merges} merges as after one, always downwards ({total:.1%} in the geometric mean). 'Exactly' "
+         "contradicts Figure 1's caption ('slight (almost negligible) singular value changes').",
+         consequence="poet.POETConfig(merge='exact') merges the exact Cayley map and keeps the spectrum to rounding.")
 def accumulate() -> Computed:
     generator, merges = torch.Generator().manual_seed(0), 100
     q = _skew(32, 0.2)
@@ -162,24 +127,17 @@ def accumulate() -> Computed:
                     holds=moved[0] < 0 and moved[-1] < 10 * moved[0] and moved == sorted(moved, reverse=True))
 
 
-@checked(
-    id="probing-without-merges",
-    where="Section 3.2.2; Appendix G; Section 1, vector probing",
-    kind="contradiction",
-    quotation="periodically resetting Q to a zero matrix, ensuring its operator norm remains",
-    second_quotation="eliminate the need for resampling and reinitialization of the orthogonal matrices",
-    verdict="explained",
-    explanation=(
-        "The probed run (b = 1, a share) never resets Q. If all angles are equal, v'Rv = {cosine} with k = 3 "
-        "needs ||Q|| = {norm:.2f}: below 1, so the series converges, but R shrinks v to {length:.3f} of its "
-        "length and e_orth is {computed:.2f}, against {usual:g} and less in Figure 10. v'Rv is then not quite the "
-        "cosine, which is {true:.3f}."
-    ),
-    consequence=(
-        "Read the plateau of 0.6 to 0.65 with that in mind; the suite's probes record v'Rv and Tr(R)/m of the R "
-        "that is trained."
-    ),
-)
+@checked(id="probing-without-merges", where="Section 3.2.2; Appendix G; Section 1, vector probing",
+         kind="contradiction",
+         quotation="periodically resetting Q to a zero matrix, ensuring its operator norm remains",
+         second_quotation="eliminate the need for resampling and reinitialization of the orthogonal matrices",
+         verdict="explained",
+         explanation="The probed run (b = 1, a share) never resets Q. If all angles are equal, v'Rv = {cosine} with k "
+         "= 3 needs ||Q|| = {norm:.2f}: below 1, so the series converges, but R shrinks v to {length:.3f} of its "
+         "length and e_orth is {computed:.2f}, against {usual:g} and less in Figure 10. v'Rv is then not quite the "
+         "cosine, which is {true:.3f}.",
+         consequence="Read the plateau of 0.6 to 0.65 with that in mind; the suite's probes record v'Rv and Tr(R)/m of "
+         "the R that is trained.")
 def probing() -> Computed:
     paper, usual = printed("probing-without-merges"), printed_cell("figure10", "high", terms="3")
     cosine = (paper["low"] + paper["high"]) / 2
@@ -192,20 +150,14 @@ def probing() -> Computed:
                     holds=math.isclose(float(r.trace() / 2), cosine) and norm < 1 and error > 10 * usual)
 
 
-@checked(
-    id="merge-period",
-    where="Section 5.3, Table 6; Tables 2 and 5; Figure 10",
-    kind="contradiction",
-    quotation="we set T_m = 400 in all experiments by default",
-    second_quotation="400: 25.31, 200: 25.37",
-    verdict="inconsistent",
-    explanation=(
-        "Tables 2 and 5 have {computed} for 60M FS b = 1/2, which is Table 6's row T_m = 200; T_m = 400 gives "
-        "{published}. The error in Figure 10 also falls back to zero every {period:.0f} steps. So the main "
-        "results look like T_m = 200 runs."
-    ),
-    consequence="The suite follows the text, T_m = 400 at paper scale; the printed difference is {difference:.2f}.",
-)
+@checked(id="merge-period", where="Section 5.3, Table 6; Tables 2 and 5; Figure 10", kind="contradiction",
+         quotation="we set T_m = 400 in all experiments by default", second_quotation="400: 25.31, 200: 25.37",
+         verdict="inconsistent",
+         explanation="Tables 2 and 5 have {computed} for 60M FS b = 1/2, which is Table 6's row T_m = 200; T_m = 400 "
+         "gives {published}. The error in Figure 10 also falls back to zero every {period:.0f} steps. So the main "
+         "results look like T_m = 200 runs.",
+         consequence="The suite follows the text, T_m = 400 at paper scale; the printed difference is "
+         "{difference:.2f}.")
 def merge_period() -> Computed:
     main = printed_cell("table2", "perplexity", model="60m", variant="poet-fs-1_2")
     short, stated = (printed_cell("table6", "perplexity", merge_every=every) for every in ("200", "400"))
@@ -215,19 +167,11 @@ def merge_period() -> Computed:
                     holds=main == short == normalized != stated)
 
 
-@checked(
-    id="neumann-table-130m",
-    where="Tables 2 and 7, 130M POET-FS b = 1/2",
-    kind="contradiction",
-    quotation="k=3: 20.22, k=4: 20.19",
-    second_quotation="FS, b=1/2, 130M: 19.94",
-    verdict="inconsistent",
-    explanation=(
-        "The same model, variant and k = 3: {published} in Table 7 and {computed} in Table 2. Table 7 does not "
-        "say how long its runs are."
-    ),
-    consequence="The suite's Table 7 and Table 2 share their k = 3 run, so that the two cannot differ.",
-)
+@checked(id="neumann-table-130m", where="Tables 2 and 7, 130M POET-FS b = 1/2", kind="contradiction",
+         quotation="k=3: 20.22, k=4: 20.19", second_quotation="FS, b=1/2, 130M: 19.94", verdict="inconsistent",
+         explanation="The same model, variant and k = 3: {published} in Table 7 and {computed} in Table 2. Table 7 "
+         "does not say how long its runs are.",
+         consequence="The suite's Table 7 and Table 2 share their k = 3 run, so that the two cannot differ.")
 def neumann_table() -> Computed:
     main = printed_cell("table2", "perplexity", model="130m", variant="poet-fs-1_2")
     three, four = (printed_cell("table7", "perplexity", scheme=k) for k in ("k=3", "k=4"))
@@ -235,29 +179,19 @@ def neumann_table() -> Computed:
 
 
 CLIPPING = Erratum(
-    id="clipping-after-merges",
-    where="Appendix E, Training details",
-    kind="unexplained choice",
+    id="clipping-after-merges", where="Appendix E, Training details", kind="unexplained choice",
     quotation="we additionally increase the gradient clipping for 10 training steps",
-    second_quotation="gradient clipping of 0.1",
-    verdict="explained",
-    explanation=(
-        "A larger threshold would clip less and not 'improve training stability'. In the authors' public code the "
-        "threshold drops to a tenth and rises back over the 10 steps: clipping increases, not its value. (From "
-        "this project's notes on that code.)"
-    ),
+    second_quotation="gradient clipping of 0.1", verdict="explained",
+    explanation="A larger threshold would clip less and not 'improve training stability'. In the authors' public code "
+    "the threshold drops to a tenth and rises back over the 10 steps: clipping increases, not its value. (From this "
+    "project's notes on that code.)",
     consequence="POETConfig(clip_ramp_steps=10, clip_ramp_start=0.1) does the same.",
 )
 
 CROSS_REFERENCE = Erratum(
-    id="neumann-results-reference",
-    where="Section 5.3, Neumann series approximation",
-    kind="missing or wrong reference",
-    quotation="More results are given in Appendix app:poet_finetune",
-    second_quotation="Orthogonality Approximation Quality using Neumann Series",
-    verdict="confirmed error",
-    explanation=(
-        "That label is the finetuning appendix (L). The results on the approximation error are in Appendix J."
-    ),
+    id="neumann-results-reference", where="Section 5.3, Neumann series approximation",
+    kind="missing or wrong reference", quotation="More results are given in Appendix app:poet_finetune",
+    second_quotation="Orthogonality Approximation Quality using Neumann Series", verdict="confirmed error",
+    explanation="That label is the finetuning appendix (L). The results on the approximation error are in Appendix J.",
     consequence="None.",
 )

@@ -1,7 +1,5 @@
 """Errata of formulas about singular values: Section 4 and Appendix C."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -17,19 +15,12 @@ def _generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
-@checked(
-    id="entropy-sign",
-    where="Section 4, Dynamics of singular spectrum",
-    kind="typo in a formula",
-    quotation="H = 1/(log n) sum p_i log p_i",
-    second_quotation="higher entropy indicates a more uniform and diverse spectrum",
-    verdict="confirmed error",
-    explanation=(
-        "The minus sign is missing: a uniform spectrum has {published:g} by the printed formula, the least value "
-        "there is, and {computed:g} with the sign."
-    ),
-    consequence="poet.diagnostics.singular_value_entropy has the sign.",
-)
+@checked(id="entropy-sign", where="Section 4, Dynamics of singular spectrum", kind="typo in a formula",
+         quotation="H = 1/(log n) sum p_i log p_i",
+         second_quotation="higher entropy indicates a more uniform and diverse spectrum", verdict="confirmed error",
+         explanation="The minus sign is missing: a uniform spectrum has {published:g} by the printed formula, the "
+         "least value there is, and {computed:g} with the sign.",
+         consequence="poet.diagnostics.singular_value_entropy has the sign.")
 def entropy_sign() -> Computed:
     uniform = torch.ones(64, dtype=torch.float64)
     share = uniform.square() / uniform.square().sum()
@@ -39,20 +30,12 @@ def entropy_sign() -> Computed:
                     holds=math.isclose(as_printed, -1) and math.isclose(right, 1))
 
 
-@checked(
-    id="entropy-normalization",
-    where="Section 4, Dynamics of singular spectrum; Figure 6",
-    kind="notation",
-    quotation="H = 1/(log n) sum p_i log p_i",
-    second_quotation="W in R^(m x n)",
-    verdict="explained",
-    explanation=(
-        "n is the number of singular values, min(m, n), not the number of columns: a fresh 512 x 1376 weight then "
-        "has {computed:.3f} and a square one {square:.3f}, and Figure 6 starts there ({published:.3f} and "
-        "{square_printed:.3f}). With log 1376 it would be {columns:.3f}."
-    ),
-    consequence="The suite normalizes by the number of singular values.",
-)
+@checked(id="entropy-normalization", where="Section 4, Dynamics of singular spectrum; Figure 6", kind="notation",
+         quotation="H = 1/(log n) sum p_i log p_i", second_quotation="W in R^(m x n)", verdict="explained",
+         explanation="n is the number of singular values, min(m, n), not the number of columns: a fresh 512 x 1376 "
+         "weight then has {computed:.3f} and a square one {square:.3f}, and Figure 6 starts there ({published:.3f} and "
+         "{square_printed:.3f}). With log 1376 it would be {columns:.3f}.",
+         consequence="The suite normalizes by the number of singular values.")
 def entropy_normalization() -> Computed:
     rows = read_published("figure6").query("row == 'adamw' and when == 'start'")
     paper = rows.set_index("matrix").value.astype(float)
@@ -68,19 +51,12 @@ def entropy_normalization() -> Computed:
                     values={"square": square, "square_printed": paper["q"], "columns": columns})
 
 
-@checked(
-    id="frobenius-norm",
-    where="Section 4, Connection to generalization theory",
-    kind="typo in a formula",
-    quotation="||W|| = O(1) and ||W|| = O(sqrt(d))",
-    verdict="confirmed error",
-    explanation=(
-        "The two cannot both be meant of the spectral norm: the second is the Frobenius norm. A normalized {d} x "
-        "{d} weight has spectral norm {computed:.2f} and Frobenius norm {norm:.2f} = sqrt(d), and then one "
-        "layer's term of Q is d, as claimed."
-    ),
-    consequence="None.",
-)
+@checked(id="frobenius-norm", where="Section 4, Connection to generalization theory", kind="typo in a formula",
+         quotation="||W|| = O(1) and ||W|| = O(sqrt(d))", verdict="confirmed error",
+         explanation="The two cannot both be meant of the spectral norm: the second is the Frobenius norm. A "
+         "normalized {d} x {d} weight has spectral norm {computed:.2f} and Frobenius norm {norm:.2f} = sqrt(d), and "
+         "then one layer's term of Q is d, as claimed.",
+         consequence="None.")
 def frobenius() -> Computed:
     d = 256
     weight = normalized(d, d, _generator()).double()
@@ -91,20 +67,13 @@ def frobenius() -> Computed:
                     and math.isclose(complexity, d, rel_tol=1e-5))
 
 
-@checked(
-    id="missing-tilde",
-    where="Appendix C, after the proof of Theorem 2",
-    kind="typo in a formula",
-    quotation="lim max ||v_i||/sqrt(d) = lim min ||v_i||/sqrt(d) = 1",
-    verdict="confirmed error",
-    explanation=(
-        "v_i has unit norm by definition, so the quotient is 1/sqrt(d), {computed:.3f} at d = 512, and tends to "
-        "0. The Gaussian vectors before normalization (with the tilde) are meant: for 1376 of them it lies "
-        "between {low:.3f} and {high:.3f}. The bounds of Theorem 2 also hold one side each; that they are limits "
-        "needs the other half of Lemma 3."
-    ),
-    consequence="None: the limits are right (Figure 3).",
-)
+@checked(id="missing-tilde", where="Appendix C, after the proof of Theorem 2", kind="typo in a formula",
+         quotation="lim max ||v_i||/sqrt(d) = lim min ||v_i||/sqrt(d) = 1", verdict="confirmed error",
+         explanation="v_i has unit norm by definition, so the quotient is 1/sqrt(d), {computed:.3f} at d = 512, and "
+         "tends to 0. The Gaussian vectors before normalization (with the tilde) are meant: for 1376 of them it lies "
+         "between {low:.3f} and {high:.3f}. The bounds of Theorem 2 also hold one side each; that they are limits "
+         "needs the other half of Lemma 3.",
+         consequence="None: the limits are right (Figure 3).")
 def tilde() -> Computed:
     d, n = 512, 1376
     unit = float(normalized(n, d, _generator()).norm(dim=1).max()) / d**0.5
@@ -114,22 +83,15 @@ def tilde() -> Computed:
                     holds=unit < 0.1 and 0.85 < low < 1 < high < 1.15)
 
 
-@checked(
-    id="aspect-ratio-above-one",
-    where="Appendix C, Theorem 2; Figures 1 and 3",
-    kind="claim too general",
-    quotation="converges to a constant lambda in (0, 1)",
-    second_quotation="Singular values of a weight matrix of size 512x1376",
-    verdict="confirmed error",
-    explanation=(
-        "lambda = n/d is below 1 for {below} of the 60M model's {matrices} matrices only (down projections); it "
-        "is 1 for the {square} of attention, whose smallest singular value tends to 0, and {ratio:.2f} for gate "
-        "and up. There the printed limit 1 - sqrt(lambda) = {published:.2f} is negative; it has to be |1 - "
-        "sqrt(lambda)|, and {computed:.2f} comes out. 'Bounded' says nothing of the smallest singular value of "
-        "square weights."
-    ),
-    consequence="Figure 3 is compared with |1 - sqrt(lambda)|.",
-)
+@checked(id="aspect-ratio-above-one", where="Appendix C, Theorem 2; Figures 1 and 3", kind="claim too general",
+         quotation="converges to a constant lambda in (0, 1)",
+         second_quotation="Singular values of a weight matrix of size 512x1376", verdict="confirmed error",
+         explanation="lambda = n/d is below 1 for {below} of the 60M model's {matrices} matrices only (down "
+         "projections); it is 1 for the {square} of attention, whose smallest singular value tends to 0, and "
+         "{ratio:.2f} for gate and up. There the printed limit 1 - sqrt(lambda) = {published:.2f} is negative; it has "
+         "to be |1 - sqrt(lambda)|, and {computed:.2f} comes out. 'Bounded' says nothing of the smallest singular "
+         "value of square weights.",
+         consequence="Figure 3 is compared with |1 - sqrt(lambda)|.")
 def aspect_ratio() -> Computed:
     shapes = matrix_shapes("60m", "adamw").values()
     d, n = next((d, n) for d, n in shapes if n > d)

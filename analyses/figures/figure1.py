@@ -9,38 +9,18 @@ Published values were read off the figure, to about two digits. They belong to t
 begin elsewhere, and what compares is the growth from start to end.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 
 from analyses.common.evidence import (
-    over_seeds,
-    ALL,
-    SIZE,
-    TWO_DIGITS,
-    as_read,
-    over_seeds_in,
-    share_over_seeds,
-    share_within,
+    over_seeds, ALL, SIZE, TWO_DIGITS, as_read, over_seeds_in, share_over_seeds, share_within,
 )
-from analyses.common.layout import write_csv
-from analyses.common.plotting import plt, save_figure
-from analyses.common.published import read_published
+from analyses.common.plotting import numbered_figure, plt, save_figure
+from analyses.common.published import printed_text, read_published
 from analyses.figures.common.probed import LABELS, layer
 from analyses.figures.common.spectra import (
-    POET,
-    ROWS,
-    about_runs,
-    draw,
-    largest_change,
-    largest_growth,
-    measured,
-    model,
-    runs,
-    table,
+    POET, ROWS, about_runs, draw, largest_change, largest_growth, measured, model, runs, table,
 )
-from suite.artifact import Artifact
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
@@ -78,55 +58,33 @@ def avoids(context: Context) -> Evidence:
     return share_over_seeds(shares, runs(POET, "adamw")(context.scale), f"{len(more[0])} matrices")
 
 
-def printed_end() -> str:
-    """AdamW's largest singular value at the end, as it was read off the figure."""
-    printed = read_published("figure1")
-    return printed[(printed.row == "adamw") & (printed.when == "end")].value.item()
-
-
 CLAIMS = (
     Claim(
-        key="figure1-poet-spectrum-stays",
-        place="Figure 1's caption; Section 1",
+        key="figure1-poet-spectrum-stays", place="Figure 1's caption; Section 1", kind="invariance",
         says="POET's changes of the singular values are slight, almost negligible.",
-        kind="invariance",
         rule="Largest change of a singular value of the matrix at any measurement, relative to its start: at most 5%, which two "
         "digits may not show.",
-        unit="relative",
-        region=TWO_DIGITS,
-        measure=stays,
+        unit="relative", region=TWO_DIGITS, measure=stays,
     ),
     Claim(
-        key="figure1-adamw-largest-grows",
-        place="Figure 1",
+        key="figure1-adamw-largest-grows", place="Figure 1", kind="trend",
         says="With AdamW the largest singular value grows along training.",
-        kind="trend",
         rule="log(end / start) of the matrix's largest singular value: above 0.",
-        unit="nats",
-        region=POSITIVE,
-        measure=grows,
+        unit="nats", region=POSITIVE, measure=grows,
     ),
     Claim(
-        key="figure1-adamw-largest-end",
-        place="Figure 1",
+        key="figure1-adamw-largest-end", place="Figure 1", kind="number",
         says="With AdamW the largest singular value ends at about 11.",
-        kind="number",
         rule="The matrix's largest singular value at the end: what was read off the figure, half a unit either side.",
-        unit="singular value",
-        region=as_read(printed_end()),
-        measure=ends_at,
+        unit="singular value", region=as_read(printed_text("figure1", "value", row="adamw", when="end")), measure=ends_at,
         paper_only="the value belongs to the paper's widths and to 50,000 steps",
     ),
     Claim(
-        key="figure1-poet-avoids-large",
-        place="Section 1; Figures 1 and 17 to 22",
+        key="figure1-poet-avoids-large", place="Section 1; Figures 1 and 17 to 22", kind="ordering",
         says="Unlike with AdamW, POET's matrices come to no undesirably large singular values.",
-        kind="ordering",
         rule="Share of all weight matrices whose largest singular value grows less, relative to its start, with POET than with "
         "AdamW: all of them. (Growth, because at other widths the two begin elsewhere.)",
-        unit="share of matrices",
-        region=ALL,
-        measure=avoids,
+        unit="share of matrices", region=ALL, measure=avoids,
     ),
 )
 
@@ -135,7 +93,6 @@ def build(context: Context) -> None:
     block = middle(context.scale)
     printed = {(p.row, p.quantity, p.when): float(p.value) for p in read_published("figure1").itertuples()}
     frames = {row: table(context, row, [(block, PROJECTION)], printed) for row in ("adamw", POET)}
-    write_csv(pd.concat(frames.values()), context.results / "figure1.csv")
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), sharey=True)
     growth = []
     for axis, (row, frame) in zip(axes, frames.items(), strict=True):
@@ -150,14 +107,11 @@ def build(context: Context) -> None:
     axes[0].legend(title="thin lines: between", loc="upper left")
     figure.tight_layout()
     matrix = f"{LABELS[PROJECTION]} projection of block {block}"
-    save_figure(figure, context, ARTIFACT, f"Matrix: {matrix}. {' '.join(growth)} {about_runs(context)}")
+    note = f"Matrix: {matrix}. {' '.join(growth)} {about_runs(context)}"
+    save_figure(figure, pd.concat(frames.values()), context, ARTIFACT, note)
 
 
-ARTIFACT = Artifact(
-    label="Figure 1",
-    caption="Training dynamics of the singular values of one weight matrix, trained directly and with POET.",
-    outputs=("figure1.csv", "figures/figure1.png", "figures/figure1.pdf"),
-    runs=runs("adamw", POET),
-    build=build,
-    claims=CLAIMS,
+ARTIFACT = numbered_figure(
+    1, "Training dynamics of the singular values of one weight matrix, trained directly and with POET.",
+    runs=runs("adamw", POET), build=build, claims=CLAIMS,
 )

@@ -4,25 +4,13 @@ Runs, steps and the rule for the matrix: ``analyses.figures.common.orthogonality
 matrices together: the peaks of k = 1, and where the errors have come to by the last of the five merges that it shows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import stats
 
 from analyses.common.evidence import over_seeds, ALL, as_read, share_over_seeds, share_within
 from analyses.common.published import read_published
 from analyses.figures.common.orthogonality import (
-    MEDIAN,
-    TERMS,
-    Matrix,
-    artifact,
-    by_terms,
-    errors,
-    first_tenth,
-    middle,
-    read_figure10,
-    run,
-    runs,
+    MEDIAN, TERMS, Matrix, artifact, by_terms, errors, first_tenth, middle, read_figure10, run, runs,
 )
 from analyses.figures.common.probed import layer
 from suite.claim import NEGATIVE, Claim, Evidence
@@ -46,13 +34,7 @@ def lower_with_terms(context: Context) -> Evidence:
 
 
 def falls_at_merges(at: np.ndarray, values: np.ndarray, merge_every: int, until: int) -> np.ndarray:
-    """Error one step after each merge minus the error right before it.
-
-    Args:
-        at, values: (s,) measured steps and errors.
-        merge_every: T_m.
-        until: the last step that counts.
-    """
+    """Error (s,) one step after each merge minus the one right before it, up to a last step."""
     before = np.arange(merge_every, until, merge_every)
     return values[np.searchsorted(at, before + 1)] - values[np.searchsorted(at, before)]
 
@@ -91,44 +73,29 @@ def in_ranges(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure10-lower-with-terms",
-        place="Section 5.3, Neumann series approximation; Figure 10",
+        key="figure10-lower-with-terms", place="Section 5.3, Neumann series approximation; Figure 10", kind="trend",
         says="With more Neumann terms the orthogonal approximation error is lower.",
-        kind="trend",
         rule="Kendall's tau of k (0 to 5) and the error at the ends of the merge periods (median of the first tenth of training), "
         "mean of R and P of the matrix: below 0.",
-        unit="tau",
-        region=NEGATIVE,
-        measure=lower_with_terms,
+        unit="tau", region=NEGATIVE, measure=lower_with_terms,
     ),
     Claim(
-        key="figure10-merges-reset",
-        place="Section 5.3, Neumann series approximation; Figure 10",
+        key="figure10-merges-reset", place="Section 5.3, Neumann series approximation; Figure 10", kind="phase",
         says="Merging and reinitializing resets the error periodically.",
-        kind="phase",
         rule="Share of the merges in the first tenth of training (R and P, k = 0 to 5) one step after which the error is lower than "
         "right before: all of them.",
-        unit="share of merges",
-        region=ALL,
-        measure=resets,
+        unit="share of merges", region=ALL, measure=resets,
     ),
     Claim(
-        key="figure10-values",
-        place="Figure 10",
+        key="figure10-values", place="Figure 10", kind="number",
         says="The error of k = 1 peaks at 0.2 to 0.3 and is about 0.1 later; from k = 2 on it falls to between 0.003 and 0.006.",
-        kind="number",
         rule="Share of the ranges that were read off, half a unit of their last digits added, in which the mean of R and P lies: all "
         "of them.",
-        unit="share of ranges",
-        region=ALL,
-        measure=in_ranges,
+        unit="share of ranges", region=ALL, measure=in_ranges,
         paper_only="the size of the error depends on T_m times learning rate, on the widths, and on the precision",
     ),
 )
 ARTIFACT = artifact(
-    10,
-    "Approximation error of the orthogonal matrices R and P of a weight matrix, by the number k of Neumann terms.",
-    matrices,
-    published=read_figure10(),
-    claims=CLAIMS,
+    10, "Approximation error of the orthogonal matrices R and P of a weight matrix, by the number k of Neumann terms.",
+    matrices, published=read_figure10(), claims=CLAIMS,
 )

@@ -3,8 +3,6 @@
 The claim is about Figures 11 and 12 together.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from analyses.common.evidence import ALL, share_over_seeds, share_within
@@ -18,10 +16,7 @@ from suite.context import Context
 def groups(cosines: np.ndarray, blocks: int) -> list[np.ndarray]:
     """The cosines of R and P by side and matrix type, and again by block; (matrices, s) each.
 
-    Args:
-        cosines: (matrices, s) in the order of ``analyses.figures.common.probing.both_sides``.
-        blocks: of the model.
-    """
+    They come in the order of ``analyses.figures.common.probing.both_sides``."""
     by_block = cosines.reshape(2 * len(LABELS), blocks, -1)
     return [*by_block, *by_block.transpose(1, 0, 2)]
 
@@ -38,15 +33,11 @@ def phases_everywhere(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure11-phases-everywhere",
-        place="Appendix G; Figures 11 and 12",
+        key="figure11-phases-everywhere", place="Appendix G; Figures 11 and 12", kind="phase",
         says="The three phases are seen in all types of linear layers and in blocks of all depths.",
-        kind="phase",
         rule="The rule of analyses/phases.py, applied to the R or the P of one matrix type (over blocks) and to all matrices of one "
         "block: share of these groups in which it finds all three phases: all of them.",
-        unit="share of groups",
-        region=ALL,
-        measure=phases_everywhere,
+        unit="share of groups", region=ALL, measure=phases_everywhere,
     ),
 )
 ARTIFACT = grid_artifact(11, "P", COSINE, CLAIMS)

@@ -3,8 +3,6 @@
 The claims are about Figures 13 and 14 together.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -33,25 +31,17 @@ def cosine_less_trace(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure13-traces-in-the-cone",
-        place="Appendix A.2; Figures 13 and 14",
+        key="figure13-traces-in-the-cone", place="Appendix A.2; Figures 13 and 14", kind="number",
         says="After training the trace over the dimension is generally in the range of 0.6 to 0.65.",
-        kind="number",
         rule="Share of all R and P whose trace over their dimension lies in that range at the end: more than half.",
-        unit="share of R and P",
-        region=GENERALLY,
-        measure=traces_in_cone,
+        unit="share of R and P", region=GENERALLY, measure=traces_in_cone,
     ),
     Claim(
-        key="figure13-cosine-is-trace",
-        place="Appendix A.1 and A.2; Figures 11 to 14",
+        key="figure13-cosine-is-trace", place="Appendix A.1 and A.2; Figures 11 to 14", kind="number",
         says="The result of vector probing is Tr(R)/m in expectation.",
-        kind="number",
         rule="v'Rv minus trace over dimension at the end, mean over all R and P: at most 0.005 either way, half a unit of the digits "
         "that the paper gives.",
-        unit="cosine",
-        region=(-HALF_UNIT, HALF_UNIT),
-        measure=cosine_less_trace,
+        unit="cosine", region=(-HALF_UNIT, HALF_UNIT), measure=cosine_less_trace,
     ),
 )
 ARTIFACT = grid_artifact(13, "P", TRACE, CLAIMS)

@@ -3,8 +3,6 @@
 The claim is about Figures 13 and 14 together.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -17,13 +15,7 @@ from suite.context import Context
 
 
 def change_in_second(steps: np.ndarray, traces: np.ndarray, phases: Phases) -> float:
-    """By how much the mean trace changes in phase II, as a share of its change over training; NaN without phase II.
-
-    Args:
-        steps: (s,) from 0 to the end.
-        traces: (matrices, s).
-        phases: of the run.
-    """
+    """By how much the mean of traces (matrices, s) changes in phase II, as a share of its whole change; NaN without phase II."""
     if not phases.second > 0:
         return math.nan
     mean = traces.mean(0)
@@ -40,15 +32,11 @@ def stays(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure14-trace-constant",
-        place="Appendix A.3, Phase II",
+        key="figure14-trace-constant", place="Appendix A.3, Phase II", kind="invariance",
         says="In phase II the trace of the orthogonal matrices stays almost constant.",
-        kind="invariance",
         rule="Change of trace over dimension, mean over all R and P, from the begin to the end of phase II, over its change over the "
         "whole training: at most a tenth (what counts as settled in analyses/phases.py).",
-        unit="of the whole change",
-        region=(0.0, SETTLED),
-        measure=stays,
+        unit="of the whole change", region=(0.0, SETTLED), measure=stays,
     ),
 )
 ARTIFACT = grid_artifact(14, "R", TRACE, CLAIMS)

@@ -4,14 +4,12 @@ What is counted, and what is expected, stands in :mod:`analyses.figures.common.c
 reaches the maximum of 200 with every block size.
 """
 
-from __future__ import annotations
-
 from analyses.common.evidence import exactly
+from analyses.common.plotting import numbered_figure
 from analyses.common.published import read_published
 from analyses.figures.common import coverage
 from analyses.figures.common.coverage import MOST
 from poet import POETConfig
-from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
 
@@ -26,14 +24,10 @@ def off_the_most(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure15-every-element",
-        place="Appendix H; Figure 15",
+        key="figure15-every-element", place="Appendix H; Figure 15", kind="invariance",
         says="With POET-BS, whatever the block size, every element of the weight is updated 200 times in 100 steps.",
-        kind="invariance",
         rule="Largest distance of the least, the mean and the largest number of updates from 200, over the three block sizes: 0.",
-        unit="updates",
-        region=(0.0, 0.0),
-        measure=off_the_most,
+        unit="updates", region=(0.0, 0.0), measure=off_the_most,
     ),
 )
 
@@ -43,12 +37,7 @@ def build(context: Context) -> None:
     coverage.build(context, ARTIFACT, VARIANTS, printed, "Below: distribution over the elements.")
 
 
-ARTIFACT = Artifact(
-    label="Figure 15",
-    caption="Updates of each element of a 64 x 64 weight by POET-BS after 100 steps with T_m = 1, at most 200.",
-    outputs=("figure15.csv", "figures/figure15.png", "figures/figure15.pdf"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=CLAIMS,
+ARTIFACT = numbered_figure(
+    15, "Updates of each element of a 64 x 64 weight by POET-BS after 100 steps with T_m = 1, at most 200.",
+    runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

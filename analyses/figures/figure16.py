@@ -4,17 +4,15 @@ What is counted, and what is expected, stands in :mod:`analyses.figures.common.c
 updates than with POET-BS, and unevenly spread.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pandas as pd
 
 from analyses.common.evidence import exactly, over_seeds, BELOW_ONE, of_line
+from analyses.common.plotting import numbered_figure
 from analyses.figures.common import coverage
 from analyses.figures.common.coverage import MOST, SEEDS, STEPS, relative_spread
 from poet import POETConfig
-from suite.artifact import Artifact
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
 
@@ -42,47 +40,31 @@ def spread(context: Context) -> Evidence:
 
 
 def evens_out(context: Context) -> Evidence:
-    def ratio(seed: int) -> float:
-        short, long = (
-            sum(relative_spread(config, seed, steps) for config in VARIANTS.values()) for steps in (STEPS, MANY * STEPS)
-        )
-        return long / short
-
-    return over_seeds([ratio(seed) for seed in SEEDS], note="n counts seeds of the simulation")
+    steps = (STEPS, MANY * STEPS)
+    spreads = [[sum(relative_spread(v, seed, n) for v in VARIANTS.values()) for n in steps] for seed in SEEDS]
+    return over_seeds([long / short for short, long in spreads], note="n counts seeds of the simulation")
 
 
 CLAIMS = (
     Claim(
-        key="figure16-fewer-updates",
-        place="Appendix H; Figure 16",
+        key="figure16-fewer-updates", place="Appendix H; Figure 16", kind="ordering",
         says="POET-FS updates each element of the weight significantly fewer times than POET-BS.",
-        kind="ordering",
         rule="Mean number of updates, the largest of the three budgets, over the 200 of POET-BS: below 1. (At unequal numbers of "
         "parameters; see the errata.)",
-        unit="of 200 updates",
-        region=BELOW_ONE,
-        measure=most_updated,
+        unit="of 200 updates", region=BELOW_ONE, measure=most_updated,
     ),
     Claim(
-        key="figure16-uneven",
-        place="Appendix H; Figure 16; Section 5.1",
+        key="figure16-uneven", place="Appendix H; Figure 16; Section 5.1", kind="ordering",
         says="POET-FS spreads its updates unevenly over the elements.",
-        kind="ordering",
         rule="Standard deviation of the number of updates over the elements, the least of the three budgets: above the 0 of POET-BS.",
-        unit="updates",
-        region=POSITIVE,
-        measure=spread,
+        unit="updates", region=POSITIVE, measure=spread,
     ),
     Claim(
-        key="figure16-evens-out",
-        place="Appendix H",
+        key="figure16-evens-out", place="Appendix H", kind="trend",
         says="The unevenness is less of a problem after many iterations.",
-        kind="trend",
         rule=f"Standard deviation over mean of the elements' updates, all budgets together, after {MANY} times as many steps over "
         "that after 100: below 1.",
-        unit="ratio",
-        region=BELOW_ONE,
-        measure=evens_out,
+        unit="ratio", region=BELOW_ONE, measure=evens_out,
     ),
 )
 
@@ -92,12 +74,7 @@ def build(context: Context) -> None:
     coverage.build(context, ARTIFACT, VARIANTS, {}, note)
 
 
-ARTIFACT = Artifact(
-    label="Figure 16",
-    caption="Updates of each element of a 64 x 64 weight by POET-FS after 100 steps with T_m = 1, at most 200.",
-    outputs=("figure16.csv", "figures/figure16.png", "figures/figure16.pdf"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=CLAIMS,
+ARTIFACT = numbered_figure(
+    16, "Updates of each element of a 64 x 64 weight by POET-FS after 100 steps with T_m = 1, at most 200.",
+    runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

@@ -4,8 +4,6 @@ The captions of Figures 20 to 22 name the gate projection, which the pictures la
 claims are about Figures 17 to 19 together, and so about every matrix of the model.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from analyses.common.evidence import over_seeds, ALL, share_over_seeds, share_within
@@ -26,12 +24,7 @@ def every_matrix_grows(context: Context) -> Evidence:
 
 
 def late_rate(steps: np.ndarray, norms: np.ndarray) -> float:
-    """How fast norms grow in the last fifth of the run, over how fast in all; NaN if they do not grow.
-
-    Args:
-        steps: (s,) from 0 to the end.
-        norms: (s,).
-    """
+    """How fast norms (s,) grow in the last fifth of the run, over how fast in all; NaN if they do not grow."""
     start = int(np.argmax(steps >= LAST_FIFTH * steps[-1]))
     growth = norms[-1] - norms[0]
     late = (norms[-1] - norms[start]) / (steps[-1] - steps[start])
@@ -46,25 +39,17 @@ def levels_off(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure17-every-matrix-grows",
-        place="Appendix I; Figures 17 to 19",
+        key="figure17-every-matrix-grows", place="Appendix I; Figures 17 to 19", kind="trend",
         says="With AdamW the largest singular value grows in every matrix of every block.",
-        kind="trend",
         rule="Share of weight matrices whose largest singular value is larger at the end than at the start: all of them.",
-        unit="share of matrices",
-        region=ALL,
-        measure=every_matrix_grows,
+        unit="share of matrices", region=ALL, measure=every_matrix_grows,
     ),
     Claim(
-        key="figure17-norm-levels-off",
-        place="Appendix I",
+        key="figure17-norm-levels-off", place="Appendix I", kind="phase",
         says="By the end of the run the spectral norm of the AdamW-trained model has reached a plateau.",
-        kind="phase",
         rule="Growth a step of the largest singular value, mean over matrices, in the last fifth of the run over that of the "
         "whole run: at most a quarter (what counts as slow in analyses/phases.py).",
-        unit="of the mean rate",
-        region=(-float("inf"), SLOW),
-        measure=levels_off,
+        unit="of the mean rate", region=(-float("inf"), SLOW), measure=levels_off,
     ),
 )
 ARTIFACT = grid_artifact(17, "adamw", group=0, claims=CLAIMS)

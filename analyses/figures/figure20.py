@@ -4,8 +4,6 @@ The caption names the gate projection, which the picture lacks; here it is shown
 together, and so about every matrix of the model.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from analyses.common.evidence import SIZE, TWO_DIGITS, over_seeds_in
@@ -36,26 +34,18 @@ def accumulates(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure20-every-spectrum-stays",
-        place="Section 1; Appendix I; Figures 20 to 22",
+        key="figure20-every-spectrum-stays", place="Section 1; Appendix I; Figures 20 to 22", kind="invariance",
         says="POET keeps the spectrum of the random initialization, in every matrix of every block.",
-        kind="invariance",
         rule="Largest change of a singular value of any matrix at any measurement, relative to its start: at most 5%, which two "
         "digits may not show.",
-        unit="relative",
-        region=TWO_DIGITS,
-        measure=every_spectrum_stays,
+        unit="relative", region=TWO_DIGITS, measure=every_spectrum_stays,
     ),
     Claim(
-        key="figure20-no-accumulation",
-        place="Section 1, Cayley-Neumann parameterization",
+        key="figure20-no-accumulation", place="Section 1, Cayley-Neumann parameterization", kind="bound",
         says="Merging and reinitializing prevents approximation errors from accumulating.",
-        kind="bound",
         rule="Mean |log(singular value / start)| at the end of training over what it is after the first tenth of it: at most 2. "
         "(R and P are reset; what they leave in W is the error that could accumulate.)",
-        unit="ratio",
-        region=(0.0, NO_ACCUMULATION),
-        measure=accumulates,
+        unit="ratio", region=(0.0, NO_ACCUMULATION), measure=accumulates,
     ),
 )
 ARTIFACT = grid_artifact(20, POET, group=0, claims=CLAIMS)

@@ -5,8 +5,6 @@ of W_RP = R W0 P. Both are right: ``nn.Linear`` stores the transpose, P' W0' R',
 Figures 23 and 24 together.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from analyses.common.evidence import over_seeds, ALL, share_over_seeds, share_within
@@ -36,31 +34,21 @@ def three_less_four(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure23-each-term-lowers",
-        place="Section 5.3; Figures 10, 23 and 24",
+        key="figure23-each-term-lowers", place="Section 5.3; Figures 10, 23 and 24", kind="trend",
         says="Each further Neumann term lowers the orthogonal approximation error.",
-        kind="trend",
         rule="Share of the steps from k to k + 1 (k = 0 to 4; every R and P of block 0) that lower the error at the ends of the merge "
         "periods (median of the first tenth of training): all of them.",
-        unit="share of steps",
-        region=ALL,
-        measure=each_term_lowers,
+        unit="share of steps", region=ALL, measure=each_term_lowers,
     ),
     Claim(
-        key="figure23-k3-like-k4",
-        place="Appendix J",
+        key="figure23-k3-like-k4", place="Appendix J", kind="bound",
         says="The difference of the error between k = 3 and k = 4 is negligible.",
-        kind="bound",
         rule="Error with k = 3 minus k = 4 at the ends of the merge periods (median of the first tenth of training), median over R and "
         "P of block 0: no more, either way, than the width of the band in which both end in Figure 10.",
-        unit="e_orth",
-        region=NEGLIGIBLE,
-        measure=three_less_four,
+        unit="e_orth", region=NEGLIGIBLE, measure=three_less_four,
     ),
 )
 ARTIFACT = artifact(
-    23,
-    "Approximation error of the orthogonal matrices R of block 0, by the number k of Neumann terms.",
-    lambda scale: [(0, projection, "R") for projection in PROJECTIONS],
-    claims=CLAIMS,
+    23, "Approximation error of the orthogonal matrices R of block 0, by the number k of Neumann terms.",
+    lambda scale: [(0, projection, "R") for projection in PROJECTIONS], claims=CLAIMS,
 )

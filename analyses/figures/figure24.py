@@ -7,7 +7,6 @@ from analyses.figures.common.orthogonality import artifact
 from poet.training.memory import PROJECTIONS
 
 ARTIFACT = artifact(
-    24,
-    "Approximation error of the orthogonal matrices P of block 0, by the number k of Neumann terms.",
+    24, "Approximation error of the orthogonal matrices P of block 0, by the number k of Neumann terms.",
     lambda scale: [(0, projection, "P") for projection in PROJECTIONS],
 )

@@ -3,8 +3,6 @@
 Runs, steps and the rule for the matrix: ``analyses.figures.common.orthogonality``.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -39,31 +37,21 @@ def diverge(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure25-error-falls",
-        place="Appendix J; Figure 25",
+        key="figure25-error-falls", place="Appendix J; Figure 25", kind="trend",
         says="The approximation error tends downwards as training progresses.",
-        kind="trend",
         rule="log of the error at the ends of the merge periods, median of the last tenth of training over that of the first, mean over "
         "k = 1 to 5: below 0. (The learning rate decays to the end of the run here.)",
-        unit="nats",
-        region=NEGATIVE,
-        measure=falls,
+        unit="nats", region=NEGATIVE, measure=falls,
     ),
     Claim(
-        key="figure25-too-few-terms-diverge",
-        place="Appendix J; Figure 25",
+        key="figure25-too-few-terms-diverge", place="Appendix J; Figure 25", kind="divergence",
         says="With too few terms of the Neumann series training can diverge.",
-        kind="divergence",
         rule="Share of the seeds with which the run with k = 0 or the one with k = 1 diverges: above 0, as 'can' says.",
-        unit="share of seeds",
-        region=(math.nextafter(0, 1), 1.0),
-        measure=diverge,
+        unit="share of seeds", region=(math.nextafter(0, 1), 1.0), measure=diverge,
     ),
 )
 ARTIFACT = artifact(
     25,
     "Approximation error of the orthogonal matrix P of a down projection along training, by the number k of Neumann terms.",
-    matrices,
-    whole_run=True,
-    claims=CLAIMS,
+    matrices, whole_run=True, claims=CLAIMS,
 )

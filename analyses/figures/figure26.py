@@ -9,8 +9,7 @@ from analyses.figures.common.dynamics import dynamics_artifact
 from analyses.figures.common.dynamics_claims import late_crossing, slow_start
 
 ARTIFACT = dynamics_artifact(
-    26,
-    "Validation perplexity during the training of LLaMA models with 60M, 130M, 350M and 1.3B parameters.",
+    26, "Validation perplexity during the training of LLaMA models with 60M, 130M, 350M and 1.3B parameters.",
     models=MODELS,
     # Figure 8 has the other two models.
     claims=(

@@ -19,8 +19,6 @@ side to which training with k = 3 moves them: a factor of the Neumann series is 
 (``poet.orthogonal``), so while the series converges a merge shrinks singular values and raises none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -28,12 +26,10 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import exactly, over_seeds, as_read, of_line
-from analyses.common.layout import write_csv
-from analyses.common.plotting import LINES, MARKERS, plt, save_figure, sns
-from analyses.common.published import read_published
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure, sns
+from analyses.common.published import printed_text, read_published
 from analyses.theory.marchenko_pastur import MarchenkoPastur
 from poet.initialization import INITIALIZATIONS, STANDARD_DEVIATION
-from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
 
@@ -46,11 +42,7 @@ LABELS = {
     "normalized": "Normalized",
 }
 #: Standard deviation of an entry where the law of Marchenko and Pastur applies.
-DEVIATIONS = {
-    "standard": STANDARD_DEVIATION,
-    "xavier": (2 / (INPUTS + OUTPUTS)) ** 0.5,
-    "normalized": INPUTS**-0.5,
-}
+DEVIATIONS = {"standard": STANDARD_DEVIATION, "xavier": (2 / (INPUTS + OUTPUTS)) ** 0.5, "normalized": INPUTS**-0.5}
 #: Place of each quantity in the descending order of the singular values; the median of 512 lies between two.
 QUANTITIES = {"largest": 0.0, "median": 0.5, "smallest": 1.0}
 
@@ -74,33 +66,20 @@ def predicted(initialization: str, place: np.ndarray) -> np.ndarray:
 
 
 def table(spectra: dict[str, np.ndarray]) -> pd.DataFrame:
-    """The tidy table: largest, median and smallest singular value of each initialization.
-
-    Args:
-        spectra: by initialization, (seeds, 512) descending.
-    """
+    """The tidy table: largest, median and smallest singular value of each initialization, (seeds, 512) descending."""
     printed = {(p.initialization, p.quantity): p for p in read_published("figure3").itertuples()}
     lines = []
     for name, values in spectra.items():
         for quantity, place in QUANTITIES.items():
             measured, paper = np.quantile(values, 1 - place, axis=1), printed.get((name, quantity))
             prediction = float(predicted(name, np.array(place)))
-            lines.append(
-                {
-                    "initialization": name,
-                    "quantity": f"{quantity} singular value",
-                    "published": float(paper.value) if paper else np.nan,
-                    "published_source": paper.source if paper else "",
-                    "predicted": prediction,
-                    "measured": measured.mean(),
-                    "n": len(measured),
-                    "std": measured.std(ddof=1),
-                    "unit": "1",
-                    "scale": "any",
-                    "measured_over_predicted": measured.mean() / prediction,
-                    "published_over_predicted": float(paper.value) / prediction if paper else np.nan,
-                }
-            )
+            lines.append({
+                "initialization": name, "quantity": f"{quantity} singular value",
+                "published": float(paper.value) if paper else np.nan, "published_source": paper.source if paper else "",
+                "predicted": prediction, "measured": measured.mean(), "n": len(measured), "std": measured.std(ddof=1),
+                "unit": "1", "scale": "any", "measured_over_predicted": measured.mean() / prediction,
+                "published_over_predicted": float(paper.value) / prediction if paper else np.nan,
+            })
     return pd.DataFrame(lines)
 
 
@@ -138,10 +117,9 @@ def draw(spectra: dict[str, np.ndarray], frame: pd.DataFrame):
     return figure
 
 
-def printed(initialization: str, quantity: str) -> str:
-    """The value that was read off Figure 1 for an initialization."""
-    found = read_published("figure3")
-    return found[(found.initialization == initialization) & (found.quantity == quantity)].value.item()
+def printed(initialization: str, quantity: str) -> tuple[float, float]:
+    """What was read off Figure 1 for an initialization, half a unit of its last digit either side."""
+    return as_read(printed_text("figure3", "value", initialization=initialization, quantity=quantity))
 
 
 def measured_line(context: Context, initialization: str, quantity: str):
@@ -173,45 +151,29 @@ DRAWS = 60
 READ = "Mean of fresh 512 x 1376 weights: what was read off the figure, half a unit of its last digit either side."
 CLAIMS = (
     Claim(
-        key="figure3-uniform-spectrum",
-        place="Section 3.1, Neuron initialization; Figure 3",
+        key="figure3-uniform-spectrum", place="Section 3.1, Neuron initialization; Figure 3", kind="invariance",
         says="Uniform-spectrum initialization sets all singular values to 1.",
-        kind="invariance",
         rule="Largest distance from 1 of the largest and the smallest singular value (means over draws): at most 1e-6, the "
         "rounding of single precision.",
-        unit="singular value",
-        region=(0.0, 1e-6),
-        measure=uniform,
+        unit="singular value", region=(0.0, 1e-6), measure=uniform,
     ),
     Claim(
-        key="figure3-standard-largest",
-        place="Figure 1, AdamW at its start",
+        key="figure3-standard-largest", place="Figure 1, AdamW at its start", kind="number",
         says="Under standard initialization the largest singular value of a 512 x 1376 weight is 1.19.",
-        kind="number",
         rule=READ,
-        unit="singular value",
-        region=as_read(printed("standard", "largest")),
-        measure=standard_largest,
+        unit="singular value", region=printed("standard", "largest"), measure=standard_largest,
     ),
     Claim(
-        key="figure3-normalized-largest",
-        place="Figure 1, POET from start to end",
+        key="figure3-normalized-largest", place="Figure 1, POET from start to end", kind="number",
         says="Under normalized initialization the largest singular value of a 512 x 1376 weight is 2.6.",
-        kind="number",
         rule=READ,
-        unit="singular value",
-        region=as_read(printed("normalized", "largest")),
-        measure=normalized_end("largest"),
+        unit="singular value", region=printed("normalized", "largest"), measure=normalized_end("largest"),
     ),
     Claim(
-        key="figure3-normalized-smallest",
-        place="Figure 1, POET from start to end",
+        key="figure3-normalized-smallest", place="Figure 1, POET from start to end", kind="number",
         says="Under normalized initialization the smallest singular value of a 512 x 1376 weight is 0.62.",
-        kind="number",
         rule=READ,
-        unit="singular value",
-        region=as_read(printed("normalized", "smallest")),
-        measure=normalized_end("smallest"),
+        unit="singular value", region=printed("normalized", "smallest"), measure=normalized_end("smallest"),
     ),
 )
 
@@ -219,23 +181,15 @@ CLAIMS = (
 def build(context: Context) -> None:
     spectra = {name: np.stack([spectrum(name, seed) for seed in SEEDS]) for name in LABELS}
     frame = table(spectra)
-    write_csv(frame, context.results / "figure3.csv")
     note = (
         f"Markers: one seed on the left, {len(SEEDS)} on the right. "
         "Lines: Marchenko-Pastur, and 1 for the uniform spectrum."
     )
-    save_figure(draw(spectra, frame), context, ARTIFACT, note)
+    save_figure(draw(spectra, frame), frame, context, ARTIFACT, note)
 
 
-ARTIFACT = Artifact(
-    label="Figure 3",
-    caption=(
-        f"Singular values of a {INPUTS} x {OUTPUTS} weight under the four initializations, and what random-matrix theory "
-        "predicts."
-    ),
-    outputs=("figure3.csv", "figures/figure3.png", "figures/figure3.pdf"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=CLAIMS,
+ARTIFACT = numbered_figure(
+    3, f"Singular values of a {INPUTS} x {OUTPUTS} weight under the four initializations, and what random-matrix "
+    "theory predicts.",
+    runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

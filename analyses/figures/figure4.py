@@ -15,8 +15,6 @@ Published are the paper's formulas at these sizes: one parameter of a Givens rot
 counts (which are for R and P together) for SPO, and none for Householder, whose count the paper does not print.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -27,11 +25,9 @@ from matplotlib.patches import Patch
 from torch import Tensor
 
 from analyses.common.evidence import exactly, ALL, share_agreeing
-from analyses.common.layout import write_csv
-from analyses.common.plotting import plt, save_figure
+from analyses.common.plotting import numbered_figure, plt, save_figure
 from poet.orthogonal import cayley, packed_size, skew_unpack
 from poet.primitives import BlockPrimitive, block_stochastic, fully_stochastic
-from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
 
@@ -46,23 +42,14 @@ FILLS, HATCHES, SYMBOLS = ("#efeaf6", "#8fbbe8", "#5b3f8c"), ("", "", "xxx"), ("
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One primitive.
+    """One primitive."""
 
-    Attributes:
-        method: the orthogonalization.
-        block_size: b, coordinates of a block (of the support, for Householder).
-        published: the paper's count of free parameters; None if it prints none.
-        formula: where that comes from.
-        raw: number of arguments of ``matrix``.
-        matrix: (raw,) fp64 to the orthogonal (SIZE, SIZE).
-    """
-
-    method: str
-    block_size: int
-    published: int | None
-    formula: str
-    raw: int
-    matrix: Callable[[Tensor], Tensor]
+    method: str  # the orthogonalization
+    block_size: int  # b, coordinates of a block (of the support, for Householder)
+    published: int | None  # the paper's count of free parameters; None if it prints none
+    formula: str  # where that comes from
+    raw: int  # number of arguments of ``matrix``
+    matrix: Callable[[Tensor], Tensor]  # (raw,) fp64 to the orthogonal (SIZE, SIZE)
 
     def point(self) -> Tensor:
         """Random arguments for ``matrix``, always the same."""
@@ -124,22 +111,11 @@ def table(found: list[Example]) -> pd.DataFrame:
             "free parameters": (example.published, example.formula, example.free_parameters(), "parameters"),
         }
         for quantity, (published, formula, measured, unit) in quantities.items():
-            lines.append(
-                {
-                    "method": example.method,
-                    "example": i % 2 + 1,
-                    "size": SIZE,
-                    "block_size": example.block_size,
-                    "quantity": quantity,
-                    "published": published,
-                    "published_formula": formula,
-                    "measured": measured,
-                    "n": 1,
-                    "std": np.nan,
-                    "unit": unit,
-                    "scale": "any",
-                }
-            )
+            lines.append({
+                "method": example.method, "example": i % 2 + 1, "size": SIZE, "block_size": example.block_size,
+                "quantity": quantity, "published": published, "published_formula": formula, "measured": measured,
+                "n": 1, "std": np.nan, "unit": unit, "scale": "any",
+            })
     return pd.DataFrame(lines).astype({"published": "Int64"})
 
 
@@ -186,44 +162,30 @@ def all_moved(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure4-free-parameters",
-        place="Section 3.2.1; Table 1",
+        key="figure4-free-parameters", place="Section 3.2.1; Table 1", kind="number",
         says="A Givens rotation has one free parameter; a primitive of size b has b(b-1)/2 in fully, m(b-1)/2 in block-stochastic SPO.",
-        kind="number",
         rule="Share of the example primitives whose free parameters (rank of the Jacobian) are the printed number: all of them.",
-        unit="share of primitives",
-        region=ALL,
-        measure=parameters_agree,
+        unit="share of primitives", region=ALL, measure=parameters_agree,
     ),
     Claim(
-        key="figure4-all-dimensions",
-        place="Section 3.2.1, Block-stochastic SPO",
+        key="figure4-all-dimensions", place="Section 3.2.1, Block-stochastic SPO", kind="invariance",
         says="Block-stochastic SPO transforms all neuron dimensions at once, where fully stochastic SPO leaves some unchanged.",
-        kind="invariance",
         rule="Share of the coordinates that a block-stochastic primitive moves, the least of the examples: all of them.",
-        unit="share of coordinates",
-        region=ALL,
-        measure=all_moved,
+        unit="share of coordinates", region=ALL, measure=all_moved,
     ),
 )
 
 
 def build(context: Context) -> None:
     found = examples()
-    write_csv(table(found), context.results / "figure4.csv")
     note = (
         f"m = {SIZE}; b = {BLOCK} in (c) and (d). Below each: free parameters, and the cells that they move. "
         "A Householder reflection moves every cell of its support with few parameters."
     )
-    save_figure(draw(found), context, ARTIFACT, note)
+    save_figure(draw(found), table(found), context, ARTIFACT, note)
 
 
-ARTIFACT = Artifact(
-    label="Figure 4",
-    caption="Examples of the primitive orthogonal matrix in different orthogonalizations, two for each.",
-    outputs=("figure4.csv", "figures/figure4.png", "figures/figure4.pdf"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=CLAIMS,
+ARTIFACT = numbered_figure(
+    4, "Examples of the primitive orthogonal matrix in different orthogonalizations, two for each.",
+    runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

@@ -9,8 +9,6 @@ total would not fit into the shorter side of a matrix; with these h it does, at 
 Learning rates are those of the rows of Table 2 with b = 1/8 and 1/4; h = 3 is no row of it and takes those of b = 1/4.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -24,15 +22,13 @@ from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering, same_order
 from analyses.common.comparisons import perplexities, rank_agreement
 from analyses.common.evidence import rank_correlation
-from analyses.common.layout import write_csv
-from analyses.common.plotting import LINES, MARKERS, plain_logarithmic, save_figure
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, plain_logarithmic, save_figure
 from analyses.common.published import read_published
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
 from poet.model import poet_layers
 from poet.training.llama import build_llama
 from poet.training.spec import RunSpec
-from suite.artifact import Artifact
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
@@ -78,22 +74,14 @@ def table(context: Context) -> pd.DataFrame:
     for (budget, share), by_seed in specs(context.scale).items():
         paper = printed.get((budget, share))
         r, p = parameters_of_sides(by_seed[0])
-        lines.append(
-            {
-                "budget": budget,
-                "h": BUDGETS[budget][0],
-                "allocation": STANDARD if share == STANDARD else f"{share:g}:{1 - share:g}",
-                "share_r": math.nan if share == STANDARD else share,
-                "share_r_trained": r / (r + p),
-                "parameters_r": r,
-                "parameters_p": p,
-                "trainable_parameters": context.record(by_seed[0])["trainable_parameters"],
-                "published": float(paper.perplexity) if paper else math.nan,
-                **perplexity_columns(context, by_seed),
-                "learning_rates_of": BUDGETS[budget][1],
-                "note": paper.source if paper else "",
-            }
-        )
+        lines.append({
+            "budget": budget, "h": BUDGETS[budget][0],
+            "allocation": STANDARD if share == STANDARD else f"{share:g}:{1 - share:g}",
+            "share_r": math.nan if share == STANDARD else share, "share_r_trained": r / (r + p), "parameters_r": r,
+            "parameters_p": p, "trainable_parameters": context.record(by_seed[0])["trainable_parameters"],
+            "published": float(paper.perplexity) if paper else math.nan, **perplexity_columns(context, by_seed),
+            "learning_rates_of": BUDGETS[budget][1], "note": paper.source if paper else "",
+        })
     return pd.DataFrame(lines)
 
 
@@ -113,31 +101,18 @@ def _panel(axis: Axes, frame: pd.DataFrame, column: str, title: str) -> None:
     for index, (budget, part) in enumerate(frame.groupby("budget", sort=False)):
         given, h = part[part.share_r.notna()], part.h.iloc[0]
         axis.plot(
-            given.share_r,
-            given[column],
-            marker=MARKERS[index],
-            linestyle=LINES[index],
-            color=f"C{index}",
+            given.share_r, given[column], marker=MARKERS[index], linestyle=LINES[index], color=f"C{index}",
             label=f"{budget} (h = {h})",
         )
         if column == "measured":
             axis.fill_between(
-                given.share_r,
-                given.measured - given["std"],
-                given.measured + given["std"],
-                color=f"C{index}",
-                alpha=0.2,
-                linewidth=0,
+                given.share_r, given.measured - given["std"], given.measured + given["std"], color=f"C{index}",
+                alpha=0.2, linewidth=0,
             )
             standard = part[part.share_r.isna()]
             axis.plot(
-                standard.share_r_trained,
-                standard.measured,
-                marker=MARKERS[index],
-                markersize=11,
-                fillstyle="none",
-                linestyle="",
-                color="black",
+                standard.share_r_trained, standard.measured, marker=MARKERS[index], markersize=11, fillstyle="none",
+                linestyle="", color="black",
             )
     axis.set(title=title, xticks=SHARES, xlabel="R : P, shares of the parameters")
     axis.set_xticklabels([f"{share:g}:{1 - share:g}" for share in SHARES], rotation=45, ha="right")
@@ -165,14 +140,13 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "figure5.csv")
     parts = []
     for kind, column in (("measured", "measured"), ("printed", "published")):
         best = ", ".join(f"{share} ({budget})" for budget, share in best_shares(frame, column).items())
         parts.append(f"{kind} {best}, the worst split being {effect(frame, column):.0%} above the best")
     note = f"Best R:P: {'; '.join(parts)} (mean over budgets)."
     note += " Large hollow markers: standard POET, at the share that R has of all its parameters."
-    save_figure(draw(frame), context, ARTIFACT, note)
+    save_figure(draw(frame), frame, context, ARTIFACT, note)
 
 
 def _rank_agreement(context: Context) -> Evidence:
@@ -201,8 +175,7 @@ def _against(scale: Scale, budgets: Sequence[str], others: Sequence[float]) -> l
 CLAIMS = (
     *(
         ordering(
-            key=f"figure5-even-best-{budget}",
-            place="Section 4, Figure 5",
+            key=f"figure5-even-best-{budget}", place="Section 4, Figure 5",
             says=f"A balanced allocation between R and P performs best, here with the {budget} budget.",
             differences=f"R:P = 0.5:0.5 minus each other split of the {budget} budget",
             pairs=partial(_against, budgets=(budget,), others=SHARES),
@@ -210,32 +183,22 @@ CLAIMS = (
         for budget in BUDGETS
     ),
     ordering(
-        key="figure5-poet-below-orthogonal-training",
-        place="Sections 1 and 4, Figure 5",
+        key="figure5-poet-below-orthogonal-training", place="Sections 1 and 4, Figure 5",
         says="POET performs better than orthogonal training (all parameters in R) with the same number of parameters.",
         differences="R:P = 0.5:0.5 minus 1:0, in each of the three budgets",
         pairs=partial(_against, budgets=tuple(BUDGETS), others=(1.0,)),
     ),
     Claim(
-        key="figure5-worse-away-from-even",
-        place="Figure 5",
+        key="figure5-worse-away-from-even", place="Figure 5", kind="trend",
         says="The further an allocation is from balanced, on either side, the worse it performs.",
-        kind="trend",
         rule="Kendall's tau between the distance of R's share from 0.5 and the final perplexity, one for each seed, the mean "
         "over budgets: above zero.",
-        unit="",
-        region=POSITIVE,
-        measure=_away_from_even,
+        unit="", region=POSITIVE, measure=_away_from_even,
     ),
     same_order(key="figure5-rank-agreement", place="Figure 5", measure=_rank_agreement),
 )
 
-ARTIFACT = Artifact(
-    label="Figure 5",
-    caption="Validation perplexity of POET-FS on LLaMA 60M when a constant total of parameters is divided between R and P.",
-    outputs=("figure5.csv", "figures/figure5.png", "figures/figure5.pdf"),
-    runs=runs,
-    build=build,
-    models=(MODEL,),
-    claims=CLAIMS,
+ARTIFACT = numbered_figure(
+    5, "Validation perplexity of POET-FS on LLaMA 60M when a constant total of parameters is divided between R and P.",
+    runs=runs, build=build, models=(MODEL,), claims=CLAIMS,
 )

@@ -6,8 +6,6 @@ at its first measurement (5,000 steps) and at its end. Where the widths are not 
 fresh Gaussian weight with sides r <= s has an entropy of about 1 - r/(2 s ln r), 0.920 at 512 x 512 and 0.970 at 512 x 1376.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -15,15 +13,13 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import exactly, over_seeds, SIZE, as_read, over_seeds_in
-from analyses.common.layout import write_csv
 from analyses.common.paper_scale import matrix_shapes
-from analyses.common.plotting import plt, save_figure
+from analyses.common.plotting import numbered_figure, plt, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, layer, line
 from analyses.figures.common.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
 from poet.diagnostics import singular_value_entropy
 from poet.initialization import normalized, standard
-from suite.artifact import Artifact
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
 from suite.context import Context
 
@@ -115,9 +111,7 @@ def off_print(context: Context) -> Evidence:
     printed = printed[(printed.when != "start") & (printed.row != POET)]
     found = {row: entropies(context, row)[1] for row in set(printed.row)}
     place = {"first": 1, "end": -1}
-    distances = [
-        [abs(e[place[p.when]] - float(p.value)) for e in found[p.row][p.matrix]] for p in printed.itertuples()
-    ]
+    distances = [[abs(e[place[p.when]] - float(p.value)) for e in found[p.row][p.matrix]] for p in printed.itertuples()]
     worst = np.max(distances, axis=0)
     return over_seeds_in(SIZE, worst.tolist(), runs("adamw", "muon")(context.scale), f"{len(printed)} values")
 
@@ -126,66 +120,42 @@ def off_print(context: Context) -> Evidence:
 HALF_UNIT = max((printed_values().high - printed_values().low) / 2)
 CLAIMS = (
     Claim(
-        key="figure6-starts",
-        place="Figure 6",
+        key="figure6-starts", place="Figure 6", kind="number",
         says="The entropy starts at 0.920 for q, k and o, and at 0.970 for the feed-forward matrices, with every method.",
-        kind="number",
         rule="Largest distance of the entropy of fresh weights, in the shapes of the paper's 60M model and initialized as each "
         "method has them, from the value that was read: at most half a unit of its last digit.",
-        unit="entropy",
-        region=(0.0, HALF_UNIT),
-        measure=starts,
+        unit="entropy", region=(0.0, HALF_UNIT), measure=starts,
     ),
     Claim(
-        key="figure6-poet-stays",
-        place="Section 4, Dynamics of singular spectrum",
+        key="figure6-poet-stays", place="Section 4, Dynamics of singular spectrum", kind="invariance",
         says="POET keeps a high diversity of singular values throughout training.",
-        kind="invariance",
         rule="Largest change of the entropy from its start, of any matrix type (mean over blocks) at any measurement: at most one "
         "unit of the last digit read, since start and end are printed alike.",
-        unit="entropy",
-        region=(0.0, 2 * HALF_UNIT),
-        measure=stays,
+        unit="entropy", region=(0.0, 2 * HALF_UNIT), measure=stays,
     ),
     Claim(
-        key="figure6-adamw-dips",
-        place="Figure 6",
+        key="figure6-adamw-dips", place="Figure 6", kind="phase",
         says="With AdamW the entropy dips at the first measurement, and then recovers somewhat.",
-        kind="phase",
         rule="Entropy of k at the first measurement (a tenth of the run) minus the lower of its start and its end: below 0.",
-        unit="entropy",
-        region=NEGATIVE,
-        measure=dips,
+        unit="entropy", region=NEGATIVE, measure=dips,
     ),
     Claim(
-        key="figure6-poet-above-muon",
-        place="Figure 6; Section 4, Dynamics of singular spectrum",
+        key="figure6-poet-above-muon", place="Figure 6; Section 4, Dynamics of singular spectrum", kind="ordering",
         says="POET keeps a higher diversity of singular values than Muon.",
-        kind="ordering",
         rule="Change of the entropy over the run, mean over matrix types, POET minus Muon: above 0.",
-        unit="entropy",
-        region=POSITIVE,
-        measure=above(POET, "muon"),
+        unit="entropy", region=POSITIVE, measure=above(POET, "muon"),
     ),
     Claim(
-        key="figure6-muon-above-adamw",
-        place="Figure 6; Section 4, Dynamics of singular spectrum",
+        key="figure6-muon-above-adamw", place="Figure 6; Section 4, Dynamics of singular spectrum", kind="ordering",
         says="Muon keeps a higher diversity of singular values than AdamW.",
-        kind="ordering",
         rule="Change of the entropy over the run, mean over matrix types, Muon minus AdamW: above 0.",
-        unit="entropy",
-        region=POSITIVE,
-        measure=above("muon", "adamw"),
+        unit="entropy", region=POSITIVE, measure=above("muon", "adamw"),
     ),
     Claim(
-        key="figure6-values",
-        place="Figure 6",
+        key="figure6-values", place="Figure 6", kind="number",
         says="For k, AdamW's entropy is 0.848 at the first measurement and 0.861 at the end, Muon's 0.892.",
-        kind="number",
         rule="Largest distance from the three values that were read: at most half a unit of their last digit.",
-        unit="entropy",
-        region=(0.0, HALF_UNIT),
-        measure=off_print,
+        unit="entropy", region=(0.0, HALF_UNIT), measure=off_print,
         paper_only="the values belong to the paper's widths and to 50,000 steps",
     ),
 )
@@ -193,7 +163,6 @@ CLAIMS = (
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "figure6.csv")
     figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True)
     *panels, corner = axes.flat
     for axis, matrix in zip(panels, LABELS.values(), strict=True):
@@ -214,14 +183,10 @@ def build(context: Context) -> None:
     ends = ends.groupby("method", sort=False)[["measured", "published"]].agg(lambda v: v.iloc[-1] - v.iloc[0])
     changes = ", ".join(f"{r.Index} {r.measured:+.3f} ({r.published:+.3f})" for r in ends.itertuples())
     note = f"Change over the run for k, measured (read off the paper's figure): {changes}."
-    save_figure(figure, context, ARTIFACT, f"{note} {about_runs(context)}")
+    save_figure(figure, frame, context, ARTIFACT, f"{note} {about_runs(context)}")
 
 
-ARTIFACT = Artifact(
-    label="Figure 6",
-    caption="Average singular-value entropy (diversity of singular values) of directly trained and POET-trained weights.",
-    outputs=("figure6.csv", "figures/figure6.png", "figures/figure6.pdf"),
-    runs=runs("adamw", "muon", POET),
-    build=build,
-    claims=CLAIMS,
+ARTIFACT = numbered_figure(
+    6, "Average singular-value entropy (diversity of singular values) of directly trained and POET-trained weights.",
+    runs=runs("adamw", "muon", POET), build=build, claims=CLAIMS,
 )

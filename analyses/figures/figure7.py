@@ -6,19 +6,15 @@ both, so the sums begin close to each other, and not at the same value. What com
 start. The paper prints no value; its text says that POET's energy stays small, and Muon's lies below AdamW's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
 from analyses.common.evidence import over_seeds, SIZE, TWO_DIGITS, over_seeds_in
-from analyses.common.layout import write_csv
-from analyses.common.plotting import plt, save_figure, sns
+from analyses.common.plotting import numbered_figure, plt, save_figure, sns
 from analyses.figures.common.probed import line
 from analyses.figures.common.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
-from suite.artifact import Artifact
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
 
@@ -60,42 +56,29 @@ def below(row: str, other: str) -> Callable[[Context], Evidence]:
 
 CLAIMS = (
     Claim(
-        key="figure7-poet-stays-small",
-        place="Section 4, POET minimizes hyperspherical energy",
+        key="figure7-poet-stays-small", place="Section 4, POET minimizes hyperspherical energy", kind="invariance",
         says="POET keeps the small hyperspherical energy of its initialization, if not exactly.",
-        kind="invariance",
         rule="Largest change of the energy, summed over matrices, at any measurement, relative to its start: at most 5%, which two "
         "digits may not show.",
-        unit="relative",
-        region=TWO_DIGITS,
-        measure=stays,
+        unit="relative", region=TWO_DIGITS, measure=stays,
     ),
     Claim(
-        key="figure7-poet-below-adamw",
-        place="Section 4; Figure 7",
+        key="figure7-poet-below-adamw", place="Section 4; Figure 7", kind="ordering",
         says="POET keeps the hyperspherical energy below AdamW's.",
-        kind="ordering",
         rule="Change of the energy over the run, relative to its start, POET minus AdamW: below 0.",
-        unit="relative",
-        region=NEGATIVE,
-        measure=below(POET, "adamw"),
+        unit="relative", region=NEGATIVE, measure=below(POET, "adamw"),
     ),
     Claim(
-        key="figure7-muon-below-adamw",
-        place="Section 4, POET minimizes hyperspherical energy",
+        key="figure7-muon-below-adamw", place="Section 4, POET minimizes hyperspherical energy", kind="ordering",
         says="Muon minimizes the hyperspherical energy better than AdamW.",
-        kind="ordering",
         rule="Change of the energy over the run, relative to its start, Muon minus AdamW: below 0.",
-        unit="relative",
-        region=NEGATIVE,
-        measure=below("muon", "adamw"),
+        unit="relative", region=NEGATIVE, measure=below("muon", "adamw"),
     ),
 )
 
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "figure7.csv")
     figure, axis = plt.subplots(figsize=(5.2, 4))
     for colour, (row, (marker, style)) in zip(sns.color_palette(), STYLES.items(), strict=False):
         part = frame[(frame.method == ROWS[row]) & (frame.quantity == "sum over matrices")]
@@ -106,14 +89,10 @@ def build(context: Context) -> None:
     last = frame[(frame.quantity == "change from the start") & (frame.step == frame.step.max())].dropna(subset="measured")
     order = " < ".join(f"{r.method} {r.measured:+.2%}" for r in last.sort_values("measured").itertuples())
     note = f"Horizontal lines: the energy at the start. Change over the run: {order}."
-    save_figure(figure, context, ARTIFACT, f"{note} {about_runs(context)}")
+    save_figure(figure, frame, context, ARTIFACT, f"{note} {about_runs(context)}")
 
 
-ARTIFACT = Artifact(
-    label="Figure 7",
-    caption="Hyperspherical energy of AdamW-, Muon- and POET-trained weights.",
-    outputs=("figure7.csv", "figures/figure7.png", "figures/figure7.pdf"),
-    runs=runs("adamw", "muon", POET),
-    build=build,
-    claims=CLAIMS,
+ARTIFACT = numbered_figure(
+    7, "Hyperspherical energy of AdamW-, Muon- and POET-trained weights.",
+    runs=runs("adamw", "muon", POET), build=build, claims=CLAIMS,
 )

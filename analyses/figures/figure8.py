@@ -9,10 +9,7 @@ from analyses.figures.common.dynamics_claims import late_crossing, slower_progre
 
 MODELS = ("350m", "1.3b")
 ARTIFACT = dynamics_artifact(
-    8,
-    "Validation perplexity dynamics on LLaMA-350M and LLaMA-1.3B.",
-    models=MODELS,
-    prefixes=("adamw", "poet"),
+    8, "Validation perplexity dynamics on LLaMA-350M and LLaMA-1.3B.", models=MODELS, prefixes=("adamw", "poet"),
     needed=MODELS,
     claims=(
         *(slower_progress("figure8", "Section 5.1, Figure 8", model) for model in MODELS),

@@ -6,8 +6,6 @@ chosen for the single length. The CSV has the curves, and for each AdamW run the
 or below AdamW's last value (``crossing`` in ``analyses.common.longer``), as tokens and as a share of POET's training.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -17,12 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from analyses.common.claim_forms import ordering
-from analyses.common.layout import measured_columns, write_csv
+from analyses.common.layout import measured_columns
 from analyses.common.longer import crossing, longer_runs
-from analyses.common.plotting import LINES, MARKERS, plain_logarithmic, save_figure
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, plain_logarithmic, save_figure
 from analyses.common.published import read_published
 from poet.training.spec import RunSpec
-from suite.artifact import Artifact
 from suite.claim import Claim
 from suite.context import Context
 from suite.scale import Scale
@@ -46,20 +43,12 @@ def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
     for label, found in histories.items():
         evaluated = pd.concat(history.dropna(subset="validation_perplexity") for history in found)
         for step, part in evaluated.groupby("step"):
-            values = [
-                *part.validation_perplexity,
-                *[math.nan] * (len(found) - len(part)),
-            ]  # a diverged run has no more steps
-            lines.append(
-                {
-                    "series": label,
-                    "quantity": PERPLEXITY,
-                    "step": int(step),
-                    "tokens": part.tokens.mean(),
-                    **measured_columns(values),
-                    "unit": "perplexity",
-                }
-            )
+            missing = [math.nan] * (len(found) - len(part))  # a diverged run has no more steps
+            values = [*part.validation_perplexity, *missing]
+            lines.append({
+                "series": label, "quantity": PERPLEXITY, "step": int(step), "tokens": part.tokens.mean(),
+                **measured_columns(values), "unit": "perplexity",
+            })
         lines[-1]["published"] = printed.get(label, math.nan)
     return lines
 
@@ -74,63 +63,31 @@ def _crossings(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]
         never = sum(map(math.isnan, tokens))
         note = f"not reached by {never} of {len(tokens)} seeds" if never else ""
         for quantity, values, unit in ((CROSSING, tokens, "tokens"), (SHARE, shares, "share")):
-            columns = {
-                **measured_columns(values),
-                "diverged": diverged,
-            }  # a level that is never reached is no divergence
-            lines.append(
-                {"series": POET, "against": label, "quantity": quantity, **columns, "unit": unit, "note": note}
-            )
+            # A level that is never reached is no divergence.
+            columns = {**measured_columns(values), "diverged": diverged}
+            lines.append({"series": POET, "against": label, "quantity": quantity, **columns, "unit": unit, "note": note})
     return lines
 
 
 def _published() -> list[dict[str, Any]]:
-    lines = []
-    for point in read_published("figure9").itertuples():
-        lines.append(
-            {
-                "series": point.series,
-                "quantity": PERPLEXITY,
-                "step": int(point.steps),
-                "published": float(point.perplexity),
-                "unit": "perplexity",
-                "note": point.source,
-            }
-        )
-    poet = [line for line in lines if line["series"] == POET]
-    crossed, end = sorted(line["step"] for line in poet)
-    level = next(line["published"] for line in poet if line["step"] == crossed)
-    against = (
-        f"{level} (AdamW's after more than {next(line['step'] for line in lines if line['series'] != POET):,} steps)"
-    )
-    lines.append(
+    lines = [
         {
-            "series": POET,
-            "against": against,
-            "quantity": SHARE,
-            "published": crossed / end,
-            "unit": "share",
-            "note": poet[0]["note"],
-        }
-    )
-    return lines
+            "series": point.series, "quantity": PERPLEXITY, "step": int(point.steps),
+            "published": float(point.perplexity), "unit": "perplexity", "note": point.source,
+        } for point in read_published("figure9").itertuples()
+    ]
+    crossed, end = sorted((line for line in lines if line["series"] == POET), key=lambda line: line["step"])
+    adamw = next(line for line in lines if line["series"] != POET)
+    against = f"{crossed['published']} (AdamW's after more than {adamw['step']:,} steps)"
+    share = {"against": against, "quantity": SHARE, "published": crossed["step"] / end["step"], "unit": "share"}
+    return [*lines, {"series": POET, **share, "note": next(line["note"] for line in lines if line["series"] == POET)}]
 
 
 def table(context: Context) -> pd.DataFrame:
     """One line for each point of a curve, each crossing, and each published number (those have no ``measured``)."""
     histories = {label: [context.history(spec) for spec in specs] for label, specs in series(context.scale).items()}
     columns = [
-        "series",
-        "against",
-        "quantity",
-        "step",
-        "tokens",
-        "published",
-        "measured",
-        "n",
-        "std",
-        "diverged",
-        "unit",
+        "series", "against", "quantity", "step", "tokens", "published", "measured", "n", "std", "diverged", "unit",
         "note",
     ]
     frame = pd.DataFrame([*_curves(histories), *_crossings(histories), *_published()], columns=columns)
@@ -159,16 +116,8 @@ def draw(frame: pd.DataFrame) -> Figure:
     for index, (label, part) in enumerate(curves.groupby("series", sort=False)):
         width = 2.2 if label == POET else 1.2
         axis.errorbar(
-            part.tokens,
-            part.measured,
-            part["std"].fillna(0),
-            marker=MARKERS[index],
-            linestyle=LINES[index],
-            linewidth=width,
-            capsize=2,
-            label=label,
-            color=f"C{index}",
-            markersize=4.5,
+            part.tokens, part.measured, part["std"].fillna(0), marker=MARKERS[index], linestyle=LINES[index],
+            linewidth=width, capsize=2, label=label, color=f"C{index}", markersize=4.5,
         )
         if label != POET:
             axis.axhline(part.measured.iloc[-1], color=f"C{index}", linewidth=0.8, alpha=0.6, zorder=0)
@@ -176,14 +125,8 @@ def draw(frame: pd.DataFrame) -> Figure:
     crossings = frame[(frame.quantity == CROSSING) & frame.measured.notna()]
     if len(crossings):
         axis.plot(
-            crossings.measured,
-            last[crossings.against],
-            marker="o",
-            linestyle="",
-            markersize=12,
-            fillstyle="none",
-            color="black",
-            label="POET reaches AdamW's last value",
+            crossings.measured, last[crossings.against], marker="o", linestyle="", markersize=12, fillstyle="none",
+            color="black", label="POET reaches AdamW's last value",
         )
     # What matters is the end of training: the first evaluations may leave the frame above.
     low, high = curves.measured.min(), curves.groupby("series", sort=False).measured.nth(slice(1, None)).max()
@@ -199,27 +142,21 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "figure9.csv")
-    save_figure(draw(frame), context, ARTIFACT, crossing_sentences(frame))
+    save_figure(draw(frame), frame, context, ARTIFACT, crossing_sentences(frame))
 
 
 def _against(factor: int, place: str, words: str) -> Claim:
     """The claim that POET ends below AdamW on a multiple of its tokens."""
     return ordering(
-        key=f"figure9-poet-below-adamw-{factor}x",
-        place=place,
+        key=f"figure9-poet-below-adamw-{factor}x", place=place,
         says=f"{POET} outperforms AdamW that is trained on {words} the tokens.",
         differences=f"{POET} minus {ADAMW.format(factor)}, on 60m",
         pairs=lambda scale: [(series(scale)[POET], series(scale)[ADAMW.format(factor)])],
     )
 
 
-ARTIFACT = Artifact(
-    label="Figure 9",
-    caption="Validation perplexity of POET (FS, b=1/2) and of AdamW on once, twice and three times the tokens, LLaMA 60M.",
-    outputs=("figure9.csv", "figures/figure9.png", "figures/figure9.pdf"),
-    runs=lambda scale: [spec for specs in series(scale).values() for spec in specs],
-    build=build,
-    models=(MODEL,),
+ARTIFACT = numbered_figure(
+    9, "Validation perplexity of POET (FS, b=1/2) and of AdamW on once, twice and three times the tokens, LLaMA 60M.",
+    runs=lambda scale: [spec for specs in series(scale).values() for spec in specs], build=build, models=(MODEL,),
     claims=(_against(2, "Figure 9's caption", "almost twice"), _against(3, "Section 5.1", "almost triple")),
 )

@@ -1,7 +1,5 @@
 """A table or figure on the page: its layout, its picture, its printed and measured numbers."""
 
-from __future__ import annotations
-
 import base64
 import struct
 from collections.abc import Mapping
@@ -34,26 +32,16 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An artifact as the page shows it.
+    """An artifact as the page shows it."""
 
-    Attributes:
-        name, label: of the artifact.
-        caption: with the scale and the corpus.
-        table: its Markdown as HTML; empty if it has none.
-        picture: its PNG; None if it has none.
-        description: of the picture, for those who do not see it.
-        numbers: printed values beside measured ones, where its table does not show them.
-        csv: name of its CSV.
-    """
-
-    name: str
-    label: str
-    caption: str
-    table: Markup
-    picture: Picture | None
-    description: str
-    numbers: Comparison | None
-    csv: str
+    name: str  # of the artifact
+    label: str  # what the paper calls it
+    caption: str  # with the scale and the corpus
+    table: Markup  # its Markdown as HTML; empty if it has none
+    picture: Picture | None  # its PNG; None if it has none
+    description: str  # of the picture, for those who do not see it
+    numbers: Comparison | None  # printed values beside measured ones, where its table does not show them
+    csv: str  # name of its CSV
 
 
 def picture(context: Context, output: str) -> Picture:
@@ -79,14 +67,10 @@ def card(context: Context, name: str, artifact: Artifact) -> Card:
     rows = read_rows(context, csv)
     table = to_html(read_text(context, text), artifact.label) if text and name not in SEPARATE else Markup("")
     return Card(
-        name=name,
-        label=artifact.label,
-        caption=build_caption(context, artifact).removeprefix(f"{artifact.label}. "),
-        table=table,
-        picture=picture(context, png) if png else None,
+        name=name, label=artifact.label, caption=build_caption(context, artifact).removeprefix(f"{artifact.label}. "),
+        table=table, picture=picture(context, png) if png else None,
         description=f"{artifact.label}: {artifact.caption} The numbers are in {csv}.",
-        numbers=None if table or name in SEPARATE else comparison(rows),
-        csv=csv,
+        numbers=None if table or name in SEPARATE else comparison(rows), csv=csv,
     )
 
 

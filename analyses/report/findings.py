@@ -1,9 +1,8 @@
 """What has its own section beside the tables and figures: errata, and theory by statement."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.report.numbers import number
@@ -26,11 +25,7 @@ class Entry:
 
 
 def errata(context: Context) -> list[Entry]:
-    """Every entry, worst first.
-
-    Raises:
-        RunError: see :func:`analyses.report.sources.read_rows`.
-    """
+    """Every entry, worst first."""
     found = []
     for row in read_rows(context, "errata.csv", _ERRATA):
         printed = f"printed or implied {number(row['published'])}, " if row["published"] else ""
@@ -40,33 +35,16 @@ def errata(context: Context) -> list[Entry]:
     return sorted(found, key=lambda entry: order.index(entry.row["verdict"]))
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement of the theory: where it stands, how often print and derivation held, and its lines."""
-
-    name: str
-    place: str
-    printed: Counter[str]
-    derived: Counter[str]
-    lines: list[Row]
-
-
-def theory(context: Context) -> list[Statement]:
-    """Every statement with its lines, as ``theory.csv`` has them.
-
-    Raises:
-        RunError: see :func:`analyses.report.sources.read_rows`.
-    """
+def theory(context: Context) -> list[dict[str, Any]]:
+    """Every statement: where it stands, how often print and derivation held, and its lines of ``theory.csv``."""
     groups: dict[str, list[Row]] = {}
     for row in read_rows(context, "theory.csv", _THEORY):
         groups.setdefault(row["statement"], []).append(row)
     return [
-        Statement(
-            name,
-            lines[0]["place"],
-            Counter(row["verdict"] for row in lines if row["verdict"]),
-            Counter(row["derived_verdict"] for row in lines if row["derived_verdict"]),
-            lines,
-        )
+        {
+            "name": name, "place": lines[0]["place"], "lines": lines,
+            "printed": Counter(row["verdict"] for row in lines if row["verdict"]),
+            "derived": Counter(row["derived_verdict"] for row in lines if row["derived_verdict"]),
+        }
         for name, lines in groups.items()
     ]

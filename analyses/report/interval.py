@@ -1,7 +1,5 @@
 """A claim's effect with its interval, against the region where the claim holds, as a small drawing."""
 
-from __future__ import annotations
-
 import math
 
 from markupsafe import Markup
@@ -21,13 +19,9 @@ def _window(points: list[float]) -> tuple[float, float]:
 def interval(
     effect: float, low: float, high: float, region: tuple[float, float], window: tuple[float, float] | None = None
 ) -> Markup:
-    """An inline SVG; empty if there is no effect.
+    """An inline SVG of an effect, its interval (which may be infinite) and its region; empty if there is no effect.
 
-    Args:
-        effect, low, high: the effect and its 95% interval, whose ends may be infinite.
-        region: where the claim holds.
-        window: what the drawing spans; by default what it takes to show all that is finite.
-    """
+    It spans ``window``; by default what it takes to show all that is finite."""
     if any(map(math.isnan, (effect, low, high))):
         return Markup("")
     finite = [0.0 if abs(p) < TINY else p for p in (effect, low, high, *region) if math.isfinite(p)]
@@ -48,9 +42,8 @@ def interval(
     begin, stop = (2 if low < left else x(low)), (WIDTH - 2 if high > right else x(high))
     said = f"effect {number(effect)}, 95% interval {number(low)} to {number(high)}; the claim holds for {between(*region)}"
     return Markup(
-        f'<svg class="interval" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{said}">'
-        f'<rect class="region" x="{start}" y="1" width="{max(2, round(end - start, 1))}" height="{HEIGHT - 2}"/>'
-        f'<path class="axis" d="M0 {middle}H{WIDTH}"/>'
-        f'<path class="line" d="M{begin} {middle}H{stop}"/>{"".join(arrows)}'
-        f'<circle cx="{x(effect)}" cy="{middle}" r="4"/></svg>'
+        f'<svg class="interval" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
+        f'aria-label="{said}"><rect class="region" x="{start}" y="1" width="{max(2, round(end - start, 1))}" '
+        f'height="{HEIGHT - 2}"/><path class="axis" d="M0 {middle}H{WIDTH}"/><path class="line" d="M{begin} '
+        f'{middle}H{stop}"/>{"".join(arrows)}<circle cx="{x(effect)}" cy="{middle}" r="4"/></svg>'
     )

@@ -1,7 +1,5 @@
 """The Markdown of tables as HTML: verdict marks get words, tables a box of their own, and nothing in it is HTML already."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from html import escape
@@ -61,12 +59,7 @@ def _marked(children: list[Token]) -> Iterator[Token]:
 
 
 def to_html(text: str, label: str) -> Markup:
-    """An artifact's Markdown without its heading.
-
-    Args:
-        text: the file.
-        label: of the artifact: what screen readers call the box that its table scrolls in.
-    """
+    """An artifact's Markdown without its heading; screen readers call the box that its table scrolls in by its label."""
     parser = _parser()
     tokens, out = parser.parse(text), []
     cell = heading = False

@@ -1,7 +1,5 @@
 """Numbers as the page writes them, and the small table of printed values beside measured ones."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,21 +51,14 @@ def between(low: float, high: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Printed values beside measured ones.
+    """Printed values beside measured ones."""
 
-    Attributes:
-        about: what all lines share, in words.
-        settings: names of the columns that tell the lines apart.
-        lines: for each line its settings, printed value, measured value, spread, and unit.
-        spread: whether any line has one.
-        unit: of all lines; empty if they differ.
-    """
-
-    about: str
-    settings: tuple[str, ...]
+    about: str  # what all lines share, in words
+    settings: tuple[str, ...]  # names of the columns that tell the lines apart
+    #: for each line its settings, printed value, measured value, spread, and unit
     lines: list[tuple[tuple[str, ...], str, str, str, str]]
-    spread: bool
-    unit: str
+    spread: bool  # whether any line has one
+    unit: str  # of all lines; empty if they differ
 
 
 def comparison(rows: Sequence[Row]) -> Comparison | None:
@@ -92,17 +83,13 @@ def comparison(rows: Sequence[Row]) -> Comparison | None:
             tuple(number(row[n]) if _all_numbers(printed, n) else row[n] for n in settings),
             number(row["published"]) + _read_off(row),
             "diverged" if row.get("diverged") not in (None, "", "0") else number(row["measured"]),
-            f"± {number(row['std'])}" if row.get("std") else "",
-            row.get("unit", ""),
+            f"± {number(row['std'])}" if row.get("std") else "", row.get("unit", ""),
         )
         for row in printed
     ]
     return Comparison(
-        about=", ".join(f"{_words(n)} {printed[0][n]}" for n in shared),
-        settings=tuple(map(_words, settings)),
-        lines=lines,
-        spread=any(line[3] for line in lines),
-        unit=units.pop() if len(units) == 1 else "",
+        about=", ".join(f"{_words(n)} {printed[0][n]}" for n in shared), settings=tuple(map(_words, settings)),
+        lines=lines, spread=any(line[3] for line in lines), unit=units.pop() if len(units) == 1 else "",
     )
 
 

@@ -1,7 +1,5 @@
 """The page: templates, style and script put together into one file that asks nothing of a network."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Iterable
@@ -27,11 +25,8 @@ FOLDER = Path(__file__).parent
 def environment() -> jinja2.Environment:
     """Templates whose values are all escaped, and where a name that does not exist is an error."""
     found = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=jinja2.FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
     )
     found.filters["number"] = number
     return found
@@ -45,9 +40,6 @@ def _choices(values: Iterable[str]) -> dict[str, str]:
 def page(context: Context) -> str:
     """The whole page.
 
-    Args:
-        context: for the scale and the results folder.
-
     Raises:
         RunError: an input is missing, unreadable or of another scale.
     """
@@ -56,25 +48,18 @@ def page(context: Context) -> str:
     labels = {name: a.label for name, a in artifacts.items()} | {name: label for name, (label, _) in beyond.items()} | unbuilt
     cards = {name: card(context, name, artifact) for name, artifact in artifacts.items()}
     found, entries = claims(context, labels), errata(context)
-    claimed = {claim.artifact for claim in found}
+    claimed = {claim["artifact"] for claim in found}
     script = (FOLDER / "script.js").read_text()
     return environment().get_template("page.html").render(
         # Written by us, and the only HTML, CSS and script that is not escaped beside the tables' own.
-        style=Markup((FOLDER / "style.css").read_text()),
-        script=Markup(script),
-        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        scale=context.scale,
-        unjudged=context.scale.name in UNJUDGED_SCALES,
-        left_out=beyond,
-        unbuilt={label: context.left_out[name] for name, label in unbuilt.items()},
-        cards=cards,
-        groups=groups(cards, artifacts),
-        claims=found,
-        verdicts=VERDICTS,
-        overview=overview(found, labels),
+        style=Markup((FOLDER / "style.css").read_text()), script=Markup(script),
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(), scale=context.scale,
+        unjudged=context.scale.name in UNJUDGED_SCALES, left_out=beyond,
+        unbuilt={label: context.left_out[name] for name, label in unbuilt.items()}, cards=cards,
+        groups=groups(cards, artifacts), claims=found, verdicts=VERDICTS, overview=overview(found, labels),
         claim_choices={
             "verdict": _choices(VERDICTS),
-            "kind": _choices(sorted(claim.kind for claim in found)),
+            "kind": _choices(sorted(claim["kind"] for claim in found)),
             "artifact": {name: label for name, label in labels.items() if name in claimed},
         },
         errata=entries,
@@ -83,7 +68,5 @@ def page(context: Context) -> str:
             "kind": _choices(sorted(entry.row["kind"] for entry in entries)),
             "check": _choices(sorted(entry.row["check"] for entry in entries)),
         },
-        errata_verdicts=ERRATA_VERDICTS,
-        theory=theory(context),
-        provenance=provenance(context, artifacts),
+        errata_verdicts=ERRATA_VERDICTS, theory=theory(context), provenance=provenance(context, artifacts),
     )

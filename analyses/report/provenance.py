@@ -1,7 +1,5 @@
 """Where every number comes from: the runs of each artifact, and each run's spec, source, machine and cost."""
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import json
@@ -37,58 +35,28 @@ class ReportedRun:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Runs that differ in their seed alone.
+    """Runs that differ in their seed alone."""
 
-    Attributes:
-        variant, method: as in the spec.
-        differences: from what is usual for the model and for the method on it, in words; empty if there are none.
-        runs: by seed.
-    """
-
-    variant: str
+    variant: str  # as in the spec
     method: str
-    differences: str
-    runs: list[ReportedRun]
+    differences: str  # from what is usual for the model and for the method on it, in words; empty if there are none
+    runs: list[ReportedRun]  # by seed
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """The runs of one model.
+    """The runs of one model."""
 
-    Attributes:
-        name: as in the scale.
-        usual: the most frequent value of every field of their specs, in words.
-        methods: the same for the parameters of each method.
-        steps: long lists of steps at which runs were probed, by the id that stands for them.
-        settings: what was run.
-    """
-
-    name: str
-    usual: str
-    methods: dict[str, str]
-    steps: dict[str, str]
-    settings: list[Setting]
+    name: str  # as in the scale
+    usual: str  # the most frequent value of every field of their specs, in words
+    methods: dict[str, str]  # the same for the parameters of each method
+    steps: dict[str, str]  # long lists of steps at which runs were probed, by the id that stands for them
+    settings: list[Setting]  # what was run
 
     @property
     def runs(self) -> list[ReportedRun]:
         """All of them."""
         return [run for setting in self.settings for run in setting.runs]
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What an artifact was built from: its runs' settings by model, their seeds and time, its CSV's digest."""
-
-    name: str
-    label: str
-    csv: str
-    digest: str
-    models: dict[str, list[str]]
-    seeds: list[int]
-    runs: int
-    core_minutes: float
-    environments: list[str]
-    scale_free: bool
 
 
 def core_hours(record: Mapping[str, Any]) -> float:
@@ -159,11 +127,8 @@ def _model(name: str, runs: Sequence[ReportedRun]) -> Model:
         differing = (_listed(dict(flat(spec.parameters)), methods[spec.method]), _listed(fields, usual))
         settings.append(Setting(spec.variant, spec.method, ", ".join(filter(None, differing)), group))
     return Model(
-        name=name,
-        usual=_listed(usual),
-        methods={method: _listed(values) for method, values in methods.items()},
-        steps={id: text for text, id in short.items()},
-        settings=settings,
+        name=name, usual=_listed(usual), methods={method: _listed(values) for method, values in methods.items()},
+        steps={id: text for text, id in short.items()}, settings=settings,
     )
 
 
@@ -178,8 +143,8 @@ def _numbered(keys: Sequence[str], letter: str) -> dict[str, str]:
     return {key: f"{letter}{i}" for i, (key, _) in enumerate(Counter(keys).most_common(), start=1)}
 
 
-def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, ReportedRun]) -> Source:
-    """What an artifact was built from.
+def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, ReportedRun]) -> dict[str, Any]:
+    """What an artifact was built from: its runs' settings by model, their seeds and time, its CSV's digest.
 
     Raises:
         RunError: its CSV is missing.
@@ -189,18 +154,14 @@ def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, R
     for run in own:
         by_model.setdefault(run.spec.model, {})[run.spec.variant] = None
     csv = output_of(artifact, ".csv")
-    return Source(
-        name=name,
-        label=artifact.label,
-        csv=csv,
-        digest=hashlib.sha256(read_bytes(context, csv)).hexdigest()[:12],
-        models={model: list(variants) for model, variants in by_model.items()},
-        seeds=sorted({run.spec.seed for run in own}),
-        runs=len(own),
-        core_minutes=60 * sum(core_hours(run.record) for run in own),
-        environments=sorted({run.environment for run in own}),
-        scale_free=artifact.scale_free,
-    )
+    return {
+        "name": name, "label": artifact.label, "scale_free": artifact.scale_free,
+        "csv": csv, "digest": hashlib.sha256(read_bytes(context, csv)).hexdigest()[:12],
+        "models": {model: list(variants) for model, variants in by_model.items()},
+        "seeds": sorted({run.spec.seed for run in own}), "runs": len(own),
+        "core_minutes": 60 * sum(core_hours(run.record) for run in own),
+        "environments": sorted({run.environment for run in own}),
+    }
 
 
 def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
@@ -232,13 +193,11 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
             {"id": name, "runs": sum(run.environment == name for run in runs.values()), **json.loads(key)}
             for key, name in environment_ids.items()
         ],
-        "machines": machines,
-        "recorded": sentence(context.home, specs.values()),
+        "machines": machines, "recorded": sentence(context.home, specs.values()),
         "data": {name: key for key, name in data_ids.items()},
         "newest": datetime.datetime.fromtimestamp(newest, tz=datetime.UTC).date().isoformat(),
         "cost": {
-            "runs": len(runs),
-            "hours": f"{sum(hours):,.2f}",
+            "runs": len(runs), "hours": f"{sum(hours):,.2f}",
             "longest_seconds": number(max((record["cost"]["train_seconds"] for record in records.values()), default=0.0)),
             "peak_gb": f"{max((record['cost']['peak_memory_bytes'] for record in records.values()), default=0) / 1e9:.2f}",
             "tokens": number(sum(record["tokens"] for record in records.values())),

@@ -10,8 +10,6 @@ Built from what the other artifacts wrote and from the records of their runs, an
 - :mod:`analyses.report.page`: the page from ``templates/``, ``style.css`` and ``script.js``.
 """
 
-from __future__ import annotations
-
 from analyses.report.page import page
 from poet.system.files import write_text
 from suite.artifact import EVERY, Artifact
@@ -26,7 +24,5 @@ ARTIFACT = Artifact(
     label="Report",
     caption="Every table, figure, claim and erratum, and where each number comes from, on one page that needs no network.",
     outputs=("report.html",),
-    runs=lambda scale: [],
-    build=build,
-    reads=(EVERY, "claims"),
+    runs=lambda scale: [], build=build, reads=(EVERY, "claims"),
 )

@@ -1,7 +1,5 @@
 """Which artifacts are on the page, and what is read of them: one that is missing is named in one sentence."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable
@@ -70,12 +68,7 @@ def read_text(context: Context, output: str) -> str:
 
 
 def read_rows(context: Context, output: str, columns: Iterable[str] = ()) -> list[Row]:
-    """The lines of a CSV below the results folder.
-
-    Args:
-        context: for the folder, and the scale that the lines have to be of.
-        output: the file's name.
-        columns: what has to be there.
+    """The lines of a CSV below the results folder, which has to have some columns.
 
     Raises:
         RunError: missing, without such a column, or of another scale; the sentence has the command that makes it again.

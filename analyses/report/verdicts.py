@@ -1,14 +1,10 @@
 """The claims: how the verdicts fell, which are decided, and every row of ``results/claims.csv``."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
-
-from markupsafe import Markup
+from typing import Any, get_args
 
 from analyses.report.interval import interval
 from analyses.report.numbers import between, number, value
@@ -23,37 +19,9 @@ _COLUMNS = (
     "claim", "artifact", "place", "says", "kind", "rule", "region_low", "region_high", "effect", "low", "high", "p", "n",
     "unit", "verdict", "note", "runs",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A claim as the page shows it.
-
-    Attributes:
-        key, place, says, kind, rule, unit, verdict, note, runs: as in ``claims.csv``.
-        artifact, label: the name of its artifact, and what the paper calls it.
-        region: where the effect must lie, in words.
-        effect: with its interval, in words; empty if nothing was measured.
-        n, p: as in ``claims.csv``, written for reading.
-        drawing: see :func:`analyses.report.interval.interval`.
-    """
-
-    key: str
-    place: str
-    says: str
-    kind: str
-    rule: str
-    unit: str
-    verdict: str
-    note: str
-    runs: str
-    artifact: str
-    label: str
-    region: str
-    effect: str
-    n: str
-    p: str
-    drawing: Markup
+#: A claim as the page shows it: its line of ``claims.csv``, with what is written for reading (``region``, ``effect``,
+#: ``n``, ``p``), its ``key``, the ``label`` of its artifact, and a ``drawing``.
+Shown = dict[str, Any]
 
 
 def _effect(effect: float, low: float, high: float, unit: str) -> str:
@@ -66,36 +34,20 @@ def _effect(effect: float, low: float, high: float, unit: str) -> str:
 
 
 def claims(context: Context, labels: Mapping[str, str]) -> list[Shown]:
-    """Every claim, by verdict, and in the page's order where that is the same.
-
-    Args:
-        context: for ``claims.csv``.
-        labels: what the paper calls each artifact, in the page's order.
-
-    Raises:
-        RunError: see :func:`analyses.report.sources.read_rows`.
-    """
+    """Every claim of ``claims.csv``, by verdict and then in the order of the artifacts in ``labels``."""
     found = []
     for row in read_rows(context, "claims.csv", _COLUMNS):
         effect, low, high = (value(row[name]) for name in ("effect", "low", "high"))
         region = value(row["region_low"]), value(row["region_high"])
         # A rank agreement lies between -1 and 1, whatever was measured.
         window = (-1.0, 1.0) if row["kind"] == "rank agreement" else None
-        copied = ("place", "says", "kind", "rule", "unit", "verdict", "note", "runs", "artifact")
-        found.append(
-            Shown(
-                key=row["claim"],
-                label=labels.get(row["artifact"], row["artifact"]),
-                region=between(*region),
-                effect=_effect(effect, low, high, row["unit"]),
-                n=number(row["n"]),
-                p=number(row["p"]),
-                drawing=interval(effect, low, high, region, window),
-                **{name: row[name] for name in copied},
-            )
-        )
+        found.append({
+            **row, "key": row["claim"], "label": labels.get(row["artifact"], row["artifact"]), "region": between(*region),
+            "effect": _effect(effect, low, high, row["unit"]), "n": number(row["n"]), "p": number(row["p"]),
+            "drawing": interval(effect, low, high, region, window),
+        })
     order = {name: i for i, name in enumerate(labels)}
-    return sorted(found, key=lambda claim: (VERDICTS.index(claim.verdict), order.get(claim.artifact, len(order))))
+    return sorted(found, key=lambda claim: (VERDICTS.index(claim["verdict"]), order.get(claim["artifact"], len(order))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +65,15 @@ class Tally:
 
 
 def _tally(name: str, some: Sequence[Shown]) -> Tally:
-    counts = Counter(claim.verdict for claim in some)
+    counts = Counter(claim["verdict"] for claim in some)
     return Tally(name, len(some), tuple(counts[verdict] for verdict in VERDICTS))
 
 
 def tallies(found: Sequence[Shown], attribute: str, order: Sequence[str] = ()) -> list[Tally]:
-    """One tally for each value of an attribute.
-
-    Args:
-        found: the claims.
-        attribute: of :class:`Shown`.
-        order: values in the order to show them in; by default alphabetic.
-    """
+    """One tally for each value of an attribute of claims, in an order, or else in alphabetic order."""
     groups: dict[str, list[Shown]] = {}
     for claim in found:
-        groups.setdefault(getattr(claim, attribute), []).append(claim)
+        groups.setdefault(claim[attribute], []).append(claim)
     names = sorted(groups, key=lambda name: (order.index(name) if name in order else len(order), name))
     return [_tally(name, groups[name]) for name in names]
 
@@ -140,24 +86,24 @@ def _by_turns(some: Sequence[Shown]) -> list[Shown]:
     before: Counter[str] = Counter()
     turns = []
     for claim in some:
-        turns.append((not claim.runs, before[claim.artifact]))
-        before[claim.artifact] += 1
+        turns.append((not claim["runs"], before[claim["artifact"]]))
+        before[claim["artifact"]] += 1
     return [some[i] for i in sorted(range(len(some)), key=turns.__getitem__)]
 
 
 def overview(found: Sequence[Shown], labels: Mapping[str, str]) -> dict:
     """What the summary says of the claims, for the template."""
-    by_verdict = {verdict: [claim for claim in found if claim.verdict == verdict] for verdict in VERDICTS}
+    by_verdict = {verdict: [claim for claim in found if claim["verdict"] == verdict] for verdict in VERDICTS}
     reasons: dict[str, list[Shown]] = {}
     for claim in by_verdict["not at this scale"]:
-        reasons.setdefault(claim.note, []).append(claim)
+        reasons.setdefault(claim["note"], []).append(claim)
     return {
         "total": _tally("all", found),
         "by_name": {tally.name: tally for tally in tallies(found, "artifact")},
         "by_kind": tallies(found, "kind"),
         "by_artifact": tallies(found, "label", list(labels.values())),
         "decided": {verdict: _by_turns(by_verdict[verdict]) for verdict in DECIDED},
-        "without_interval": sum("(no interval)" in claim.effect for claim in by_verdict["inconclusive"]),
+        "without_interval": sum("(no interval)" in claim["effect"] for claim in by_verdict["inconclusive"]),
         "beyond": reasons,
-        "ranks": [claim for claim in found if claim.kind == "rank agreement" and claim.effect],
+        "ranks": [claim for claim in found if claim["kind"] == "rank agreement" and claim["effect"]],
     }

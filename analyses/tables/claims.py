@@ -4,16 +4,13 @@ The claims stand in the files of the tables and figures that they are about, eac
 rule of all verdicts. This file only gathers them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import get_args
 
 import pandas as pd
 
-from analyses.common.layout import write_csv
-from poet.system.files import write_text
+from analyses.common.layout import bullets, markdown_page, markdown_table, write_table
 from poet.training.spec import RunSpec
 from suite.artifact import EVERY, Artifact
 from suite.claim import Claim, Evidence, Verdict, judge
@@ -38,24 +35,11 @@ def line(name: str, artifact: Artifact, claim: Claim, context: Context) -> dict:
     why = context.left_out.get(name) or artifact.unshown(claim, context.scale)
     found = Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0, note=why) if why else claim.measure(context)
     return {
-        "claim": claim.key,
-        "artifact": name,
-        "place": claim.place,
-        "says": claim.says,
-        "kind": claim.kind,
-        "rule": claim.rule,
-        "region_low": claim.region[0],
-        "region_high": claim.region[1],
-        "effect": found.effect,
-        "low": found.low,
-        "high": found.high,
-        "p": found.p,
-        "n": found.n,
-        "unit": claim.unit,
-        "verdict": "not at this scale" if why else judge(found, claim.region),
-        "note": found.note,
-        "runs": named(found.runs),
-        "seeds": " ".join(map(str, sorted({spec.seed for spec in found.runs}))),
+        "claim": claim.key, "artifact": name, "place": claim.place, "says": claim.says, "kind": claim.kind,
+        "rule": claim.rule, "region_low": claim.region[0], "region_high": claim.region[1], "effect": found.effect,
+        "low": found.low, "high": found.high, "p": found.p, "n": found.n, "unit": claim.unit,
+        "verdict": "not at this scale" if why else judge(found, claim.region), "note": found.note,
+        "runs": named(found.runs), "seeds": " ".join(map(str, sorted({spec.seed for spec in found.runs}))),
         "scale": "any" if artifact.scale_free else context.scale.name,
         "corpus": "" if artifact.scale_free else context.scale.corpus,
     }
@@ -82,26 +66,23 @@ def summary(frame: pd.DataFrame) -> list[str]:
 
 def markdown(frame: pd.DataFrame, context: Context) -> str:
     """The claims as a table, with the summary above."""
-    lines = [f"# Claims, {context.scale.name} scale", "", *(f"- {sentence}" for sentence in summary(frame)), ""]
-    lines += ["| place | the paper says | effect (95% interval) | n | verdict |", "| --- | --- | ---: | ---: | --- |"]
+    rows = []
     for r in frame.itertuples():
         interval = "" if r.low == r.high or pd.isna(r.effect) else f" ({r.low:.3g} to {r.high:.3g})"
         effect = "" if pd.isna(r.effect) else f"{r.effect:.3g}{interval} {r.unit}".rstrip()
-        lines.append(f"| {r.place} | {r.says} | {effect} | {r.n} | {r.verdict} |")
-    return "\n".join([*lines, ""])
+        rows.append([r.place, r.says, effect, str(r.n), r.verdict])
+    table = markdown_table(["place", "the paper says", "effect (95% interval)", "n", "verdict"], "llrrl", rows)
+    return markdown_page(f"Claims, {context.scale.name} scale", bullets(summary(frame)), table)
 
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "claims.csv")
-    write_text(context.results / "claims.md", markdown(frame, context))
+    write_table(context, ARTIFACT, frame, markdown(frame, context))
 
 
 ARTIFACT = Artifact(
     label="Claims",
     caption="Every claim of the paper that can be checked, with its rule, the effect with a 95% interval, and a verdict.",
     outputs=("claims.csv", "claims.md"),
-    runs=lambda scale: [],
-    build=build,
-    reads=(EVERY,),
+    runs=lambda scale: [], build=build, reads=(EVERY,),
 )

@@ -4,8 +4,6 @@
 keeps the table where the scale reads it.
 """
 
-from __future__ import annotations
-
 import pandas as pd
 
 from analyses.common.layout import write_csv
@@ -69,7 +67,5 @@ ARTIFACT = Artifact(
     label="Learning rates",
     caption="Validation perplexity of every trial of a learning rate, and the rates that were chosen.",
     outputs=("lr_sweep.csv",),
-    runs=runs,
-    build=build,
-    in_all=False,
+    runs=runs, build=build, in_all=False,
 )

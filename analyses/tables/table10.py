@@ -3,23 +3,6 @@
 The printed batch size is the rows of one micro-batch on one GPU: rows of a step = batch size x grad acc. x GPUs.
 """
 
-from __future__ import annotations
+from analyses.tables.common.config_tables import hyperparameters_artifact
 
-from analyses.tables.common.config_tables import build_hyperparameters, cells_claim
-from suite.artifact import Artifact
-from suite.context import Context
-
-
-def build(context: Context) -> None:
-    build_hyperparameters(context, ARTIFACT, "bs", {})
-
-
-ARTIFACT = Artifact(
-    label="Table 10",
-    caption="Hyperparameters of POET-BS, as printed and as configured at paper scale.",
-    outputs=("table10.csv", "table10.md"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=(cells_claim("table10", "Table 10", "The hyperparameters of POET-BS"),),
-)
+ARTIFACT = hyperparameters_artifact(10, "bs", {})

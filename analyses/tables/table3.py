@@ -4,16 +4,13 @@ The paper reuses the hyperparameters of its 1.3B model and a tenth of that model
 a 3b model: its rates are those of 1.3b (``learning_rates.borrow`` of the scale).
 """
 
-from __future__ import annotations
-
 import pandas as pd
 
-from analyses.common.ablation import perplexity_table, table_agreement, write_table
+from analyses.common.ablation import ablation, perplexity_table
 from analyses.common.claim_forms import ordering, printed_perplexity
 from analyses.common.grid import cell_runs
 from analyses.common.published import read_published
 from poet.training.spec import RunSpec
-from suite.artifact import Artifact
 from suite.context import Context
 from suite.scale import Scale
 
@@ -34,44 +31,31 @@ def table(context: Context) -> pd.DataFrame:
     return frame
 
 
-def build(context: Context) -> None:
-    frame = table(context)
+def sentences(frame: pd.DataFrame) -> list[str]:
     ratios = [frame[column][1] / frame[column][0] for column in ("published", "measured")]
     rates = (f"{line.method}: {line.learning_rates} from {line.learning_rates_from}" for line in frame.itertuples())
-    sentences = [
+    return [
         f"POET's perplexity over AdamW's: printed {ratios[0]:.3f}, measured {ratios[1]:.3f}.",
         f"Learning rates: {'; '.join(rates)}.",
     ]
-    agreement = table_agreement(context, "table3", specs(context.scale))
-    write_table(context, ARTIFACT, frame, {"method": "Method"}, agreement, sentences)
 
 
 PRINTED = read_published("table3").set_index("method").perplexity.astype(float)
 ADAMW, POET = ROWS
 CLAIMS = (
     ordering(
-        key="table3-poet-below-adamw",
-        place="Section 5.1, Table 3",
+        key="table3-poet-below-adamw", place="Section 5.1, Table 3",
         says="POET keeps its advantage over AdamW at 3B.",
         differences=f"{POET} minus AdamW at 3b",
         pairs=lambda scale: [(specs(scale)[POET], specs(scale)[ADAMW])],
     ),
     printed_perplexity(
-        key="table3-perplexity-poet",
-        place="Table 3",
-        says=f"{POET} reaches a validation perplexity of {PRINTED[POET]:.2f} at 3B.",
-        published=PRINTED[POET],
+        key="table3-perplexity-poet", place="Table 3",
+        says=f"{POET} reaches a validation perplexity of {PRINTED[POET]:.2f} at 3B.", published=PRINTED[POET],
         specs=lambda scale: specs(scale)[POET],
     ),
 )
-
-
-ARTIFACT = Artifact(
-    label="Table 3",
-    caption="Validation perplexity of a LLaMA 3B model, trained on a tenth of the 1.3B model's tokens with its hyperparameters.",
-    outputs=("table3.csv", "table3.md"),
-    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
-    build=build,
-    models=(MODEL,),
-    claims=CLAIMS,
+ARTIFACT = ablation(
+    3, "Validation perplexity of a LLaMA 3B model, trained on a tenth of the 1.3B model's tokens with its hyperparameters.", MODEL, specs,
+    {"method": "Method"}, CLAIMS, table=table, sentences=sentences,
 )

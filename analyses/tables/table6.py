@@ -6,18 +6,15 @@ number that divides them all: their ratios stay the paper's, and the shortest be
 still longer than training merges never; the column ``merges`` says how often each run merged. Claims name the printed T_m.
 """
 
-from __future__ import annotations
-
+import itertools
 import math
 
 import pandas as pd
 
-from analyses.common.ablation import perplexity_table, table_agreement, write_table
-from analyses.common.claim_forms import Pair, ordering, same_order
+from analyses.common.ablation import ablation, every_pair, perplexity_table, printed_order
+from analyses.common.claim_forms import ordering
 from analyses.common.published import read_published
 from poet.training.spec import RunSpec
-from suite.artifact import Artifact
-from suite.claim import Evidence
 from suite.context import Context
 from suite.scale import Scale
 
@@ -51,66 +48,36 @@ def table(context: Context) -> pd.DataFrame:
     return frame
 
 
-def _pairs(scale: Scale, lower: tuple[str, ...], higher: tuple[str, ...]) -> list[Pair]:
-    """The runs of every printed T_m of ``lower`` with every one of ``higher``."""
-    cells = specs(scale)
-    return [(cells[a], cells[b]) for a in lower for b in higher]
-
-
-def agreement(context: Context) -> Evidence:
-    """Rank agreement with the printed table."""
-    return table_agreement(context, "table6", specs(context.scale))
-
-
-def build(context: Context) -> None:
-    down = {"merge_every_published": "T_m, published", "merge_every_used": "T_m, used", "merges": "merges"}
-    write_table(context, ARTIFACT, table(context), down, agreement(context))
-
-
+DOWN = {"merge_every_published": "T_m, published", "merge_every_used": "T_m, used", "merges": "merges"}
 CLAIMS = (
     ordering(
-        key="table6-400-best",
-        place="Table 6, in bold",
+        key="table6-400-best", place="Table 6, in bold",
         says="T_m = 400 gives the lowest perplexity.",
         differences="T_m = 400 minus each other T_m",
-        pairs=lambda scale: _pairs(scale, ("400",), ("5", "25", "50", "200", "1600")),
+        pairs=lambda scale: every_pair(specs(scale), ("400",), ("5", "25", "50", "200", "1600")),
     ),
     ordering(
-        key="table6-200-and-400-well",
-        place="Section 5.3",
+        key="table6-200-and-400-well", place="Section 5.3",
         says="Both T_m = 200 and T_m = 400 perform well: better than shorter and longer periods.",
         differences="T_m = 200 and T_m = 400, each minus each of 5, 25, 50 and 1600",
-        pairs=lambda scale: _pairs(scale, ("200", "400"), ("5", "25", "50", "1600")),
+        pairs=lambda scale: every_pair(specs(scale), ("200", "400"), ("5", "25", "50", "1600")),
     ),
     ordering(
-        key="table6-falls-to-400",
-        place="Table 6",
+        key="table6-falls-to-400", place="Table 6",
         says="Merging often is costly: perplexity falls with every longer period from T_m = 5 to 400.",
         kind="trend",
         differences="each T_m from 25 to 400 minus the next shorter one",
-        pairs=lambda scale: [
-            pair
-            for shorter, longer in zip(("5", "25", "50", "200"), ("25", "50", "200", "400"), strict=True)
-            for pair in _pairs(scale, (longer,), (shorter,))
-        ],
+        pairs=lambda scale: [(b, a) for a, b in itertools.pairwise(specs(scale)[k] for k in ("5", "25", "50", "200", "400"))],
     ),
     ordering(
-        key="table6-rises-after-400",
-        place="Table 6",
+        key="table6-rises-after-400", place="Table 6",
         says="Merging too seldom is costly too: perplexity is higher at T_m = 1600 than at 400.",
         differences="T_m = 400 minus T_m = 1600",
-        pairs=lambda scale: _pairs(scale, ("400",), ("1600",)),
+        pairs=lambda scale: every_pair(specs(scale), ("400",), ("1600",)),
     ),
-    same_order(key="table6-rank-agreement", place="Table 6", measure=agreement),
+    printed_order(6, specs),
 )
-
-
-ARTIFACT = Artifact(
-    label="Table 6",
-    caption="Validation perplexity of POET-FS (b=1/2) on LLaMA 60M for different merge periods T_m.",
-    outputs=("table6.csv", "table6.md"),
-    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
-    build=build,
-    models=(MODEL,),
-    claims=CLAIMS,
+ARTIFACT = ablation(
+    6, "Validation perplexity of POET-FS (b=1/2) on LLaMA 60M for different merge periods T_m.", MODEL, specs,
+    DOWN, CLAIMS, table=table,
 )

@@ -7,17 +7,13 @@ Perplexity need not fall from row to row. Where Q has the eigenvalue iq, the fac
 sqrt(1 + q^2) for k = 0 but by 1 + q^2 for k = 1, which is further from orthogonal, and by 1 - q^4, which shrinks, for k = 3.
 """
 
-from __future__ import annotations
-
 import math
 
-from analyses.common.ablation import COLLAPSED, perplexity_table, table_agreement, write_table
-from analyses.common.claim_forms import same_order
+from analyses.common.ablation import COLLAPSED, ablation, printed_order
 from analyses.common.comparisons import perplexities
 from analyses.common.evidence import largest_of, over_seeds, rank_correlation
 from analyses.common.published import read_published
 from poet.training.spec import RunSpec
-from suite.artifact import Artifact
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
@@ -36,16 +32,6 @@ def specs(scale: Scale) -> dict[str, list[RunSpec]]:
         label: [scale.run(MODEL, ROW, seed, overrides={"neumann_terms": k}) for seed in scale.seeds]
         for label, k in terms.items()
     }
-
-
-def agreement(context: Context) -> Evidence:
-    """Rank agreement with the printed table."""
-    return table_agreement(context, "table7", specs(context.scale))
-
-
-def build(context: Context) -> None:
-    frame = perplexity_table(context, "table7", specs(context.scale))
-    write_table(context, ARTIFACT, frame, {"scheme": "Scheme"}, agreement(context))
 
 
 def _below_a_guess(context: Context, settings: tuple[str, ...]) -> Evidence:
@@ -87,69 +73,42 @@ def _slowdown(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="table7-k0-diverges",
-        place="Section 5.3, Table 7",
+        key="table7-k0-diverges", place="Section 5.3, Table 7", kind="divergence",
         says="Without Neumann terms (k = 0) training diverges.",
-        kind="divergence",
         rule="The log of the final perplexity over that of a uniform guess (0 if the run diverged), mean over seeds: no less "
         f"than log {COLLAPSED:g}.",
-        unit="nats",
-        region=(NOT_CONVERGED, math.inf),
-        measure=lambda context: _below_a_guess(context, ("k=0",)),
+        unit="nats", region=(NOT_CONVERGED, math.inf), measure=lambda context: _below_a_guess(context, ("k=0",)),
     ),
     Claim(
-        key="table7-k1-to-k4-converge",
-        place="Table 7",
+        key="table7-k1-to-k4-converge", place="Table 7", kind="divergence",
         says="With one to four Neumann terms training converges.",
-        kind="divergence",
         rule="The log of the final perplexity over that of a uniform guess (0 if the run diverged), the largest mean of k = 1 "
         f"to 4 with an interval that allows for the choice: below log {COLLAPSED:g}.",
-        unit="nats",
-        region=(-math.inf, NOT_CONVERGED),
-        measure=lambda context: _below_a_guess(context, CONVERGE),
+        unit="nats", region=(-math.inf, NOT_CONVERGED), measure=lambda context: _below_a_guess(context, CONVERGE),
     ),
     Claim(
-        key="table7-more-terms-better",
-        place="Section 5.3",
+        key="table7-more-terms-better", place="Section 5.3", kind="trend",
         says="Increasing the number of Neumann terms generally improves validation perplexity.",
-        kind="trend",
         rule="Kendall's tau between k = 1 to 4 and the final perplexity, one for each seed; its mean is below zero.",
-        unit="",
-        region=NEGATIVE,
-        measure=_trend,
+        unit="", region=NEGATIVE, measure=_trend,
     ),
     Claim(
-        key="table7-three-terms-suffice",
-        place="Section 5.3",
+        key="table7-three-terms-suffice", place="Section 5.3", kind="ordering",
         says="Three terms are a good trade-off: the third still gains, and the fourth gains less.",
-        kind="ordering",
         rule="Final perplexity at k = 3 minus k = 2, and the gain from k = 3 to 4 minus that from k = 2 to 3, paired by seed. The "
         "larger mean, with an interval that allows for the choice, is below zero.",
-        unit="perplexity",
-        region=NEGATIVE,
-        measure=_trade_off,
+        unit="perplexity", region=NEGATIVE, measure=_trade_off,
     ),
     Claim(
-        key="table7-more-terms-slower",
-        place="Section 5.3",
+        key="table7-more-terms-slower", place="Section 5.3", kind="ordering",
         says="More Neumann terms lead to slower training.",
-        kind="ordering",
         rule="The log of the training time with k = 4 over that with k = 1, paired by seed: its mean is above zero.",
-        unit="nats",
-        region=POSITIVE,
-        measure=_slowdown,
+        unit="nats", region=POSITIVE, measure=_slowdown,
         paper_only="short runs of small models spend their time elsewhere, and share their machine",
     ),
-    same_order(key="table7-rank-agreement", place="Table 7", measure=agreement),
+    printed_order(7, specs),
 )
-
-
-ARTIFACT = Artifact(
-    label="Table 7",
-    caption="Validation perplexity of POET-FS (b=1/2) on LLaMA 130M with k terms of the Neumann series.",
-    outputs=("table7.csv", "table7.md"),
-    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
-    build=build,
-    models=(MODEL,),
-    claims=CLAIMS,
+ARTIFACT = ablation(
+    7, "Validation perplexity of POET-FS (b=1/2) on LLaMA 130M with k terms of the Neumann series.", MODEL, specs,
+    {"scheme": "Scheme"}, CLAIMS,
 )

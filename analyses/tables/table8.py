@@ -5,14 +5,11 @@ details"). The other methods' is not printed; it follows from the parameter coun
 table.
 """
 
-from __future__ import annotations
-
 from analyses.common.evidence import exactly, ALL
-from analyses.common.layout import write_csv
+from analyses.common.layout import write_table
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import cell, read_published
 from analyses.tables.common.config_tables import cells_claim, compare, markdown
-from poet.system.files import write_text
 from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
@@ -29,12 +26,7 @@ DIVISIBLE, STANDARD = "poet-bs-b256", "adamw"
 
 
 def architecture(model: str, row: str = DIVISIBLE) -> dict[str, int]:
-    """The parameters of Table 8 for a model at paper scale.
-
-    Args:
-        model: a model of the paper's scale.
-        row: the row of Table 2 whose model is asked for.
-    """
+    """The parameters of Table 8 for a model at paper scale, as some row of Table 2 has it."""
     a = paper_scale().run(model, row, 0).architecture
     return dict(zip(UNITS, (a.hidden_size, a.intermediate_size, a.heads, a.layers), strict=True))
 
@@ -50,14 +42,10 @@ def divisible(context: Context) -> Evidence:
 CLAIMS = (
     cells_claim("table8", "Table 8", "The architectures"),
     Claim(
-        key="table8-divisible",
-        place="Appendix E, Model architecture; Tables 8 and 10",
+        key="table8-divisible", place="Appendix E, Model architecture; Tables 8 and 10", kind="invariance",
         says="The dimensions of the linear layers of the POET-BS models are divisible by the block sizes.",
-        kind="invariance",
         rule="Share of the pairs of a hidden or intermediate dimension of Table 8 and a block size of Table 10 that divide: all.",
-        unit="share of pairs",
-        region=ALL,
-        measure=divisible,
+        unit="share of pairs", region=ALL, measure=divisible,
     ),
 )
 
@@ -71,16 +59,13 @@ def build(context: Context) -> None:
         + ", ".join(f"{size} ({model})" for model, size in others.items())
         + "."
     )
-    write_csv(frame.drop(columns="printed"), context.results / "table8.csv")
-    write_text(context.results / "table8.md", markdown(frame, ARTIFACT, ("parameter",), "model", [note]))
+    text = markdown(frame, ARTIFACT, ("parameter",), "model", [note])
+    write_table(context, ARTIFACT, frame.drop(columns="printed"), text)
 
 
 ARTIFACT = Artifact(
     label="Table 8",
     caption="Model architectures for the LLaMA variants, as printed and as configured at paper scale.",
     outputs=("table8.csv", "table8.md"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=CLAIMS,
+    runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

@@ -3,11 +3,7 @@
 The printed batch size is the rows of one micro-batch on one GPU: rows of a step = batch size x grad acc. x GPUs.
 """
 
-from __future__ import annotations
-
-from analyses.tables.common.config_tables import build_hyperparameters, cells_claim
-from suite.artifact import Artifact
-from suite.context import Context
+from analyses.tables.common.config_tables import hyperparameters_artifact
 
 #: (model, parameter): why the configuration is not what is printed.
 KNOWN_DIFFERENCES = {
@@ -17,18 +13,4 @@ KNOWN_DIFFERENCES = {
         "configuration has 512 rows a step, as for every other model."
     )
 }
-
-
-def build(context: Context) -> None:
-    build_hyperparameters(context, ARTIFACT, "fs", KNOWN_DIFFERENCES)
-
-
-ARTIFACT = Artifact(
-    label="Table 9",
-    caption="Hyperparameters of POET-FS, as printed and as configured at paper scale.",
-    outputs=("table9.csv", "table9.md"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=(cells_claim("table9", "Table 9", "The hyperparameters of POET-FS"),),
-)
+ARTIFACT = hyperparameters_artifact(9, "fs", KNOWN_DIFFERENCES)

@@ -8,24 +8,14 @@ Intervals beside those of :mod:`analyses.theory.statements`: a residual may be o
   integral of min(1, m^-(alpha-2)) over alpha; and from below, the free parameters of R over those of a primitive.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import torch
 
 from analyses.theory.lemma1 import (
-    expected_needed,
-    factorize,
-    lemma_budget,
-    pair_probability,
-    pairs_missed,
-    primitives_needed,
-    tangent_rank,
-    window,
-    windows_fail,
-    windows_failure,
+    expected_needed, factorize, lemma_budget, pair_probability, pairs_missed, primitives_needed, tangent_rank, window,
+    windows_fail, windows_failure,
 )
 from analyses.theory.random_matrices import random_orthogonal
 from analyses.theory.statements import Measured, frequency_of, line, mean_of

@@ -6,8 +6,6 @@ reproduced in, its interval ends where the inconclusive settings would take it, 
 share is 1, so one setting contradicts it. Two claims are computed anew, because they take no simulation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -62,17 +60,13 @@ def settings(selection: Selection) -> Callable[[Context], Evidence]:
     return measure
 
 
-def general(key: str, place: str, says: str, kind: Kind, selection: Selection) -> Claim:
+def general(key: str, place: str, kind: Kind, selection: Selection, says: str) -> Claim:
     """A statement that the paper makes of all settings."""
     return Claim(
-        key=f"theory-{key}",
-        place=place,
+        key=f"theory-{key}", place=place, kind=kind,
         says=says,
-        kind=kind,
         rule=RULE,
-        unit="share of settings",
-        region=ALL,
-        measure=settings(selection),
+        unit="share of settings", region=ALL, measure=settings(selection),
     )
 
 
@@ -126,99 +120,59 @@ def gaussian_moments(frame: pd.DataFrame) -> pd.Series:
 LEMMA, PROOF, HEURISTIC = "Lemma 1, Section 4", "Appendix D, proof of Lemma 1", "Appendix D, heuristic"
 PROBING, SPECTRUM, ENERGY = "Appendix A.1", "Appendix C", "Appendix B; Section 4, POET minimizes hyperspherical energy"
 CLAIMS = (
-    general(
-        "lemma-product", LEMMA, "Any orthogonal matrix is a product of stochastic primitives.", "number",
-        any_of(approximation.PRODUCT),
-    ),
-    general(
-        "lemma-count", LEMMA, "alpha m ln(m) (m/b)^2 primitives are enough with probability 1 - m^-(alpha-2).", "bound",
-        any_of(approximation.ENOUGH),
-    ),
-    general(
-        "lemma-lower-count", LEMMA, "In general at least of the order of (m/b)^2 primitives are necessary.", "bound",
-        lambda frame: any_of(approximation.NEEDED, approximation.ONTO)(frame) & (frame.quantity == approximation.BY_COUNT),
-    ),
-    general(
-        "block-more-expressive", LEMMA, "Block-stochastic SPO is strictly more expressive than fully stochastic SPO.", "ordering",
-        any_of(approximation.EXPRESSIVE),
-    ),
-    general(
-        "proof-windows", PROOF, "alpha ln(m) (m/b)^2 sets finish a column; all columns with probability 1 - m^-(alpha-2).", "bound",
-        any_of(approximation.WINDOWS),
-    ),
-    general(
-        "heuristic-pairs", HEURISTIC, "alpha ln(m) (m/b)^2 sets hold every pair with probability 1 - m^-(alpha-2).", "bound",
-        any_of(approximation.PAIRS),
-    ),
-    general(
-        "heuristic-onto", HEURISTIC, "If every pair is in a set, the tangent map of the product is onto at the identity.",
-        "invariance", any_of(approximation.TANGENT),
-    ),
-    general(
-        "probing-mean", PROBING, "For v uniform on the sphere, v'Rv has the mean Tr(R)/m.", "number",
-        any_of(random_matrices.MEAN),
-    ),
-    general(
-        "probing-variance", PROBING, "v'Rv has the variance (m + Tr(R^2) + 2 Tr(R)^2/m) / (m(m+2)).", "number",
-        any_of(random_matrices.VARIANCE),
-    ),
+    general("lemma-product", LEMMA, "number", any_of(approximation.PRODUCT),
+            "Any orthogonal matrix is a product of stochastic primitives."),
+    general("lemma-count", LEMMA, "bound", any_of(approximation.ENOUGH),
+            "alpha m ln(m) (m/b)^2 primitives are enough with probability 1 - m^-(alpha-2)."),
+    general("lemma-lower-count", LEMMA, "bound",
+            lambda frame: any_of(approximation.NEEDED, approximation.ONTO)(frame)
+            & (frame.quantity == approximation.BY_COUNT),
+            "In general at least of the order of (m/b)^2 primitives are necessary."),
+    general("block-more-expressive", LEMMA, "ordering", any_of(approximation.EXPRESSIVE),
+            "Block-stochastic SPO is strictly more expressive than fully stochastic SPO."),
+    general("proof-windows", PROOF, "bound", any_of(approximation.WINDOWS),
+            "alpha ln(m) (m/b)^2 sets finish a column; all columns with probability 1 - m^-(alpha-2)."),
+    general("heuristic-pairs", HEURISTIC, "bound", any_of(approximation.PAIRS),
+            "alpha ln(m) (m/b)^2 sets hold every pair with probability 1 - m^-(alpha-2)."),
+    general("heuristic-onto", HEURISTIC, "invariance", any_of(approximation.TANGENT),
+            "If every pair is in a set, the tangent map of the product is onto at the identity."),
+    general("probing-mean", PROBING, "number", any_of(random_matrices.MEAN),
+            "For v uniform on the sphere, v'Rv has the mean Tr(R)/m."),
+    general("probing-variance", PROBING, "number", any_of(random_matrices.VARIANCE),
+            "v'Rv has the variance (m + Tr(R^2) + 2 Tr(R)^2/m) / (m(m+2))."),
     Claim(
-        key="theory-probing-order",
-        place=PROBING,
+        key="theory-probing-order", place=PROBING, kind="bound",
         says="The variance of v'Rv shrinks at the order of 1/m.",
-        kind="bound",
         rule="(m + 2)/2 times the measured variance, the largest over the settings of results/theory.csv: at most 1, which is what "
         "the formula with the right sign allows, since Tr(R^2) is at most m.",
-        unit="of 2/(m+2)",
-        region=(0.0, 1.0),
-        measure=variance_times_m,
+        unit="of 2/(m+2)", region=(0.0, 1.0), measure=variance_times_m,
     ),
-    general(
-        "spectrum-limits", SPECTRUM, "Extreme singular values of Gaussian and normalized W go to 1 ± sqrt(n/d), for n/d in (0, 1).",
-        "bound", within_theorem,
-    ),
-    general(
-        "spectrum-limits-own-shape", SPECTRUM + "; Section 4, Guarantees of weight spectrum",
-        "The same limits, as the boxes have them: without a range of n/d, so for the paper's own 512 x 1376 too.", "bound",
-        beyond_theorem,
-    ),
-    general(
-        "gaussian-law", ENERGY, "Of Gaussian W, the entries of RWP have mean 0, variance sigma^2 and no correlation.", "invariance",
-        gaussian_moments,
-    ),
-    general(
-        "energy-in-expectation", ENERGY, "RWP has the hyperspherical energy of W in distribution, and keeps it in expectation.",
-        "invariance", any_of(invariance.SAME_LAW, invariance.EXPECTED),
-    ),
-    general(
-        "energy-needs-gaussian", "Section 4, POET minimizes hyperspherical energy",
-        "That the energy stays small holds for isotropic Gaussian W alone, and not for a uniform spectrum.", "ordering",
-        any_of(invariance.ONLY),
-    ),
-    general(
-        "orthogonal-training-keeps-energy", "Section 2, Equation (1)",
-        "Orthogonal training, RW, keeps the hyperspherical energy exactly.", "invariance", any_of(invariance.ROTATED),
-    ),
+    general("spectrum-limits", SPECTRUM, "bound", within_theorem,
+            "Extreme singular values of Gaussian and normalized W go to 1 ± sqrt(n/d), for n/d in (0, 1)."),
+    general("spectrum-limits-own-shape", SPECTRUM + "; Section 4, Guarantees of weight spectrum", "bound",
+            beyond_theorem,
+            "The same limits, as the boxes have them: without a range of n/d, so for the paper's own 512 x 1376 too."),
+    general("gaussian-law", ENERGY, "invariance", gaussian_moments,
+            "Of Gaussian W, the entries of RWP have mean 0, variance sigma^2 and no correlation."),
+    general("energy-in-expectation", ENERGY, "invariance", any_of(invariance.SAME_LAW, invariance.EXPECTED),
+            "RWP has the hyperspherical energy of W in distribution, and keeps it in expectation."),
+    general("energy-needs-gaussian", "Section 4, POET minimizes hyperspherical energy", "ordering",
+            any_of(invariance.ONLY),
+            "That the energy stays small holds for isotropic Gaussian W alone, and not for a uniform spectrum."),
+    general("orthogonal-training-keeps-energy", "Section 2, Equation (1)", "invariance", any_of(invariance.ROTATED),
+            "Orthogonal training, RW, keeps the hyperspherical energy exactly."),
     Claim(
-        key="theory-spectrum-of-rwp",
-        place="Section 3.1, Spectrum control",
+        key="theory-spectrum-of-rwp", place="Section 3.1, Spectrum control", kind="invariance",
         says="RWP has the singular values of W.",
-        kind="invariance",
         rule="Largest difference of a singular value, relative to the largest one, for random R and P and Gaussian W of three shapes in "
         "double precision: rounding (1e-12).",
-        unit="relative",
-        region=(0.0, 1e-12),
-        measure=spectrum_moved,
+        unit="relative", region=(0.0, 1e-12), measure=spectrum_moved,
     ),
     Claim(
-        key="theory-neumann-terms",
-        place="Section 3.2.2",
+        key="theory-neumann-terms", place="Section 3.2.2", kind="bound",
         says="More Neumann terms approximate the Cayley map better, and do so only while the norm of Q is below 1.",
-        kind="bound",
         rule="A random Q with spectral norms from 0.1 to 2, steps from k to k + 1, k = 0 to 4: share of them in which the distance to the "
         "Cayley map falls if the norm is below 1, and does not if it is above: all of them.",
-        unit="share of steps",
-        region=ALL,
-        measure=neumann_falls_below_one,
+        unit="share of steps", region=ALL, measure=neumann_falls_below_one,
     ),
 )

@@ -6,8 +6,6 @@ standard error of that entry times the quantile that all K entries keep together
 Weights have the shape of ``nn.Linear.weight``, (n, d): n neurons of dimension d in rows.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -19,8 +19,6 @@ Three things the printed proof leaves open, and what is done here:
   t = p m^2/b^2 = (1 - 1/b)/(1 - 1/m), which is 1/2 at b = 2 and 1 - 1/b for m >> b.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass
@@ -72,20 +70,13 @@ def rotation_to_first_axis(vector: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Factorization:
-    """R = G_c ... G_1, up to rounding.
+    """R = G_c ... G_1, up to rounding."""
 
-    Attributes:
-        primitive: shape of the G_j.
-        steps: (blocks, permutation) of every G_j that is not the identity, in the order of application; see
-            :meth:`poet.primitives.BlockPrimitive.embed`.
-        sampled: c, sets sampled in all.
-        last_entry: entry (m, m) of G ... G R^T before the step that makes it positive.
-    """
-
-    primitive: BlockPrimitive
+    primitive: BlockPrimitive  # shape of the G_j
+    #: (blocks, permutation) of every G_j that is not the identity, as applied; see ``BlockPrimitive.embed``
     steps: list[tuple[Tensor, Tensor]]
-    sampled: int
-    last_entry: float
+    sampled: int  # c, sets sampled in all
+    last_entry: float  # entry (m, m) of G ... G R^T before the step that makes it positive.
 
     def product(self) -> Tensor:
         """G_c ... G_1, (m, m), from the embedded primitives alone."""
@@ -96,15 +87,10 @@ class Factorization:
 
 
 def factorize(matrix: Tensor, primitive: BlockPrimitive, generator: torch.Generator, *, mend_sign: bool = True) -> Factorization:
-    """Factorize an orthogonal matrix as the proof does, with sets sampled one after another.
+    """Factorize an orthogonal matrix (m, m), fp64, as the proof does, with sets sampled one after another.
 
-    Args:
-        matrix: (m, m) orthogonal, fp64.
-        primitive: fully or block-stochastic; of the latter only the block that contains k is used, as the lemma's text
-            has it ("strictly more expressive").
-        generator: for the sets.
-        mend_sign: whether to go on after column m-1 until the last diagonal entry is positive.
-    """
+    Of a block-stochastic primitive only the block that contains k is used, as the lemma's text has it ("strictly more
+    expressive"). ``mend_sign`` goes on after column m-1 until the last diagonal entry is positive."""
     m, b = primitive.dimension, primitive.block_size
     rest = matrix.T.clone()
     steps: list[tuple[Tensor, Tensor]] = []
@@ -195,14 +181,9 @@ def pairs_missed(primitive: BlockPrimitive, count: int, trials: int, rng: np.ran
 
 
 def tangent_rank(primitive: BlockPrimitive, steps: list[tuple[Tensor, Tensor]]) -> int:
-    """Rank of D Phi, Phi(G_1, ..., G_c) = G_1 ... G_c, at given primitives, as a map into Skew(m).
+    """Rank of D Phi, Phi(G_1, ..., G_c) = G_1 ... G_c, at the (blocks, permutation) of each G_j, as a map into Skew(m).
 
-    Moved back to the identity, the directions of G_j are A_j X A_j^T with A_j = G_1 ... G_j and X skew on one block.
-
-    Args:
-        primitive: shape of the G_j.
-        steps: (blocks, permutation) of each.
-    """
+    Moved back to the identity, the directions of G_j are A_j X A_j^T with A_j = G_1 ... G_j and X skew on one block."""
     m = primitive.dimension
     frame, directions = torch.eye(m, dtype=torch.float64), []
     upper = torch.triu_indices(m, m, offset=1)

@@ -1,7 +1,5 @@
 """The Marchenko-Pastur law, written for singular values: the spectrum of a large matrix of independent entries."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,15 +12,11 @@ class MarchenkoPastur:
     The paper's edges sqrt(d)(1 + sqrt(lambda)) and sqrt(d)(1 - sqrt(lambda)) (Equation "standard_sinval_bound", printed
     for d longer than n) are :attr:`largest` and :attr:`smallest`; between them lie all the others with
     :meth:`density`.
-
-    Attributes:
-        long, short: sizes of the matrix, long > short.
-        deviation: standard deviation of an entry.
     """
 
-    long: int
-    short: int
-    deviation: float
+    long: int  # the larger size of the matrix
+    short: int  # the smaller one
+    deviation: float  # standard deviation of an entry
 
     def __post_init__(self) -> None:
         if not 0 < self.short < self.long:
@@ -48,11 +42,7 @@ class MarchenkoPastur:
         return np.sqrt(np.maximum(inside, 0)) / (np.pi * self.short * self.deviation**2 * s)
 
     def quantiles(self, share: np.ndarray) -> np.ndarray:
-        """The singular values that a given share of all singular values lies below.
-
-        Args:
-            share: values in [0, 1].
-        """
+        """The singular values that given shares, in [0, 1], of all singular values lie below."""
         # Nodes that crowd at the edges, where the density rises like a square root.
         middle, half = (self.largest + self.smallest) / 2, (self.largest - self.smallest) / 2
         s = middle - half * np.cos(np.linspace(0, np.pi, 20_001))

@@ -9,8 +9,6 @@ The paper's d is the neurons' dimension (inputs), n their number (outputs), lamb
 ``nn.Linear.weight``, (n, d).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

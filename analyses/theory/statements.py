@@ -30,20 +30,13 @@ Relation = Literal["=", "<=", ">="]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A measured number.
+    """A measured number."""
 
-    Attributes:
-        value: the number.
-        low, high: its interval.
-        n: draws it comes from.
-        std: spread of a single draw; NaN where there is none.
-    """
-
-    value: float
-    low: float
-    high: float
-    n: int
-    std: float = math.nan
+    value: float  # the number
+    low: float  # where its interval begins
+    high: float  # and where it ends
+    n: int  # draws it comes from
+    std: float = math.nan  # spread of a single draw; NaN where there is none
 
     @classmethod
     def around(cls, value: float, half_width: float, n: int, std: float = math.nan) -> Measured:
@@ -92,47 +85,19 @@ def numbers(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
 
 
 def line(
-    statement: str,
-    place: str,
-    setting: str,
-    quantity: str,
-    measured: Measured,
-    *,
-    published: float = math.nan,
-    relation: Relation = "=",
-    derived: float | None = None,
-    derived_relation: Relation | None = None,
-    unit: str = "",
+    statement: str, place: str, setting: str, quantity: str, measured: Measured, *, published: float = math.nan,
+    relation: Relation = "=", derived: float | None = None, derived_relation: Relation | None = None, unit: str = "",
 ) -> dict:
-    """One line of ``results/theory.csv``.
+    """One line of ``results/theory.csv``: what is stated where, for which setting, and how a measurement stands to it.
 
-    Args:
-        statement, place, setting, quantity: what is stated, where in the paper, for which sizes, of what.
-        measured: the measurement.
-        published: what the printed formula gives; NaN if none is printed.
-        relation: how the measurement should stand to ``published``.
-        derived: what a derivation gives where the printed formula is wrong or missing; None: the same as printed.
-        derived_relation: how the measurement should stand to ``derived``; None: as to ``published``.
-        unit: unit of all the numbers; empty for pure numbers.
-    """
+    ``published`` is what the printed formula gives, NaN if none is printed; ``derived`` what a derivation gives where the
+    print is wrong or missing, by default the same. Both relations say how the measurement should stand to them."""
     derived = published if derived is None else derived
     derived_relation = derived_relation or relation
     return {
-        "statement": statement,
-        "place": place,
-        "setting": setting,
-        "quantity": quantity,
-        "relation": relation,
-        "published": published,
-        "derived_relation": derived_relation,
-        "derived": derived,
-        "measured": measured.value,
-        "low": measured.low,
-        "high": measured.high,
-        "n": measured.n,
-        "std": measured.std,
-        "unit": unit,
+        "statement": statement, "place": place, "setting": setting, "quantity": quantity, "relation": relation,
+        "published": published, "derived_relation": derived_relation, "derived": derived, "measured": measured.value,
+        "low": measured.low, "high": measured.high, "n": measured.n, "std": measured.std, "unit": unit,
         "verdict": verdict(measured, relation, published),
-        "derived_verdict": verdict(measured, derived_relation, derived),
-        "scale": "any",
+        "derived_verdict": verdict(measured, derived_relation, derived), "scale": "any",
     }

@@ -11,14 +11,11 @@ loose or silent, and the same number elsewhere. The rule for ``verdict`` (of the
 :mod:`analyses.theory.statements`; each of the modules above says where it adds to it. No training: the same at every scale.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analyses.common.layout import write_csv
 from analyses.common.plotting import plt, save_figure
 from analyses.theory import approximation, invariance, random_matrices
 from analyses.theory.claims import CLAIMS
@@ -106,16 +103,12 @@ def note(frame: pd.DataFrame) -> str:
 
 def build(context: Context) -> None:
     frame = table()
-    write_csv(frame, context.results / "theory.csv")
-    save_figure(draw(frame), context, ARTIFACT, note(frame))
+    save_figure(draw(frame), frame, context, ARTIFACT, note(frame))
 
 
 ARTIFACT = Artifact(
     label="Theory",
     caption="Statements of Section 4 and Appendices A to D, measured.",
     outputs=("theory.csv", "figures/theory.png", "figures/theory.pdf"),
-    runs=lambda scale: [],
-    build=build,
-    scale_free=True,
-    claims=CLAIMS,
+    runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

@@ -11,15 +11,12 @@ variance 200 b (1 - b). Each step moves exactly 64 b of the 64 coordinates on ea
 200 b in every run, and the variance over elements has the binomial's value as its expectation.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import torch
 from scipy import stats
 from torch import nn
 
-from analyses.common.layout import write_csv
 from analyses.common.plotting import plt, save_figure
 from poet import MergeSchedule, POETConfig, apply_poet, parameter_groups
 from suite.artifact import Artifact
@@ -30,13 +27,7 @@ MOST = 2 * STEPS
 
 
 def update_counts(config: POETConfig, seed: int, steps: int = STEPS) -> np.ndarray:
-    """Updates of each element, (inputs, outputs) = (64, 64) as the paper's W, integers.
-
-    Args:
-        config: with ``merge_every=1``.
-        seed: of weight, target and primitives.
-        steps: optimizer steps.
-    """
+    """Updates of each element, (inputs, outputs) = (64, 64) as the paper's W; the configuration merges at every step."""
     generator = torch.Generator().manual_seed(seed)
     linear = nn.Linear(SIZE, SIZE, bias=False, dtype=torch.float64)
     layer = apply_poet(linear, config, generator=generator)
@@ -75,24 +66,17 @@ def share(config: POETConfig) -> float:
 def statistics(counts: np.ndarray) -> dict[str, float]:
     """The quantities of the table for one run."""
     return {
-        "min": counts.min(),
-        "mean": counts.mean(),
-        "max": counts.max(),
-        "std over elements": counts.std(),
-        "never updated": (counts == 0).mean(),
+        "min": counts.min(), "mean": counts.mean(), "max": counts.max(),
+        "std over elements": counts.std(), "never updated": (counts == 0).mean(),
     }
 
 
 def table(
     variants: dict[str, POETConfig], counts: dict[str, list[np.ndarray]], printed: dict[tuple[str, str], float]
 ) -> pd.DataFrame:
-    """The tidy table: one line for each variant and quantity, mean and standard deviation over seeds.
+    """The tidy table: one line for each variant and quantity, mean and standard deviation over the seeds of ``counts``.
 
-    Args:
-        variants: configurations by the paper's label.
-        counts: of :func:`update_counts` by the same labels, one for each seed.
-        printed: published values by (label, quantity).
-    """
+    ``printed`` has published values by (variant, quantity)."""
     lines = []
     for label, config in variants.items():
         b = share(config)
@@ -103,19 +87,12 @@ def table(
         runs = [statistics(c) for c in counts[label]]
         for quantity in runs[0]:
             values = [run[quantity] for run in runs]
-            lines.append(
-                {
-                    "variant": label,
-                    "quantity": quantity,
-                    "published": printed.get((label, quantity), np.nan),
-                    "expected": expected.get(quantity, np.nan),
-                    "measured": np.mean(values),
-                    "n": len(values),
-                    "std": np.std(values, ddof=1),
-                    "unit": "share of elements" if quantity == "never updated" else "updates",
-                    "scale": "any",
-                }
-            )
+            lines.append({
+                "variant": label, "quantity": quantity,
+                "published": printed.get((label, quantity), np.nan), "expected": expected.get(quantity, np.nan),
+                "measured": np.mean(values), "n": len(values), "std": np.std(values, ddof=1),
+                "unit": "share of elements" if quantity == "never updated" else "updates", "scale": "any",
+            })
     return pd.DataFrame(lines)
 
 
@@ -144,13 +121,9 @@ def draw(variants: dict[str, POETConfig], counts: dict[str, list[np.ndarray]]):
 
 
 def build(
-    context: Context,
-    artifact: Artifact,
-    variants: dict[str, POETConfig],
-    printed: dict[tuple[str, str], float],
+    context: Context, artifact: Artifact, variants: dict[str, POETConfig], printed: dict[tuple[str, str], float],
     note: str,
 ) -> None:
     """Write the CSV and the figure of an artifact; see :func:`table` for the arguments."""
     counts = {label: [update_counts(config, seed) for seed in SEEDS] for label, config in variants.items()}
-    write_csv(table(variants, counts, printed), context.results / artifact.outputs[0])
-    save_figure(draw(variants, counts), context, artifact, note)
+    save_figure(draw(variants, counts), table(variants, counts, printed), context, artifact, note)

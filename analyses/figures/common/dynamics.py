@@ -9,8 +9,6 @@ AdamW's of the same step to the end; the number is that evaluation's share of tr
 crossings at 75 to 95% of training, for the variants that end below AdamW.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -19,8 +17,7 @@ from matplotlib.axes import Axes
 
 from analyses.common.ablation import collapsed
 from analyses.common.grid import BASELINE, grid_runs
-from analyses.common.layout import write_csv
-from analyses.common.plotting import LINES, plt, save_figure, sns
+from analyses.common.plotting import LINES, numbered_figure, plt, save_figure, sns
 from analyses.common.published import read_published
 from analyses.figures.common.probed import line
 from poet.methods import table_rows
@@ -55,10 +52,7 @@ def curves(context: Context, specs: list[RunSpec]) -> dict[tuple[str, str], pd.D
 def overtakes_for_good(curve: pd.Series, baseline: pd.Series, steps: int) -> float:
     """The share of training from which on a curve is below another, by the rule above; NaN if it does not end below.
 
-    Args:
-        curve, baseline: perplexity by step; NaN where a run diverged, which is never below.
-        steps: of the training.
-    """
+    Curves are perplexities by step; NaN, where a run diverged, is never below."""
     above = ~(curve < baseline.reindex(curve.index)).to_numpy()
     if curve.empty or above[-1] or curve.index[-1] < steps:
         return math.nan
@@ -126,29 +120,17 @@ def draw(axis: Axes, context: Context, model: str, found: dict[tuple[str, str], 
 
 
 def dynamics_artifact(
-    number: int,
-    caption: str,
-    models: tuple[str, ...],
-    prefixes: tuple[str, ...] = ("",),
-    needed: tuple[str, ...] = (),
+    number: int, caption: str, models: tuple[str, ...], prefixes: tuple[str, ...] = ("",), needed: tuple[str, ...] = (),
     claims: tuple[Claim, ...] = (),
 ) -> Artifact:
-    """A figure of validation perplexity along training, one panel a model, two in a row.
+    """A figure of validation perplexity along training, two panels in a row, one for each model that the scale has.
 
-    Args:
-        number: of the figure.
-        caption: one sentence.
-        models: shown where the scale has them.
-        prefixes: of the rows of Table 2 that are shown.
-        needed: models that the figure cannot do without.
-        claims: what the paper says about it.
-    """
+    It cannot do without those in ``needed``. ``prefixes`` choose the rows of Table 2."""
 
     def build(context: Context) -> None:
         specs = runs(context.scale, models, prefixes)
         printed = {p.quantity: (float(p.low), float(p.high)) for p in read_published("dynamics").itertuples()}
         frame, found = table(context, specs, printed[CROSSING]), curves(context, specs)
-        write_csv(frame, context.results / artifact.outputs[0])
         shown = list(dict.fromkeys(spec.model for spec in specs))
         panels = -(-len(shown) // 2)
         figure, axes = plt.subplots(panels, 2, figsize=(10, 3.8 * panels + 0.8), squeeze=False)
@@ -165,16 +147,10 @@ def dynamics_artifact(
         rows = tuple(n or "all" for n in (specs[0].evaluation_rows, specs[0].final_evaluation_rows))
         note = f"Curves: {rows[0]} validation rows; the table's numbers: {rows[1]}."
         crosses = " Crosses mark divergence." if frame.diverged.any() else ""
-        save_figure(figure, context, artifact, f"{sentence(frame)} {note}{crosses}")
+        save_figure(figure, frame, context, artifact, f"{sentence(frame)} {note}{crosses}")
 
-    artifact = Artifact(
-        label=f"Figure {number}",
-        caption=caption,
-        outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
-        runs=lambda scale: runs(scale, models, prefixes),
-        build=build,
-        models=needed,
-        claims=claims,
+    artifact = numbered_figure(
+        number, caption, runs=lambda scale: runs(scale, models, prefixes), build=build, models=needed, claims=claims,
     )
     return artifact
 

@@ -4,8 +4,6 @@ A crossing is that of ``analyses.figures.common.dynamics``, of each seed's own c
 training are those of the evaluation nearest to it.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ import pandas as pd
 
 from analyses.common.evidence import largest_of, over_seeds
 from analyses.common.grid import BASELINE, MODELS, cell_runs
-from analyses.common.published import read_published
+from analyses.common.published import printed_text
 from analyses.figures.common.dynamics import CROSSING, evaluations, overtakes_for_good
 from poet.training.spec import RunSpec
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
@@ -28,25 +26,8 @@ NEVER = 1.0
 MIDDLE = 0.5
 
 
-def _printed_crossing() -> tuple[float, float]:
-    found = read_published("dynamics").set_index("quantity").loc[CROSSING]
-    return float(found.low), float(found.high)
-
-
-def _second_phase() -> tuple[float, float]:
-    """The shares of training at which the stable phase begins and ends."""
-    found = read_published("figure2").set_index("quantity").low.astype(float)
-    return found["end of phase I"], found["start of phase III"]
-
-
 def log_perplexity_at(curve: pd.Series, share: float, spec: RunSpec) -> float:
-    """The logarithm of a run's perplexity at a share of its training, in nats; NaN if it had diverged by then.
-
-    Args:
-        curve: perplexity by step.
-        share: of the training.
-        spec: the run.
-    """
+    """The logarithm of a run's perplexity at a share of its training, in nats; NaN if it had diverged by then."""
     step = max(1, round(share * spec.steps / spec.evaluate_every)) * spec.evaluate_every
     return math.log(curve.get(min(step, spec.steps), math.nan))
 
@@ -92,49 +73,36 @@ def _slow_start(context: Context) -> Evidence:
 
 def late_crossing(artifact: str, place: str, model: str) -> Claim:
     """The claim that POET is above AdamW until late in training."""
-    low, high = _printed_crossing()
+    low, high = (float(printed_text("dynamics", end, quantity=CROSSING)) for end in ("low", "high"))
     return Claim(
-        key=f"{artifact}-crosses-late-{model}",
-        place=place,
+        key=f"{artifact}-crosses-late-{model}", place=place, kind="phase",
         says=f"POET FS b=1/2 is above AdamW for most of training and overtakes it in the last part, here at {model.upper()}.",
-        kind="phase",
         rule="The share of training from which on POET FS b=1/2 is below AdamW to the end, one for each seed (0: throughout; "
         f"never: {NEVER:g}): between {low:g} and {high:g}, as read off the figures.",
-        unit="share of training",
-        region=(low, high),
-        measure=partial(_crossings, model=model),
-        models=(model,),
+        unit="share of training", region=(low, high), measure=partial(_crossings, model=model), models=(model,),
     )
 
 
 def slower_progress(artifact: str, place: str, model: str) -> Claim:
     """The claim that POET improves more slowly than AdamW once the initial drop is over."""
-    shares = _second_phase()
+    ends = ("end of phase I", "start of phase III")
+    shares = tuple(float(printed_text("figure2", "low", quantity=end)) for end in ends)
     return Claim(
-        key=f"{artifact}-slower-after-drop-{model}",
-        place=place,
+        key=f"{artifact}-slower-after-drop-{model}", place=place, kind="phase",
         says=f"After an initial rapid drop, POET's perplexity improves more slowly than AdamW's, here at {model.upper()}.",
-        kind="phase",
         rule="The fall of the log perplexity in phase II of Figure 2 (evaluations nearest to "
         f"{' and '.join(f'{share:.0%}' for share in shares)} of training), POET's minus AdamW's, paired by seed. The larger "
         "mean difference of FS b=1/2 and BS b=256, with an interval that allows for the choice, is below zero.",
-        unit="nats",
-        region=NEGATIVE,
-        measure=partial(_slower, model=model, shares=shares),
-        models=(model,),
+        unit="nats", region=NEGATIVE, measure=partial(_slower, model=model, shares=shares), models=(model,),
     )
 
 
 def slow_start(artifact: str, place: str) -> Claim:
     """The claim that few parameters make POET converge slowly."""
     return Claim(
-        key=f"{artifact}-small-budget-slower",
-        place=place,
+        key=f"{artifact}-small-budget-slower", place=place, kind="ordering",
         says="With a small b, POET converges more slowly.",
-        kind="ordering",
         rule=f"The log perplexity at {MIDDLE:.0%} of training, POET FS b=1/8 minus b=1/2, paired by seed, mean over models: "
         "above zero.",
-        unit="nats",
-        region=POSITIVE,
-        measure=_slow_start,
+        unit="nats", region=POSITIVE, measure=_slow_start,
     )

@@ -17,16 +17,13 @@ k = 2 should be below k = 3, not above it. Q is trained, and need not be the sam
 except with k = 3, which shrinks it as long as q stays below 2^(1/4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analyses.common.layout import write_csv
-from analyses.common.plotting import LINES, MARKERS, plt, save_figure
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
 from poet.training.spec import RunSpec
@@ -82,23 +79,16 @@ def errors(context: Context) -> dict[int, list[dict[str, np.ndarray]]]:
 
 
 def summaries(spec: RunSpec, values: np.ndarray) -> dict[str, float]:
-    """The numbers of a curve; NaN where the run had diverged before.
+    """The numbers of a curve, from the (steps,) errors at a run's measured steps; NaN where it had diverged before.
 
-    Args:
-        spec: the run.
-        values: (steps,) errors at its measured steps.
-
-    Returns:
-        The largest error of the first tenth, and the error at the ends of merge periods: of the last period of the first
-        tenth (what is "later" in Figure 10), and medians over the first, the middle and the last tenth of the run.
-    """
+    They are the largest error of the first tenth, and the error at the ends of merge periods: of the last period of the
+    first tenth (what is "later" in Figure 10), and medians over the first, the middle and the last tenth of the run."""
     at, period = np.array(spec.probes["orthogonality"]), spec.parameters["merge_every"]
     width = max(first_tenth(spec.steps), period)  # a merge period that is longer than a tenth still has an end
     ends = (at > 0) & (at % period == 0)
     at_ends, middle_start = at[ends], (spec.steps - width) // 2
     inside = {
-        "first": at_ends <= width,
-        "middle": (at_ends > middle_start) & (at_ends <= middle_start + width),
+        "first": at_ends <= width, "middle": (at_ends > middle_start) & (at_ends <= middle_start + width),
         "last": at_ends > spec.steps - width,
     }
     return {
@@ -119,16 +109,8 @@ def by_terms(context: Context, matrices: Sequence[Matrix], quantity: str) -> lis
     return values
 
 
-def table(
-    context: Context, matrices: Sequence[Matrix], published: Mapping | None = None
-) -> pd.DataFrame:
-    """Peak and medians of the error, by matrix and k.
-
-    Args:
-        context: scale and results.
-        matrices: which.
-        published: (low, high) by (k, quantity).
-    """
+def table(context: Context, matrices: Sequence[Matrix], published: Mapping | None = None) -> pd.DataFrame:
+    """Peak and medians of the error, by matrix and k; ``published`` has (low, high) by (k, quantity)."""
     found, lines = errors(context), []
     for block, projection, side in matrices:
         for terms, seeds in found.items():
@@ -181,28 +163,14 @@ def note(context: Context, frame: pd.DataFrame, where: str) -> str:
 
 
 def artifact(
-    number: int,
-    caption: str,
-    panels: Callable[[Scale], list[Matrix]],
-    whole_run: bool = False,
-    published: Mapping | None = None,
-    claims: tuple[Claim, ...] = (),
+    number: int, caption: str, panels: Callable[[Scale], list[Matrix]], whole_run: bool = False,
+    published: Mapping | None = None, claims: tuple[Claim, ...] = (),
 ) -> Artifact:
-    """A figure of the error, one panel for each matrix.
-
-    Args:
-        number: of the figure.
-        caption: one sentence.
-        panels: the matrices at a scale.
-        whole_run: show the whole run, not its first tenth.
-        published: see :func:`table`.
-        claims: of the paper.
-    """
+    """A figure of the error in the first tenth or the whole run, a panel for each matrix; see :func:`table`."""
 
     def build(context: Context) -> None:
         matrices = panels(context.scale)
         frame = table(context, matrices, published)
-        write_csv(frame, context.results / found.outputs[0])
         measured, columns = errors(context), min(4, len(matrices))
         rows = -(-len(matrices) // columns)
         width = 9.0 if columns == 1 else 3.6 * columns
@@ -218,17 +186,9 @@ def artifact(
             axis.axis("off")
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="upper center", ncol=len(TERMS), frameon=False)
         figure.tight_layout(rect=(0, 0, 1, 1 - 0.3 / figure.get_figheight()))
-        save_figure(figure, context, found, note(context, frame, "middle" if whole_run else "first"))
+        save_figure(figure, frame, context, found, note(context, frame, "middle" if whole_run else "first"))
 
-    found = Artifact(
-        label=f"Figure {number}",
-        caption=caption,
-        outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
-        runs=runs,
-        build=build,
-        models=(MODEL,),
-        claims=claims,
-    )
+    found = numbered_figure(number, caption, runs=runs, build=build, models=(MODEL,), claims=claims)
     return found
 
 

@@ -1,7 +1,5 @@
 """What artifacts built from probes share: names of matrices, measurements laid out by step, lines of their tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -43,24 +41,14 @@ def along(context: Context, spec: RunSpec, probe: str) -> dict[str, np.ndarray]:
 def line(
     context: Context, values: Sequence[float], unit: str, published: float | tuple[float, float] = math.nan, **varying: Any
 ) -> dict[str, Any]:
-    """One line of a tidy table.
+    """One line of a tidy table about ``varying``; values are by seed, NaN where the run diverged.
 
-    Args:
-        context: for scale and corpus.
-        values: one for each seed; NaN where the run diverged.
-        unit: of the values.
-        published: the paper's value, or the range that its figure or text gives; its middle is ``published`` then.
-        varying: the columns that say what the line is about.
-    """
+    Of a range that the paper's figure or text gives, the middle is ``published``."""
     columns = {"published": published}
     if isinstance(published, tuple):
         columns = {"published": sum(published) / 2, "published_low": published[0], "published_high": published[1]}
     return {
-        **varying,
-        **columns,
-        **measured_columns([float(v) for v in values]),
-        "unit": unit,
-        "scale": context.scale.name,
+        **varying, **columns, **measured_columns([float(v) for v in values]), "unit": unit, "scale": context.scale.name,
         "corpus": context.scale.corpus,
     }
 

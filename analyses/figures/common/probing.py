@@ -19,15 +19,12 @@ the q of a large Q fill a semicircle of radius 1, Tr(R)/m = 5/8 and e_orth = 0.3
 approximation.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pandas as pd
 
-from analyses.common.layout import write_csv
-from analyses.common.plotting import LINES, MARKERS, plt, save_figure, sns
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure, sns
 from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
 from analyses.phases import Phases, find_phases
 from poet.training.spec import Architecture, RunSpec
@@ -52,10 +49,7 @@ def measured_steps(steps: int) -> tuple[int, ...]:
 def run(scale: Scale, seed: int, exact: bool = False) -> RunSpec:
     """The run of Figures 2 and 11 to 14: whole rotations, never merged, half the rate of POET-FS b=1/2.
 
-    Args:
-        scale, seed: of the run.
-        exact: the control with the exact Cayley map.
-    """
+    ``exact`` asks for the control with the exact Cayley map."""
     in_force = scale.run(MODEL, ROW, seed)
     overrides = {"budget": 1.0, "merge_every": in_force.steps + 1, "poet_lr": in_force.parameters["poet_lr"] / 2}
     if exact:
@@ -108,14 +102,7 @@ def predicted_deviation(trace: np.ndarray, square: np.ndarray, m: np.ndarray, si
 
 
 def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] = ()) -> Artifact:
-    """Figures 11 to 14: v'Rv or the trace of every R or P, panels by matrix type, lines by block.
-
-    Args:
-        number: of the figure.
-        side: "R" or "P".
-        what: COSINE or TRACE.
-        claims: of the paper.
-    """
+    """Figures 11 to 14: v'Rv (COSINE) or the trace of every R or P, panels by matrix type, lines by block."""
     quantity = ("cosine", "trace / dimension")[what]
     # Of the trace the appendix says "generally in the range of [0.6, 0.65]"; the cosines were read off the figures.
     published = ((0.60, 0.66), CONE)[what]
@@ -128,7 +115,6 @@ def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] =
             about = {"model": MODEL, "side": side, "block": block, "matrix": matrix, "step": step}
             printed = published if step == at[-1] else (np.nan, np.nan)
             lines.append(line(context, [f[p][block, i, what] for f in found], quantity, printed, **about))
-        write_csv(pd.DataFrame(lines), context.results / artifact.outputs[0])
         figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True, sharey=True)
         *panels, corner = axes.flat
         colours = sns.color_palette("viridis", depth(context.scale))
@@ -150,15 +136,10 @@ def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] =
         figure.tight_layout()
         final = np.concatenate([values[:, -1, what] for values in found[0].values()])
         note = f"At the end: {final.min():.3f} to {final.max():.3f}; grey: the paper's {published[0]:.2f} to {published[1]:.2f}."
-        save_figure(figure, context, artifact, f"{note} {several_seeds(context)}".strip())
+        save_figure(figure, pd.DataFrame(lines), context, artifact, f"{note} {several_seeds(context)}".strip())
 
-    artifact = Artifact(
-        label=f"Figure {number}",
-        caption=f"{('Vector probing', 'Trace')[what]} of every {side} of a 60M model.",
-        outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
-        runs=runs,
-        build=build,
-        models=(MODEL,),
-        claims=claims,
+    artifact = numbered_figure(
+        number, f"{('Vector probing', 'Trace')[what]} of every {side} of a 60M model.",
+        runs=runs, build=build, models=(MODEL,), claims=claims,
     )
     return artifact

@@ -10,15 +10,12 @@ merge has to be added (5,000 is no multiple of the paper's T_m = 400). Model: 60
 where 60m has fewer, because Figures 17 to 22 show the blocks in three groups.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np
 import pandas as pd
 
-from analyses.common.layout import write_csv
-from analyses.common.plotting import plt, save_figure, sns
+from analyses.common.plotting import numbered_figure, plt, save_figure, sns
 from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
 from poet.training.memory import PROJECTIONS
 from poet.training.spec import RunSpec
@@ -97,19 +94,12 @@ def largest_growth(spectra: np.ndarray) -> float:
 
 
 def table(
-    context: Context,
-    row: str,
-    matrices: Iterable[tuple[int, str]],
+    context: Context, row: str, matrices: Iterable[tuple[int, str]],
     published: dict[tuple[str, str, str], float] | None = None,
 ) -> pd.DataFrame:
     """Largest, median and smallest singular value by matrix and step, and the largest relative change over the run.
 
-    Args:
-        context: scale and results.
-        row: of :data:`ROWS`.
-        matrices: (block, projection).
-        published: by (row, quantity, "start" or "end").
-    """
+    ``published`` has values by (row, quantity, "start" or "end")."""
     (steps, seeds), published, lines = measured(context, row, "spectrum"), published or {}, []
     when = {0: "start", len(steps) - 1: "end"}
     for block, projection in matrices:
@@ -142,20 +132,12 @@ def about_runs(context: Context) -> str:
 
 
 def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] = ()) -> Artifact:
-    """Figures 17 to 22: the singular values of every matrix of a group of blocks, one row of panels a block.
-
-    Args:
-        number: of the figure.
-        row: of :data:`ROWS`.
-        group: which blocks; see :func:`blocks`.
-        claims: of the paper.
-    """
+    """Figures 17 to 22: the singular values of every matrix of a group of :func:`blocks`, one row of panels a block."""
 
     def build(context: Context) -> None:
         depth = context.scale.settings.models[model(context.scale)].layers
         chosen = blocks(depth, row, group)
         frame = table(context, row, [(block, p) for block in chosen for p in PROJECTIONS])
-        write_csv(frame, context.results / artifact.outputs[0])
         steps, seeds = measured(context, row, "spectrum")
         figure, axes = plt.subplots(
             len(chosen), len(PROJECTIONS), figsize=(14, 0.9 + 2 * len(chosen)), sharex=True, squeeze=False
@@ -175,14 +157,11 @@ def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] =
         change = frame[frame.quantity == "largest relative change"].measured
         changes = f"{change.max():.3g} (median over matrices {change.median():.3g})"
         note = f"Largest change of a singular value, relative to its start: {changes}"
-        save_figure(figure, context, artifact, f"{shown} {note}. Thin lines: values in between. {about_runs(context)}")
+        note = f"{shown} {note}. Thin lines: values in between. {about_runs(context)}"
+        save_figure(figure, frame, context, artifact, note)
 
-    artifact = Artifact(
-        label=f"Figure {number}",
-        caption=f"Singular values of the weight matrices along training with {ROWS[row]}, {GROUPS[group]}.",
-        outputs=(f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf"),
-        runs=runs(row),
-        build=build,
-        claims=claims,
+    artifact = numbered_figure(
+        number, f"Singular values of the weight matrices along training with {ROWS[row]}, {GROUPS[group]}.",
+        runs=runs(row), build=build, claims=claims,
     )
     return artifact

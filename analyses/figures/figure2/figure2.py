@@ -7,8 +7,6 @@ deviations from Tr(R)/m, over all R and P at the last step, divided by their sta
 near 1 if the formula holds, the corrected one or the printed one.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -16,25 +14,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 
-from analyses.common.layout import write_csv
-from analyses.common.plotting import LINES, MARKERS, plt, save_figure
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, line, several_seeds
 from analyses.figures.common.probing import (
-    COSINE,
-    MODEL,
-    SQUARE,
-    TRACE,
-    both_sides,
-    dimensions,
-    predicted_deviation,
-    run,
-    stacked,
+    COSINE, MODEL, SQUARE, TRACE, both_sides, dimensions, predicted_deviation, run, stacked,
 )
 from analyses.figures.figure2.phase_claims import CLAIMS
 from analyses.phases import find_phases, mark_phases
 from poet.training.spec import RunSpec
-from suite.artifact import Artifact
 from suite.context import Context
 from suite.scale import Scale
 
@@ -105,7 +93,6 @@ def draw_cone(axis: Axes, cosine: float) -> None:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "figure2.csv")
     spec = run(context.scale, context.scale.seeds[0])
     at = np.array(spec.probes["rotations"])
     means = [values[..., COSINE].mean(0) for values in stacked(context, spec, "rotations", "R").values()]
@@ -137,15 +124,10 @@ def build(context: Context) -> None:
     printed = [lines.published[quantity].iloc[0] for quantity in ("end of phase I", "start of phase III")]
     walls = f"Lowest trace / dimension and largest e_orth: {walls}."
     note = f"{phases} In the paper's figure: {printed[0]:.0%} and {printed[1]:.0%}. {walls} {several_seeds(context)}"
-    save_figure(figure, context, ARTIFACT, note.strip())
+    save_figure(figure, frame, context, ARTIFACT, note.strip())
 
 
-ARTIFACT = Artifact(
-    label="Figure 2",
-    caption="POET's three learning phases. Left: the cone; middle: vector probing of R; right: train loss and validation perplexity.",
-    outputs=("figure2.csv", "figures/figure2.png", "figures/figure2.pdf"),
-    runs=runs,
-    build=build,
-    models=(MODEL,),
-    claims=CLAIMS,
+ARTIFACT = numbered_figure(
+    2, "POET's three learning phases. Left: the cone; middle: vector probing of R; right: train loss and validation perplexity.",
+    runs=runs, build=build, models=(MODEL,), claims=CLAIMS,
 )

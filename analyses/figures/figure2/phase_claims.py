@@ -4,15 +4,13 @@ Runs, definitions and the rule that finds the phases: :mod:`analyses.figures.com
 a phase that the rule does not find, there is nothing to measure (NaN), which is inconclusive.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from analyses.common.evidence import exactly, over_seeds, ALL, BELOW_ONE, over_seeds_in, share_over_seeds, share_within
-from analyses.common.published import read_published
+from analyses.common.published import printed_text
 from analyses.figures.common.probing import CONE, COSINE, MEASUREMENTS, phases_of, rotations, runs
 from analyses.phases import Phases, fall_per_step, length_of_second, straightness
 from suite.claim import POSITIVE, Claim, Evidence
@@ -26,8 +24,7 @@ ROUNDING = 1e-6
 
 def as_printed(quantity: str) -> float:
     """A share of training that was read off Figure 2 or stands in its text."""
-    printed = read_published("figure2")
-    return float(printed[printed.quantity == quantity].low.item())
+    return float(printed_text("figure2", "low", quantity=quantity))
 
 
 def one_interval(share: float) -> tuple[float, float]:
@@ -96,96 +93,62 @@ def slows_down(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure2-cosine-starts-at-one",
-        place="Section 1, phase (1); Section 3.2.3, Step 2",
+        key="figure2-cosine-starts-at-one", place="Section 1, phase (1); Section 3.2.3, Step 2", kind="invariance",
         says="R and P begin as the identity: the cosine starts at 1.",
-        kind="invariance",
         rule="Largest distance of v'Rv from 1 before the first step, over all R and P of all runs: rounding (1e-6).",
-        unit="cosine",
-        region=(0.0, ROUNDING),
-        measure=starts_at_one,
+        unit="cosine", region=(0.0, ROUNDING), measure=starts_at_one,
     ),
     Claim(
-        key="figure2-every-cosine-in-the-cone",
-        place="Section 1, phase (1); Figures 2, 11 and 12",
+        key="figure2-every-cosine-in-the-cone", place="Section 1, phase (1); Figures 2, 11 and 12", kind="bound",
         says="The cosine of every learnable orthogonal matrix converges into the range of 0.6 to 0.65.",
-        kind="bound",
         rule="Share of all R and P whose v'Rv lies in that range at the end: all of them.",
-        unit="share of R and P",
-        region=ALL,
-        measure=in_cone,
+        unit="share of R and P", region=ALL, measure=in_cone,
     ),
     Claim(
-        key="figure2-mean-cosine",
-        place="Section 1; Appendix A.3, Phase I",
+        key="figure2-mean-cosine", place="Section 1; Appendix A.3, Phase I", kind="number",
         says="The cosine falls from 1 to between 0.6 and 0.65.",
-        kind="number",
         rule="v'Rv at the end, mean over all R and P: in that range.",
-        unit="cosine",
-        region=CONE,
-        measure=mean_cosine,
+        unit="cosine", region=CONE, measure=mean_cosine,
     ),
     Claim(
-        key="figure2-three-phases",
-        place="Section 1; Appendix A.3",
+        key="figure2-three-phases", place="Section 1; Appendix A.3", kind="phase",
         says="Training has three phases: the cosines settle, learning goes on while they stay, and it slows down.",
-        kind="phase",
         rule="Length of phase II by the rule of analyses/phases.py, 0 where a phase is missing: above 0.",
-        unit="share of training",
-        region=POSITIVE,
-        measure=second_phase,
+        unit="share of training", region=POSITIVE, measure=second_phase,
     ),
     Claim(
-        key="figure2-phase-one-end",
-        place="Figure 2",
+        key="figure2-phase-one-end", place="Figure 2", kind="number",
         says="Phase I ends after about 58,000 of 300,000 steps.",
-        kind="number",
         rule="Share of training at which phase I ends: the printed one, give or take one interval of the probe.",
-        unit="share of training",
-        region=one_interval(as_printed("end of phase I")),
-        measure=end("first_end"),
+        unit="share of training", region=one_interval(as_printed("end of phase I")), measure=end("first_end"),
         paper_only="how long the cosines take to settle depends on steps times learning rate, not on the share of training",
     ),
     Claim(
-        key="figure2-phase-three-start",
-        place="Figure 2; Appendix A.3, Phase III",
+        key="figure2-phase-three-start", place="Figure 2; Appendix A.3, Phase III", kind="number",
         says="Phase III coincides with the end of the learning rate's decay, after about 233,000 of 300,000 steps.",
-        kind="number",
         rule="Share of training at which phase III begins: the printed one, give or take one interval of the probe (the schedule is "
         "the same at every scale).",
-        unit="share of training",
-        region=one_interval(as_printed("start of phase III")),
-        measure=end("last_start"),
+        unit="share of training", region=one_interval(as_printed("start of phase III")), measure=end("last_start"),
     ),
     Claim(
-        key="figure2-phase-two-length",
-        place="Appendix A.3, Phase II",
+        key="figure2-phase-two-length", place="Appendix A.3, Phase II", kind="number",
         says="Phase II takes up 80% of the training time.",
-        kind="number",
         rule="Length of phase II, 0 where a phase is missing: 80%, give or take half a unit of its first digit.",
         unit="share of training",
         region=(as_printed("length of phase II, text") - 0.05, as_printed("length of phase II, text") + 0.05),
         measure=second_phase,
     ),
     Claim(
-        key="figure2-linear-fall",
-        place="Section 1, phase (2); Appendix A.3, Phase II",
+        key="figure2-linear-fall", place="Section 1, phase (2); Appendix A.3, Phase II", kind="trend",
         says="In phase II validation perplexity goes on falling, almost linearly.",
-        kind="trend",
         rule="Correlation of validation perplexity with the step over the evaluations within phase II (three or more): at most "
         "-0.95, so that a falling line explains nine tenths of the variance.",
-        unit="correlation",
-        region=ALMOST_LINEAR,
-        measure=linear_fall,
+        unit="correlation", region=ALMOST_LINEAR, measure=linear_fall,
     ),
     Claim(
-        key="figure2-learning-slows",
-        place="Section 1, phase (3); Appendix A.3, Phase III",
+        key="figure2-learning-slows", place="Section 1, phase (3); Appendix A.3, Phase III", kind="phase",
         says="In phase III learning slows down.",
-        kind="phase",
         rule="Fall of validation perplexity a step in phase III over that in phase II: below 1.",
-        unit="ratio",
-        region=(-math.inf, BELOW_ONE[1]),
-        measure=slows_down,
+        unit="ratio", region=(-math.inf, BELOW_ONE[1]), measure=slows_down,
     ),
 )

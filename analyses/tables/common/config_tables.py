@@ -4,8 +4,6 @@ Measured is what ``config/scales/paper.yaml`` makes of a run (:meth:`suite.scale
 printed cell, and a cell agrees if the two numbers are equal. A cell that does not agree keeps both and says why.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -13,13 +11,12 @@ from fractions import Fraction
 import pandas as pd
 
 from analyses.common.evidence import ALL, share_agreeing
-from analyses.common.layout import write_csv
+from analyses.common.layout import markdown_page, markdown_table, write_table
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import cell, read_published
 from poet.methods import get_method, table_rows
 from poet.methods.contract import parse_parameters
 from poet.methods.poet import POET
-from poet.system.files import write_text
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.claim import Claim
@@ -50,31 +47,19 @@ def quotient(whole: int, parts: int) -> int | float:
 
 
 def hyperparameters(spec: RunSpec, gpus: int) -> dict[str, int | float]:
-    """What a run's columns in Table 9 or 10 would say.
+    """What the columns of a POET run on some devices would say in Table 9 or 10.
 
-    Args:
-        spec: a POET run. Its ``accumulation`` counts micro-batches over all devices, and the paper's those of one.
-        gpus: devices of the run.
-    """
+    Its ``accumulation`` counts micro-batches over all devices, and the paper's those of one."""
     parameters = parse_parameters(get_method(spec.method), spec.parameters)
     return {
-        "# GPU": gpus,
-        "lr (base)": parameters.lr,
-        "lr (POET)": parameters.poet_scale * parameters.poet_lr,
-        "training steps": spec.steps,
-        "batch size": quotient(spec.batch_rows, spec.accumulation),
+        "# GPU": gpus, "lr (base)": parameters.lr, "lr (POET)": parameters.poet_scale * parameters.poet_lr,
+        "training steps": spec.steps, "batch size": quotient(spec.batch_rows, spec.accumulation),
         "grad acc.": quotient(spec.accumulation, gpus),
     }
 
 
 def poet_runs(scale: Scale, model: str, variant: str) -> dict[str, RunSpec]:
-    """The POET runs of a model by their specification as the paper prints it, "b=1/2" (FS) or "b=256" (BS).
-
-    Args:
-        scale: see :func:`paper_scale`.
-        model: one of its models.
-        variant: "fs" or "bs".
-    """
+    """The POET runs of a model, "fs" or "bs", by their printed specification: "b=1/2" (FS) or "b=256" (BS)."""
     found = {}
     for key, (method, _) in table_rows().items():
         if method is POET:
@@ -86,19 +71,12 @@ def poet_runs(scale: Scale, model: str, variant: str) -> dict[str, RunSpec]:
 
 
 def compare(
-    name: str,
-    configured: Callable[[str, str], Mapping[str, int | float]],
-    units: Mapping[str, str],
+    name: str, configured: Callable[[str, str], Mapping[str, int | float]], units: Mapping[str, str],
     reasons: Mapping[tuple[str, str], str],
 ) -> pd.DataFrame:
-    """The tidy table: one line for each printed cell.
+    """The tidy table: each cell of ``analyses/published/<name>.csv`` beside what is configured for (model, spec).
 
-    Args:
-        name: of a file in ``analyses/published`` with the columns ``model``, ``Spec.`` (where printed) and one for
-            each parameter.
-        configured: (model, spec) to the parameters' values.
-        units: unit of each parameter.
-        reasons: (model, parameter) to why its cells are known to differ.
+    ``units`` are by parameter; ``reasons`` say why the cells of (model, parameter) are known to differ.
 
     Raises:
         KeyError: the paper prints a model, specification or parameter that the configuration does not have.
@@ -109,22 +87,12 @@ def compare(
         values = configured(model, spec)
         for parameter, printed in row.items():
             agrees = cell(printed) == values[parameter]
-            lines.append(
-                {
-                    "model": model,
-                    "spec": spec,
-                    "parameter": parameter,
-                    "printed": printed,
-                    "published": cell(printed),
-                    "measured": values[parameter],
-                    "n": 1,
-                    "std": math.nan,
-                    "unit": units[parameter],
-                    "scale": "any",
-                    "agrees": "yes" if agrees else "no",
-                    "reason": "" if agrees else reasons.get((model, parameter), "Not explained."),
-                }
-            )
+            lines.append({
+                "model": model, "spec": spec, "parameter": parameter, "printed": printed, "published": cell(printed),
+                "measured": values[parameter], "n": 1, "std": math.nan, "unit": units[parameter], "scale": "any",
+                "agrees": "yes" if agrees else "no",
+                "reason": "" if agrees else reasons.get((model, parameter), "Not explained."),
+            })
     # Objects: counts stay integers beside learning rates.
     return pd.DataFrame(lines, dtype=object)
 
@@ -134,44 +102,42 @@ def _both(line) -> str:
 
 
 def markdown(frame: pd.DataFrame, artifact: Artifact, down: tuple[str, ...], across: str, notes: list[str]) -> str:
-    """The table laid out as the paper prints it.
+    """The table of :func:`compare` as the paper prints it, then what agrees and what does not, and notes.
 
-    Args:
-        frame: of :func:`compare`.
-        artifact: for its label and caption.
-        down: columns of ``frame`` that name the rows.
-        across: the column of ``frame`` whose values name the columns.
-        notes: sentences below what agrees and what does not.
-    """
+    The columns ``down`` name its rows, and the values of the column ``across`` its columns."""
     frame = frame.assign(model="Llama " + frame.model.str.upper())
     columns = list(dict.fromkeys(frame[across]))
-    lines = [
-        f"# {artifact.label}",
-        "",
-        f"{artifact.caption} Cells that differ: printed / **ours**.",
-        "",
-        "| " + " | ".join([*down, *columns]) + " |",
-        "|" + " --- |" * len(down) + " ---: |" * len(columns),
-    ]
+    rows = []
     for key, part in frame.groupby(list(down), sort=False):
         by_column = {getattr(line, across): line for line in part.itertuples()}
         cells = (by_column[c].printed if by_column[c].agrees == "yes" else _both(by_column[c]) for c in columns)
-        lines.append("| " + " | ".join([*key, *cells]) + " |")
+        rows.append([*key, *cells])
+    table = markdown_table([*down, *columns], "l" * len(down) + "r" * len(columns), rows)
     differing = frame[frame.agrees == "no"]
     sentences = [f"{len(frame) - len(differing)} of {len(frame)} printed cells agree with the configuration."]
     for (model, parameter, reason), part in differing.groupby(["model", "parameter", "reason"], sort=False):
         sentences.append(f"{model}, {parameter} ({len(part)} of the cells): {reason}")
-    return "\n".join([*lines, "", *(f"- {sentence}" for sentence in (*sentences, *notes)), ""])
+    about = f"{artifact.caption} Cells that differ: printed / **ours**."
+    return markdown_page(artifact.label, about, table, sentences=(*sentences, *notes))
 
 
-def build_hyperparameters(
-    context: Context, artifact: Artifact, variant: str, reasons: Mapping[tuple[str, str], str]
-) -> None:
-    """Write Table 9 ("fs") or 10 ("bs"), CSV and Markdown."""
-    csv, text = artifact.outputs
-    frame = hyperparameter_table(csv.removesuffix(".csv"), variant, reasons)
-    write_csv(frame.drop(columns="printed"), context.results / csv)
-    write_text(context.results / text, markdown(frame, artifact, ("model", "spec"), "parameter", [DEVICES]))
+def hyperparameters_artifact(number: int, variant: str, reasons: Mapping[tuple[str, str], str]) -> Artifact:
+    """Table 9 ("fs") or 10 ("bs"); see :func:`compare` for the reasons."""
+    name, method = f"table{number}", f"POET-{variant.upper()}"
+
+    def build(context: Context) -> None:
+        frame = hyperparameter_table(name, variant, reasons)
+        text = markdown(frame, artifact, ("model", "spec"), "parameter", [DEVICES])
+        write_table(context, artifact, frame.drop(columns="printed"), text)
+
+    artifact = Artifact(
+        label=f"Table {number}",
+        caption=f"Hyperparameters of {method}, as printed and as configured at paper scale.",
+        outputs=(f"{name}.csv", f"{name}.md"),
+        runs=lambda scale: [], build=build, scale_free=True,
+        claims=(cells_claim(name, f"Table {number}", f"The hyperparameters of {method}"),),
+    )
+    return artifact
 
 
 def hyperparameter_table(name: str, variant: str, reasons: Mapping[tuple[str, str], str]) -> pd.DataFrame:
@@ -185,21 +151,12 @@ def hyperparameter_table(name: str, variant: str, reasons: Mapping[tuple[str, st
 
 
 def cells_claim(name: str, place: str, what: str) -> Claim:
-    """The claim that the printed cells describe one configuration, for Table 8, 9 or 10.
-
-    Args:
-        name: of the artifact.
-        place: the table.
-        what: the configuration, in words.
-    """
+    """The claim that the printed cells of Table 8, 9 or 10 describe one configuration, which ``what`` has in words."""
     return Claim(
-        key=f"{name}-cells",
-        place=place,
+        key=f"{name}-cells", place=place, kind="number",
         says=f"{what} are those of the printed cells.",
-        kind="number",
         rule="Share of the printed cells that config/scales/paper.yaml has as they are printed: all of them. Where a cell cannot be "
         "had together with another statement of the paper, the table's column `reason` says which.",
-        unit="share of cells",
-        region=ALL,
+        unit="share of cells", region=ALL,
         measure=lambda context: share_agreeing(context.table(name), "agrees", ("model", "spec", "parameter")),
     )

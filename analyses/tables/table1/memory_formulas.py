@@ -5,8 +5,6 @@ m for the shorter side ("m <= n") and gives fully stochastic POET one block size
 differs between the sides of a rectangle. Its printed formulas are evaluated here with the shorter side's b.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,21 +25,14 @@ QUANTITIES = {
 
 @dataclass(frozen=True, slots=True)
 class Formulas:
-    """What a method needs for one matrix; callables of (m, n, p), p being the method's parameters.
+    """What a method needs for one matrix; callables of (m, n, p), p being the method's parameters."""
 
-    Attributes:
-        trainable, memory: as printed, with m <= n.
-        count: trainable parameters without the printed table's shortcut.
-        state: optimizer state, in elements.
-        text: of the last two.
-        factors: whether the trainable parameters come on top of a fixed matrix, which has index buffers then.
-    """
-
-    trainable: Callable[[int, int, Any], int]
-    memory: Callable[[int, int, Any], int]
-    count: Callable[[int, int, Any], int]
-    state: Callable[[int, int, Any], int]
-    text: tuple[str, str]
+    trainable: Callable[[int, int, Any], int]  # as printed, with m <= n
+    memory: Callable[[int, int, Any], int]  # likewise
+    count: Callable[[int, int, Any], int]  # trainable parameters without the printed table's shortcut
+    state: Callable[[int, int, Any], int]  # optimizer state, in elements
+    text: tuple[str, str]  # of the last two, in words
+    #: whether the trainable parameters come on top of a fixed matrix, which has index buffers then
     factors: bool = False
 
 
@@ -59,34 +50,22 @@ def _bs_count(m: int, n: int, p: Any) -> int:
 
 FORMULAS = {
     "adamw": Formulas(
-        trainable=lambda m, n, p: m * n,
-        memory=lambda m, n, p: 3 * m * n,
-        count=lambda m, n, p: m * n,
-        state=lambda m, n, p: 2 * m * n,
-        text=("mn", "2mn"),
+        trainable=lambda m, n, p: m * n, memory=lambda m, n, p: 3 * m * n, count=lambda m, n, p: m * n,
+        state=lambda m, n, p: 2 * m * n, text=("mn", "2mn"),
     ),
     "galore": Formulas(
-        trainable=lambda m, n, p: m * n,
-        memory=lambda m, n, p: m * n + m * p.rank + 2 * n * p.rank,
-        count=lambda m, n, p: m * n,
-        state=lambda m, n, p: min(m, n) * p.rank + 2 * max(m, n) * p.rank,
+        trainable=lambda m, n, p: m * n, memory=lambda m, n, p: m * n + m * p.rank + 2 * n * p.rank,
+        count=lambda m, n, p: m * n, state=lambda m, n, p: min(m, n) * p.rank + 2 * max(m, n) * p.rank,
         text=("mn", "r min(m,n) + 2r max(m,n)"),
     ),
     "poet-fs": Formulas(
-        trainable=_fs_printed,
-        memory=lambda m, n, p: m * n + 3 * _fs_printed(m, n, p),
-        count=_fs_count,
+        trainable=_fs_printed, memory=lambda m, n, p: m * n + 3 * _fs_printed(m, n, p), count=_fs_count,
         state=lambda m, n, p: 2 * _fs_count(m, n, p),
-        text=("(b_in(b_in-1) + b_out(b_out-1))/2", "b_in(b_in-1) + b_out(b_out-1)"),
-        factors=True,
+        text=("(b_in(b_in-1) + b_out(b_out-1))/2", "b_in(b_in-1) + b_out(b_out-1)"), factors=True,
     ),
     "poet-bs": Formulas(
-        trainable=_bs_count,
-        memory=lambda m, n, p: m * n + 3 * _bs_count(m, n, p),
-        count=_bs_count,
-        state=lambda m, n, p: 2 * _bs_count(m, n, p),
-        text=("(m+n)(b-1)/2", "(m+n)(b-1)"),
-        factors=True,
+        trainable=_bs_count, memory=lambda m, n, p: m * n + 3 * _bs_count(m, n, p), count=_bs_count,
+        state=lambda m, n, p: 2 * _bs_count(m, n, p), text=("(m+n)(b-1)/2", "(m+n)(b-1)"), factors=True,
     ),
 }
 
@@ -108,11 +87,7 @@ def expected(formulas: Formulas, m: int, n: int, parameters: Any) -> dict[str, i
     # Each side of a POET layer has its permutation.
     indices = m + n if formulas.factors else 0
     return {
-        "trainable": count,
-        "total": weights + state,
-        "weights": weights,
-        "gradients": count,
-        "state": state,
+        "trainable": count, "total": weights + state, "weights": weights, "gradients": count, "state": state,
         "indices": indices,
     }
 
@@ -123,10 +98,6 @@ def formula_texts(formulas: Formulas) -> dict[str, str]:
     weights = f"mn + {count}" if formulas.factors else "mn"
     indices = "m + n" if formulas.factors else "0"
     return {
-        "trainable": count,
-        "total": f"{weights} + {state}",
-        "weights": weights,
-        "gradients": count,
-        "state": state,
+        "trainable": count, "total": f"{weights} + {state}", "weights": weights, "gradients": count, "state": state,
         "indices": indices,
     }

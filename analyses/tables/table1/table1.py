@@ -6,8 +6,6 @@ paper prints them, and with a block size for each side of a rectangular matrix. 
 index buffers of POET's permutations, are no part of the paper's memory and stand on lines of their own.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import defaultdict
@@ -17,13 +15,12 @@ from typing import Any
 import pandas as pd
 
 from analyses.common.evidence import exactly, ALL, BELOW_ONE, share_agreeing
-from analyses.common.layout import measured_columns, write_csv
+from analyses.common.layout import markdown_page, markdown_table, measured_columns, write_table
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import read_published
 from analyses.tables.table1.memory_formulas import FORMULAS, QUANTITIES, expected, formula_texts, published
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
-from poet.system.files import write_text
 from poet.training.llama import build_llama
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
@@ -76,27 +73,15 @@ def table(context: Context) -> pd.DataFrame:
                     for run in runs
                 ]
                 inputs, outputs = (math.nan, math.nan) if group == WHOLE else next(iter(members))
-                lines.append(
-                    {
-                        "method": printed[key].method,
-                        "variant": by_seed[0].variant,
-                        "matrix": group,
-                        "inputs": inputs,
-                        "outputs": outputs,
-                        "matrices": counts.get((inputs, outputs), sum(counts.values())),
-                        "quantity": label,
-                        "published_formula": getattr(printed[key], quantity, ""),
-                        "formula": formula_texts(formulas)[quantity],
-                        "published": paper,
-                        "expected": formula,
-                        **measured_columns(values),
-                        "agrees": agreement(formula, values),
-                        "published_agrees": agreement(paper, values),
-                        "unit": "elements",
-                        "scale": context.scale.name,
-                        "corpus": context.scale.corpus,
-                    }
-                )
+                lines.append({
+                    "method": printed[key].method, "variant": by_seed[0].variant, "matrix": group, "inputs": inputs,
+                    "outputs": outputs, "matrices": counts.get((inputs, outputs), sum(counts.values())),
+                    "quantity": label, "published_formula": getattr(printed[key], quantity, ""),
+                    "formula": formula_texts(formulas)[quantity], "published": paper, "expected": formula,
+                    **measured_columns(values), "agrees": agreement(formula, values),
+                    "published_agrees": agreement(paper, values), "unit": "elements", "scale": context.scale.name,
+                    "corpus": context.scale.corpus,
+                })
     return pd.DataFrame(lines, dtype=object)  # sizes stay integers beside the empty cells of the whole model
 
 
@@ -108,43 +93,34 @@ def agreement(formula: float, values: list[float]) -> str:
 def markdown(frame: pd.DataFrame) -> str:
     """As the paper lays it out, one table for each printed column, then a sentence on what differs."""
     scale = frame.scale.iloc[0]
-    lines = [f"# {ARTIFACT.label}, {scale} scale", "", ARTIFACT.caption, ""]
-    lines += [
-        f"Each cell: printed formula's value / **held by the run**, in elements, of the {MODEL} model at {scale} scale.",
-        "",
-    ]
+    about = f"Each cell: printed formula's value / **held by the run**, in elements, of the {MODEL} model at {scale} scale."
+    tables = []
     for quantity, heading in (("trainable", "# trainable params"), ("total", "Memory cost")):
         part = frame[frame.quantity == QUANTITIES[quantity]]
         width = part.groupby("method").size().max()
-        lines += ["| Method | " + heading + " | " + " | ".join(["one matrix"] * (width - 1)) + f" | {WHOLE} |"]
-        lines += ["| --- | --- |" + " ---: |" * width]
+        rows = []
         for method, own in part.groupby("method", sort=False):
-            cells = [
-                ("" if line.matrix == WHOLE else f"{line.matrix}: ")
-                + f"{line.published:,.0f} / **{line.measured:,.0f}**"
+            cells = (
+                ("" if line.matrix == WHOLE else f"{line.matrix}: ") + f"{line.published:,.0f} / **{line.measured:,.0f}**"
                 for line in own.itertuples()
-            ]
-            lines.append("| " + " | ".join([method, own.published_formula.iloc[0], *cells]) + " |")
-        lines.append("")
+            )
+            rows.append([method, own.published_formula.iloc[0], *cells])
+        heads = ["Method", heading, *["one matrix"] * (width - 1), WHOLE]
+        tables.append(markdown_table(heads, "ll" + "r" * width, rows))
     agree = int((frame.agrees == "yes").sum())
-    lines.append(
-        f"- {agree} of {len(frame)} lines of table1.csv hold what the formulas give when each side has its own b."
-    )
-    wrong = frame[frame.published_agrees == "no"].assign(
-        ratio=lambda part: (part.measured / part.published).astype(float)
-    )
+    said = [f"{agree} of {len(frame)} lines of table1.csv hold what the formulas give when each side has its own b."]
+    wrong = frame[frame.published_agrees == "no"]
+    wrong = wrong.assign(ratio=(wrong.measured / wrong.published).astype(float))
     for (method, formula), part in wrong.groupby(["method", "published_formula"], sort=False):
         single = part[part.matrix != WHOLE]
-        lines.append(
-            f"- {method}: {formula} as printed differs from what is held for {', '.join(single.matrix)}: held over printed "
+        said.append(
+            f"{method}: {formula} as printed differs from what is held for {', '.join(single.matrix)}: held over printed "
             f"{', '.join(f'{ratio:.2f}' for ratio in single.ratio)}. One b cannot be the same share of both sides."
         )
     buffers = frame[(frame.quantity == QUANTITIES["indices"]) & (frame.measured > 0) & (frame.matrix == WHOLE)]
     for line in buffers.itertuples():
-        lines.append(
-            f"- {line.method}: {line.measured:,.0f} int64 index elements on top, which the paper does not count."
-        )
-    return "\n".join([*lines, ""])
+        said.append(f"{line.method}: {line.measured:,.0f} int64 index elements on top, which the paper does not count.")
+    return markdown_page(f"{ARTIFACT.label}, {scale} scale", ARTIFACT.caption, about, *tables, sentences=said)
 
 
 def as_held(*keys: str) -> Callable[[Context], Evidence]:
@@ -189,71 +165,48 @@ FORMULAS_RULE = (
 )
 CLAIMS = (
     Claim(
-        key="table1-adamw-and-galore",
-        place="Table 1",
+        key="table1-adamw-and-galore", place="Table 1", kind="number",
         says="AdamW trains mn parameters in 3mn of memory, GaLore mn in mn + mr + 2nr.",
-        kind="number",
         rule=FORMULAS_RULE,
-        unit="share of values",
-        region=ALL,
-        measure=as_held("adamw", "galore"),
+        unit="share of values", region=ALL, measure=as_held("adamw", "galore"),
     ),
     Claim(
-        key="table1-poet-fs",
-        place="Table 1",
+        key="table1-poet-fs", place="Table 1", kind="number",
         says="Fully stochastic POET trains b(b-1) parameters in mn + 3b(b-1) of memory.",
-        kind="number",
         rule=FORMULAS_RULE + " (b is budget x the shorter side.)",
-        unit="share of values",
-        region=ALL,
-        measure=as_held("poet-fs"),
+        unit="share of values", region=ALL, measure=as_held("poet-fs"),
     ),
     Claim(
-        key="table1-poet-bs",
-        place="Table 1",
+        key="table1-poet-bs", place="Table 1", kind="number",
         says="Block-stochastic POET trains (m+n)(b-1)/2 parameters in mn + 3(m+n)(b-1)/2 of memory.",
-        kind="number",
         rule=FORMULAS_RULE,
-        unit="share of values",
-        region=ALL,
-        measure=as_held("poet-bs"),
+        unit="share of values", region=ALL, measure=as_held("poet-bs"),
     ),
     Claim(
-        key="table1-less-memory-than-adamw",
-        place="Section 4, Parameter and memory complexity",
+        key="table1-less-memory-than-adamw", place="Section 4, Parameter and memory complexity", kind="ordering",
         says="With a suitable budget both variants of POET need much less memory than AdamW.",
-        kind="ordering",
         rule="Weights plus optimizer state of all matrices, as the runs of POET-FS b=1/2 and POET-BS b=256 held them, the larger one "
         "over AdamW's: below 1.",
-        unit="of AdamW's memory",
-        region=BELOW_ONE,
-        measure=memory_beside_adamw,
+        unit="of AdamW's memory", region=BELOW_ONE, measure=memory_beside_adamw,
     ),
     Claim(
-        key="table1-same-model-for-inference",
-        place="Sections 3.1 and 4, Inductive bias",
+        key="table1-same-model-for-inference", place="Sections 3.1 and 4, Inductive bias", kind="invariance",
         says="For inference POET's network has the architecture and the parameter count of a conventionally trained one.",
-        kind="invariance",
         rule="Tensors of the 60M model, by name and shape, that differ after POET (FS b=1/2, BS b=256) is put on and merged away: none.",
-        unit="tensors",
-        region=(0.0, 0.0),
-        measure=after_export,
+        unit="tensors", region=(0.0, 0.0), measure=after_export,
     ),
 )
 
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "table1.csv")
-    write_text(context.results / "table1.md", markdown(frame))
+    write_table(context, ARTIFACT, frame, markdown(frame))
 
 
 ARTIFACT = Artifact(
     label="Table 1",
     caption="Trainable parameters and memory of AdamW, GaLore and POET for each weight matrix.",
     outputs=("table1.csv", "table1.md"),
-    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
-    build=build,
-    models=(MODEL,),
+    runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed], build=build, models=(MODEL,),
     claims=CLAIMS,
 )

@@ -5,8 +5,6 @@ dense products in every forward pass of every layer, and autograd keeps whatever
 can be switched on: the Neumann approximation instead of a linear solve, and packed storage of Q.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 
@@ -18,11 +16,8 @@ from poet.primitives import BlockPrimitive
 class PlainSide(nn.Module):
     """R or P of one layer as a dense matrix: Equations (4), (5) and (6) as they are printed.
 
-    Args:
-        primitive: which coordinates its blocks act on.
-        order: (dimension,) permutation of the coordinates, as ``BlockPrimitive.sample`` returns it.
-        terms: k of the Neumann series; None solves.
-        packed: store the strictly upper triangle of Q; else a full matrix A with Q = (A - A^T)/2.
+    ``order`` is a permutation as ``BlockPrimitive.sample`` returns it; no ``terms`` of the Neumann series: a linear solve;
+    ``packed`` stores the strictly upper triangle of Q, and otherwise a full matrix A with Q = (A - A^T)/2.
     """
 
     def __init__(self, primitive: BlockPrimitive, order: Tensor, *, terms: int | None, packed: bool) -> None:
@@ -50,14 +45,7 @@ class PlainSide(nn.Module):
 
 
 class PlainPOETLinear(nn.Module):
-    """y = x (R W0 P), with the paper's W0 (inputs, outputs).
-
-    Args:
-        weight: (inputs, outputs), fixed.
-        config: of the primitives.
-        orders: permutations (of inputs, of outputs).
-        terms, packed: the designs; see :class:`PlainSide`.
-    """
+    """y = x (R W0 P), with the paper's W0 (inputs, outputs), fixed; for the designs see :class:`PlainSide`."""
 
     def __init__(
         self, weight: Tensor, config: POETConfig, orders: tuple[Tensor, Tensor], *, terms: int | None, packed: bool

@@ -19,8 +19,6 @@ number, ``std`` their standard deviation, ``low`` and ``high`` the 20th and 80th
 digits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -28,11 +26,10 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import exactly, ALL, as_read
-from analyses.common.layout import write_csv
+from analyses.common.layout import markdown_page, markdown_table, write_table
 from analyses.common.published import read_published
 from analyses.common.timing import Spread, ratios
 from analyses.tables.table11.timed_steps import BASELINE, DESIGNS, OWN, configurations, measure, proxy
-from poet.system.files import write_text
 from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
@@ -54,28 +51,17 @@ def table(scale: Scale, times: dict[str, list[float]]) -> pd.DataFrame:
     architecture, count, divisor, _ = proxy(scale)
     where = {
         "device": torch.cuda.get_device_name() if scale.settings.resources.gpus else "CPU",
-        "threads": torch.get_num_threads(),
-        "hidden_size": architecture.hidden_size,
-        "intermediate_size": architecture.intermediate_size,
-        "layers": architecture.layers,
-        "tokens": count * architecture.sequence_length,
-        "scale": scale.name,
+        "threads": torch.get_num_threads(), "hidden_size": architecture.hidden_size,
+        "intermediate_size": architecture.intermediate_size, "layers": architecture.layers,
+        "tokens": count * architecture.sequence_length, "scale": scale.name,
     }
 
     def line(variant: str, quantity: str, of: str, values: list[float], unit: str) -> dict:
         spread = Spread.of(values)
         return {
-            "variant": variant,
-            "quantity": quantity,
-            "of": of,
-            "published": printed.get(quantity, float("nan")),
-            "measured": spread.median,
-            "n": spread.n,
-            "std": spread.std,
-            "low": spread.low,
-            "high": spread.high,
-            "unit": unit,
-            **where,
+            "variant": variant, "quantity": quantity, "of": of, "published": printed.get(quantity, float("nan")),
+            "measured": spread.median, "n": spread.n, "std": spread.std, "low": spread.low, "high": spread.high,
+            "unit": unit, **where,
         }
 
     lines = [line("", "seconds of a step", BASELINE, times[BASELINE], "s")]
@@ -93,14 +79,13 @@ def markdown(frame: pd.DataFrame) -> str:
     """As the paper lays it out: designs down; published, then each variant."""
     shown = frame[frame.unit != "s"]
     variants = list(dict.fromkeys(shown.variant))
-    lines = [f"# {ARTIFACT.label}, {frame['scale'].iloc[0]} scale", "", explanation(frame), ""]
-    lines.append("| Design | compared | published | " + " | ".join(variants) + " |")
-    lines.append("| --- | --- | ---: |" + " ---: |" * len(variants))
+    rows = []
     for quantity, part in shown.groupby("quantity", sort=False):
         published = "–" if part.published.isna().iloc[0] else f"{part.published.iloc[0]:g}"
-        cells = [f"{line.measured:.2f} ({line.low:.2f} to {line.high:.2f})" for line in part.itertuples()]
-        lines.append("| " + " | ".join([quantity, part.of.iloc[0], published, *cells]) + " |")
-    return "\n".join([*lines, ""])
+        cells = (f"{line.measured:.2f} ({line.low:.2f} to {line.high:.2f})" for line in part.itertuples())
+        rows.append([quantity, part.of.iloc[0], published, *cells])
+    table = markdown_table(["Design", "compared", "published", *variants], "llr" + "r" * len(variants), rows)
+    return markdown_page(f"{ARTIFACT.label}, {frame['scale'].iloc[0]} scale", explanation(frame), table)
 
 
 def explanation(frame: pd.DataFrame) -> str:
@@ -150,16 +135,12 @@ def as_printed(context: Context) -> Evidence:
 def faster(key: str, says: str, quantity: str) -> Claim:
     """The claim that a printed design makes a training step faster."""
     return Claim(
-        key=f"table11-{key}",
-        place=f"Appendix F; Table 11, {quantity}",
+        key=f"table11-{key}", place=f"Appendix F; Table 11, {quantity}", kind="ordering",
         says=says,
-        kind="ordering",
         rule="Seconds of a training step without it over seconds with it, 1.3B's shapes divided by what the scale allows, mean of "
         "POET-FS and POET-BS: above 1. The interval is the one of results/table11.csv, from the lower end of one variant to "
         "the higher one of the other.",
-        unit="times faster",
-        region=(math.nextafter(1, 2), math.inf),
-        measure=of_variants(quantity),
+        unit="times faster", region=(math.nextafter(1, 2), math.inf), measure=of_variants(quantity),
     )
 
 
@@ -168,14 +149,10 @@ CLAIMS = (
     faster("kernel-is-faster", "Storing the upper triangle, with its kernel, makes training faster.", "Skew-symmetric CUDA kernel"),
     faster("all-is-faster", "All together make training faster than a native implementation.", "Total"),
     Claim(
-        key="table11-values",
-        place="Table 11",
+        key="table11-values", place="Table 11", kind="number",
         says="The Neumann approximation gains a factor of 1.5, the skew-symmetric kernel 1.3, all together 3.8.",
-        kind="number",
         rule="Share of the three speed-ups that lie within half a unit of the printed digit, for either variant: all of them.",
-        unit="share of speed-ups",
-        region=ALL,
-        measure=as_printed,
+        unit="share of speed-ups", region=ALL, measure=as_printed,
         paper_only="the printed numbers are of eight H100 GPUs",
     ),
 )
@@ -183,18 +160,13 @@ CLAIMS = (
 
 def build(context: Context) -> None:
     frame = table(context.scale, measure(context.scale))
-    write_csv(frame, context.results / "table11.csv")
-    write_text(context.results / "table11.md", markdown(frame))
+    write_table(context, ARTIFACT, frame, markdown(frame))
 
 
 ARTIFACT = Artifact(
     label="Table 11",
-    caption=(
-        "Speed-up of the Neumann approximation, of the skew-symmetric kernel, and in all, against a plain reading of "
-        "the paper."
-    ),
+    caption="Speed-up of the Neumann approximation, of the skew-symmetric kernel, and in all, against a plain reading "
+    "of the paper.",
     outputs=("table11.csv", "table11.md"),
-    runs=lambda scale: [],
-    build=build,
-    claims=CLAIMS,
+    runs=lambda scale: [], build=build, claims=CLAIMS,
 )

@@ -1,7 +1,5 @@
 """The training steps that Table 11 times: the designs, the model they run on, and the clock."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,12 +37,8 @@ def proxy(scale: Scale) -> tuple[Architecture, int, int, int]:
     spec = paper_scale().run(MODEL, ROW, 0)
     full = spec.architecture
     architecture = replace(
-        full,
-        hidden_size=full.hidden_size // divisor,
-        intermediate_size=full.intermediate_size // divisor,
-        heads=full.heads // divisor,
-        layers=layers,
-        vocabulary=scale.settings.vocabulary,
+        full, hidden_size=full.hidden_size // divisor, intermediate_size=full.intermediate_size // divisor,
+        heads=full.heads // divisor, layers=layers, vocabulary=scale.settings.vocabulary,
     )
     return architecture, spec.batch_rows // spec.accumulation // divisor, divisor, rounds
 

@@ -4,8 +4,7 @@ Orderings of perplexities are judged by differences paired by seed, as the table
 of parameters stand in ``analyses/tables/table2/counts.py``.
 """
 
-from __future__ import annotations
-
+import itertools
 import math
 from functools import partial
 
@@ -17,7 +16,7 @@ from analyses.common.grid import BASELINE, MODELS, cell_runs
 from analyses.common.published import printed_number
 from analyses.tables.table2.counts import CLAIMS as COUNTS
 from analyses.tables.table2.rows import BS, BY_BUDGET, FS, GALORE, LORA, POET, ROWS, label, printed
-from suite.claim import Claim, Evidence
+from suite.claim import Claim, Evidence, Kind
 from suite.context import Context
 from suite.scale import Scale
 
@@ -59,143 +58,102 @@ def _stability(context: Context) -> Evidence:
     return share_of([not math.isnan(end) and not collapsed([end], spec.architecture.vocabulary) for spec, end in ends], runs)
 
 
-def _better_than_baselines() -> list[Claim]:
-    """ "Both POET-FS (b=1/2) and POET-BS (b=256) consistently outperform both GaLore and AdamW": each model has its own."""
-    adamw = [
-        ordering(
-            key=f"table2-{row}-below-adamw-{model}",
-            place="Section 5.1, Table 2",
-            says=f"{label(row)} outperforms AdamW at {model.upper()}.",
-            differences=f"{label(row)} minus AdamW at {model}",
-            pairs=partial(against, model, [(row, BASELINE)]),
-            models=(model,),
+def lower(
+    key: str, place: str, model: str, pairs: list[tuple[str, str]], says: str, differences: str, kind: Kind = "ordering"
+) -> Claim:
+    """The claim that the first row of every pair ends lower than the second one on a model."""
+    return ordering(
+        key=f"table2-{key}", place=place, kind=kind, says=says, differences=differences,
+        pairs=partial(against, model, pairs), models=(model,),
+    )
+
+
+#: The row in bold of each model.
+BEST = {model: printed(model).set_index("variant").perplexity.idxmin() for model in MODELS}
+BEST_TWO = printed("1.3b").set_index("variant").perplexity[[FS, BS]]
+#: Rows of POET with the next smaller one of the same variant.
+STEPS = [(larger, smaller) for family in BY_BUDGET for smaller, larger in itertools.pairwise(family)]
+CLAIMS = (
+    # "Both POET-FS (b=1/2) and POET-BS (b=256) consistently outperform both GaLore and AdamW": each model has its own.
+    *(
+        lower(
+            f"{row}-below-adamw-{model}", "Section 5.1, Table 2", model, [(row, BASELINE)],
+            f"{label(row)} outperforms AdamW at {model.upper()}.", f"{label(row)} minus AdamW at {model}",
         )
         for model in MODELS
         for row in (FS, BS)
-    ]
-    galore = [
-        ordering(
-            key=f"table2-poet-below-galore-{model}",
-            place="Section 5.1, Table 2",
-            says=f"{label(FS)} and {label(BS)} outperform GaLore at {model.upper()}.",
-            differences=f"{label(FS)} and {label(BS)}, each minus GaLore at {model}",
-            pairs=partial(against, model, [(row, GALORE) for row in (FS, BS)]),
-            models=(model,),
+    ),
+    *(
+        lower(
+            f"poet-below-galore-{model}", "Section 5.1, Table 2", model, [(row, GALORE) for row in (FS, BS)],
+            f"{label(FS)} and {label(BS)} outperform GaLore at {model.upper()}.",
+            f"{label(FS)} and {label(BS)}, each minus GaLore at {model}",
         )
         for model in MODELS
-    ]
-    return [*adamw, *galore]
-
-
-def _best_rows() -> list[Claim]:
-    """The row in bold of each model, and the second best one at 1.3B."""
-    claims = []
-    for model in MODELS:
-        best = printed(model).set_index("variant").perplexity.idxmin()
-        claims.append(
-            ordering(
-                key=f"table2-best-{model}",
-                place="Section 5.1, Table 2" if model == MODELS[-1] else "Table 2, in bold",
-                says=f"{label(best)} has the lowest perplexity of all rows at {model.upper()}.",
-                differences=f"{label(best)} minus each other row at {model}",
-                pairs=partial(against, model, [(best, row) for row in ROWS if row != best]),
-                models=(model,),
-            )
+    ),
+    *(
+        lower(
+            f"best-{model}", "Section 5.1, Table 2" if model == MODELS[-1] else "Table 2, in bold", model,
+            [(best, row) for row in ROWS if row != best],
+            f"{label(best)} has the lowest perplexity of all rows at {model.upper()}.",
+            f"{label(best)} minus each other row at {model}",
         )
-    second = ordering(
-        key="table2-second-best-1.3b",
-        place="Section 5.1",
-        says=f"{label(BS)} is second best at 1.3B, after {label(FS)}.",
-        differences=f"{label(BS)} minus each other row at 1.3b but {label(FS)}",
-        pairs=partial(against, "1.3b", [(BS, row) for row in ROWS if row not in (FS, BS)]),
-        models=("1.3b",),
-    )
-    return [*claims, second]
-
-
-def _budgets() -> list[Claim]:
-    """Larger budgets, LoRA at a similar one, and block-stochastic against fully stochastic."""
-    steps = [(larger, smaller) for family in BY_BUDGET for smaller, larger in zip(family, family[1:], strict=False)]
-    larger = [
-        ordering(
-            key=f"table2-larger-budgets-{model}",
-            place="Section 5.1",
-            says=f"Larger parameter budgets consistently yield better results, here at {model.upper()}.",
-            kind="trend",
-            differences=f"each row of POET at {model} minus the one of the same variant with the next smaller block",
-            pairs=partial(against, model, steps),
-            models=(model,),
+        for model, best in BEST.items()
+    ),
+    lower(
+        "second-best-1.3b", "Section 5.1", "1.3b", [(BS, row) for row in ROWS if row not in (FS, BS)],
+        f"{label(BS)} is second best at 1.3B, after {label(FS)}.",
+        f"{label(BS)} minus each other row at 1.3b but {label(FS)}",
+    ),
+    *(
+        lower(
+            f"larger-budgets-{model}", "Section 5.1", model, STEPS,
+            f"Larger parameter budgets consistently yield better results, here at {model.upper()}.",
+            f"each row of POET at {model} minus the one of the same variant with the next smaller block", "trend",
         )
         for model in MODELS
-    ]
-    correlated = Claim(
-        key="table2-budget-correlation",
-        place="Section 5.1",
+    ),
+    Claim(
+        key="table2-budget-correlation", place="Section 5.1", kind="trend",
         says="POET's performance is strongly correlated with the parameter budget.",
-        kind="trend",
         rule="Kendall's tau between the printed trainable parameters of POET's six rows and their final perplexities, one for "
         f"each seed, the mean over models: {-STRONG:g} or below.",
-        unit="",
-        region=(-1.0, -STRONG),
-        measure=_budget_correlation,
-    )
-    lora = [
-        ordering(
-            key=f"table2-poet-below-lora-{model}",
-            place="Section 5.1",
-            says=f"POET significantly outperforms LoRA at a similar parameter budget, here at {model.upper()}.",
-            differences=f"{label(LIKE_LORA)} minus {label(LORA)} at {model}",
-            pairs=partial(against, model, [(LIKE_LORA, LORA)]),
-            models=(model,),
+        unit="", region=(-1.0, -STRONG), measure=_budget_correlation,
+    ),
+    *(
+        lower(
+            f"poet-below-lora-{model}", "Section 5.1", model, [(LIKE_LORA, LORA)],
+            f"POET significantly outperforms LoRA at a similar parameter budget, here at {model.upper()}.",
+            f"{label(LIKE_LORA)} minus {label(LORA)} at {model}",
         )
         for model in MODELS
-    ]
-    block = ordering(
-        key="table2-bs-below-fs-130m",
-        place="Section 5.1",
-        says="At 130M, block-stochastic POET does better than fully stochastic POET with fewer trainable parameters.",
-        differences=f"{label(BS)} minus {label(FS)} at 130m",
-        pairs=partial(against, "130m", [(BS, FS)]),
-        models=("130m",),
-    )
-    return [*larger, correlated, *lora, block]
-
-
-def _others() -> list[Claim]:
-    """Stable training, the printed order, and the best two numbers."""
-    stable = Claim(
-        key="table2-poet-trains-stably",
-        place="Section 1",
+    ),
+    lower(
+        "bs-below-fs-130m", "Section 5.1", "130m", [(BS, FS)],
+        "At 130M, block-stochastic POET does better than fully stochastic POET with fewer trainable parameters.",
+        f"{label(BS)} minus {label(FS)} at 130m",
+    ),
+    *COUNTS,
+    Claim(
+        key="table2-poet-trains-stably", place="Section 1", kind="bound",
         says="POET trains stably across model scales.",
-        kind="bound",
         rule="The share of POET's runs that neither diverge nor end as a uniform guess, with its exact interval: "
         f"{STABLE:.0%} or more.",
-        unit="share of runs",
-        region=(STABLE, 1.0),
-        measure=_stability,
-    )
-    orders = [
+        unit="share of runs", region=(STABLE, 1.0), measure=_stability,
+    ),
+    *(
         same_order(
-            key=f"table2-rank-agreement-{model}",
-            place=f"Table 2, {model.upper()}",
-            measure=partial(agreement, model=model),
-            models=(model,),
+            key=f"table2-rank-agreement-{model}", place=f"Table 2, {model.upper()}",
+            measure=partial(agreement, model=model), models=(model,),
         )
         for model in MODELS
-    ]
-    best_two = printed("1.3b").set_index("variant").perplexity
-    numbers = [
+    ),
+    *(
         printed_perplexity(
-            key=f"table2-perplexity-{row}-1.3b",
-            place="Section 5.1, Table 2",
-            says=f"{label(row)} reaches a validation perplexity of {best_two[row]:.2f} at 1.3B.",
-            published=best_two[row],
-            specs=partial(cell_runs, model="1.3b", row=row),
-            models=("1.3b",),
+            key=f"table2-perplexity-{row}-1.3b", place="Section 5.1, Table 2",
+            says=f"{label(row)} reaches a validation perplexity of {perplexity:.2f} at 1.3B.",
+            published=perplexity, specs=partial(cell_runs, model="1.3b", row=row), models=("1.3b",),
         )
-        for row in (FS, BS)
-    ]
-    return [stable, *orders, *numbers]
-
-
-CLAIMS = (*_better_than_baselines(), *_best_rows(), *_budgets(), *COUNTS, *_others())
+        for row, perplexity in BEST_TWO.items()
+    ),
+)

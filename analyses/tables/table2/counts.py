@@ -3,8 +3,6 @@
 Counts are those of the models at paper scale, whichever scale is trained.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import pandas as pd
@@ -32,9 +30,7 @@ def paper_counts() -> dict[tuple[str, str], int]:
     """Trainable parameters of every cell at paper scale, from models on the meta device."""
     paper = load_scale({"scale": "paper", "seeds": [0]})
     specs = [paper.run(model, row, 0) for model in MODELS for row in table_rows()]
-    return {
-        (s.model, s.variant): trainable_parameters(s.architecture, s.method, s.parameters) for s in specs
-    }
+    return {(s.model, s.variant): trainable_parameters(s.architecture, s.method, s.parameters) for s in specs}
 
 
 def _counts(context: Context) -> pd.Series:
@@ -59,60 +55,38 @@ def _largest_share(context: Context) -> Evidence:
     return exactly(shares[most], note=f"{label(most[1])} at {most[0]}", n=len(shares))
 
 
-def _trainable() -> list[Claim]:
-    """Claims about counts alone."""
-    groups = {"baselines": tuple(row for row in ROWS if row not in POET), "poet-bs": BY_BUDGET[0], "poet-fs": BY_BUDGET[1]}
-    cells = [
+GROUPS = {"baselines": tuple(row for row in ROWS if row not in POET), "poet-bs": BY_BUDGET[0], "poet-fs": BY_BUDGET[1]}
+CLAIMS = (
+    *(
         Claim(
-            key=f"table2-counts-{name}",
-            place="Table 2",
+            key=f"table2-counts-{name}", place="Table 2", kind="number",
             says=f"The trainable parameters of {', '.join(map(label, rows))} on four models.",
-            kind="number",
             rule="Cells whose count, from the model at paper scale, has other digits than the printed number: none.",
-            unit="cells",
-            region=(0.0, 0.0),
-            measure=partial(_different_counts, rows=rows),
-            models=MODELS,
+            unit="cells", region=(0.0, 0.0), measure=partial(_different_counts, rows=rows), models=MODELS,
         )
-        for name, rows in groups.items()
-    ]
-    return [
-        *cells,
-        Claim(
-            key="table2-fewer-parameters",
-            place="Section 5.1",
-            says=f"{label(FS)} and {label(BS)} have significantly fewer trainable parameters than AdamW and GaLore.",
-            kind="bound",
-            rule="The largest of their shares of AdamW's trainable parameters over the four models, counted at paper scale: "
-            "below one half.",
-            unit="share",
-            region=(0.0, 0.5),
-            measure=_largest_share,
-            models=MODELS,
-        ),
-        Claim(
-            key="table2-one-tenth",
-            place="Section 5.1",
-            says=f"{label(BS)} has one-tenth of AdamW's trainable parameters at 1.3B.",
-            kind="number",
-            rule="Its share of AdamW's trainable parameters, counted at paper scale: 0.1 when rounded to two digits.",
-            unit="share",
-            region=(0.095, 0.105),
-            measure=lambda context: exactly(_counts(context)["1.3b", BS] / _counts(context)["1.3b", BASELINE]),
-            models=("1.3b",),
-        ),
-        Claim(
-            key="table2-six-million-fewer",
-            place="Section 5.1",
-            says=f"{label(BS)} has nearly 6M fewer trainable parameters than {label(FS)} at 130M.",
-            kind="number",
-            rule="The difference of the two, counted at paper scale: short of 6M (\"nearly\"), and 6M when rounded.",
-            unit="million parameters",
-            region=(5.5, 6.0),
-            measure=lambda context: exactly((_counts(context)["130m", FS] - _counts(context)["130m", BS]) / 1e6),
-            models=("130m",),
-        ),
-    ]
-
-
-CLAIMS = tuple(_trainable())
+        for name, rows in GROUPS.items()
+    ),
+    Claim(
+        key="table2-fewer-parameters", place="Section 5.1", kind="bound",
+        says=f"{label(FS)} and {label(BS)} have significantly fewer trainable parameters than AdamW and GaLore.",
+        rule="The largest of their shares of AdamW's trainable parameters over the four models, counted at paper scale: "
+        "below one half.",
+        unit="share", region=(0.0, 0.5), measure=_largest_share, models=MODELS,
+    ),
+    Claim(
+        key="table2-one-tenth", place="Section 5.1", kind="number",
+        says=f"{label(BS)} has one-tenth of AdamW's trainable parameters at 1.3B.",
+        rule="Its share of AdamW's trainable parameters, counted at paper scale: 0.1 when rounded to two digits.",
+        unit="share", region=(0.095, 0.105),
+        measure=lambda context: exactly(_counts(context)["1.3b", BS] / _counts(context)["1.3b", BASELINE]),
+        models=("1.3b",),
+    ),
+    Claim(
+        key="table2-six-million-fewer", place="Section 5.1", kind="number",
+        says=f"{label(BS)} has nearly 6M fewer trainable parameters than {label(FS)} at 130M.",
+        rule="The difference of the two, counted at paper scale: short of 6M (\"nearly\"), and 6M when rounded.",
+        unit="million parameters", region=(5.5, 6.0),
+        measure=lambda context: exactly((_counts(context)["130m", FS] - _counts(context)["130m", BS]) / 1e6),
+        models=("130m",),
+    ),
+)

@@ -1,7 +1,5 @@
 """The paper's rows of Table 2, by name and by budget."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from analyses.common.published import read_published

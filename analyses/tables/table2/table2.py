@@ -9,8 +9,6 @@ guess are counted as ``collapsed`` and judged like any other. At smoke scale not
 table, cell by cell and in all, is judged in ``analyses/tables/table2/claims.py``.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 
@@ -21,7 +19,7 @@ from matplotlib.figure import Figure
 from analyses.common.ablation import perplexity_columns
 from analyses.common.evidence import paired_interval, with_interval
 from analyses.common.grid import BASELINE, grid_runs
-from analyses.common.layout import paper_layout, write_csv
+from analyses.common.layout import paper_layout
 from analyses.common.plotting import save_figure
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.claims import CLAIMS, agreement
@@ -33,36 +31,23 @@ from suite.artifact import Artifact
 from suite.claim import UNJUDGED_SCALES, Evidence
 from suite.context import Context
 
-#: Marker and line of each family of rows: told apart without colour.
+#: Marker, line and name of each family of rows: told apart without colour.
 FAMILIES = {
-    "adamw": ("s", ""),
-    "galore": ("D", ""),
-    "lora": ("^", ""),
-    "poet-bs": ("o", "-"),
-    "poet-fs": ("v", "--"),
-    "other": ("*", ""),
-}
-FAMILY_LABELS = {
-    "adamw": "AdamW",
-    "galore": "GaLore",
-    "lora": "LoRA",
-    "poet-bs": "POET BS",
-    "poet-fs": "POET FS",
-    "other": "other",
+    "adamw": ("s", "", "AdamW"),
+    "galore": ("D", "", "GaLore"),
+    "lora": ("^", "", "LoRA"),
+    "poet-bs": ("o", "-", "POET BS"),
+    "poet-fs": ("v", "--", "POET FS"),
+    "other": ("*", "", "other"),
 }
 
 
 def cell_verdict(
     published_difference: float | None, values: list[float], baseline: list[float], scale: str
 ) -> tuple[str, str]:
-    """(direction, verdict) of a cell by the rule at the top of this file.
+    """(direction, verdict) of a cell's perplexities beside AdamW's, both by seed, by the rule at the top of this file.
 
-    Args:
-        published_difference: printed perplexity minus AdamW's; None for a row that the paper does not have.
-        values: the cell's perplexities by seed; NaN where a run diverged.
-        baseline: AdamW's on the same model, by the same seeds.
-        scale: name of the scale.
-    """
+    The published difference, to AdamW's perplexity, is None for a row that the paper does not have."""
     if any(map(math.isnan, values)):
         return "", "diverged"
     if values is baseline:
@@ -102,36 +87,21 @@ def table(context: Context) -> pd.DataFrame:
         direction, verdict = cell_verdict(published_difference, values, reference, context.scale.name)
         trainable = as_printed(counts[key], paper.trainable if paper else "1.00M")
         first = records[key][0]
-        lines.append(
-            {
-                "model": model,
-                "method": row.label,
-                "published": float(paper.perplexity) if paper else math.nan,
-                **perplexity_columns(context, specs),
-                "published_difference": published_difference,
-                "measured_difference": statistics.fmean(values) - statistics.fmean(reference),
-                "direction": direction,
-                "verdict": verdict,
-                "published_trainable": paper.trainable if paper else "",
-                "counted_trainable": trainable,
-                "counted_trainable_exact": counts[key],
-                "trainable_agrees": ("yes" if trainable == paper.trainable else "no") if paper else "",
-                "run_trainable": first["trainable_parameters"],
-                "run_parameters": first["total_parameters"],
-                "run_tokens": first["tokens"],
-                "learning_rates_from": context.scale.learning_rate_source(model, variant),
-            }
-        )
+        lines.append({
+            "model": model, "method": row.label, "published": float(paper.perplexity) if paper else math.nan,
+            **perplexity_columns(context, specs), "published_difference": published_difference,
+            "measured_difference": statistics.fmean(values) - statistics.fmean(reference), "direction": direction,
+            "verdict": verdict, "published_trainable": paper.trainable if paper else "", "counted_trainable": trainable,
+            "counted_trainable_exact": counts[key],
+            "trainable_agrees": ("yes" if trainable == paper.trainable else "no") if paper else "",
+            "run_trainable": first["trainable_parameters"], "run_parameters": first["total_parameters"],
+            "run_tokens": first["tokens"], "learning_rates_from": context.scale.learning_rate_source(model, variant),
+        })
     return pd.DataFrame(lines)
 
 
 def summary(frame: pd.DataFrame, agreements: dict[str, Evidence]) -> list[str]:
-    """What the table shows, in sentences with the numbers in them.
-
-    Args:
-        frame: of :func:`table`.
-        agreements: rank agreement with the paper by model.
-    """
+    """What the table shows, in sentences with the numbers in them; agreements with the paper are by model."""
     judged = frame[frame.direction != ""]
     same = int((judged.direction == "as published").sum())
     lines = []
@@ -166,10 +136,10 @@ def draw(frame: pd.DataFrame) -> Figure:
         )
         for row, (x, y, title) in enumerate(views):
             axis = axes[row, column]
-            for family, (marker, line) in FAMILIES.items():
+            for family, (marker, line, label) in FAMILIES.items():
                 chosen = part.family.reindex(x.index) == family
                 if (part.family == family).any():
-                    axis.plot(x[chosen], y[chosen], marker=marker, linestyle=line, label=FAMILY_LABELS[family])
+                    axis.plot(x[chosen], y[chosen], marker=marker, linestyle=line, label=label)
             axis.set(xscale="log", title=title, xlabel="trainable parameters")
         axes[0, 0].set_ylabel("validation perplexity, measured")
         axes[1, 0].set_ylabel("validation perplexity, published")
@@ -181,17 +151,14 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "table2.csv")
     agreements = {model: agreement(context, model) for model in dict.fromkeys(frame.model)}
     paper_layout(frame, ARTIFACT, summary(frame, agreements), context.results / "table2.md")
-    save_figure(draw(frame), context, ARTIFACT, "Above: measured. Below: as printed in the paper, on C4.")
+    save_figure(draw(frame), frame, context, ARTIFACT, "Above: measured. Below: as printed in the paper, on C4.")
 
 
 ARTIFACT = Artifact(
     label="Table 2",
     caption="Validation perplexity of POET and other pretraining methods on LLaMA models, and trainable parameters.",
     outputs=("table2.csv", "table2.md", "figures/table2.png", "figures/table2.pdf"),
-    runs=grid_runs,
-    build=build,
-    claims=CLAIMS,
+    runs=grid_runs, build=build, claims=CLAIMS,
 )

@@ -68,7 +68,7 @@ def test_table_7_shows_divergence_collapse_and_words(recorded):
         lambda spec: {"validation_perplexity": by_terms[spec.parameters["neumann_terms"]][spec.seed]},
         seeds=(0, 1),
     )
-    table7.build(context)
+    table7.ARTIFACT.build(context)
     frame = pd.read_csv(context.results / "table7.csv").set_index("scheme")
     assert math.isnan(frame.published["k=0"]) and frame.note["k=0"] == "printed: Not converged"
     assert math.isnan(frame.measured["k=0"]) and (frame.n["k=0"], frame.diverged["k=0"]) == (1, 1)
@@ -99,7 +99,7 @@ def test_table_3_compares_on_3b_at_borrowed_rates(recorded):
             line.learning_rates == " ".join(f"{name}={value:g}" for name, value in rates.items())
             and "(1.3b)" in line.learning_rates_from
         )
-    table3.build(context)
+    table3.ARTIFACT.build(context)
     assert (
         "POET's perplexity over AdamW's: printed 0.862, measured 0.750." in (context.results / "table3.md").read_text()
     )
