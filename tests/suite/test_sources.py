@@ -38,6 +38,7 @@ def before():
         ("analyses/common/layout.py", ALL),
         ("analyses/published/table2.csv", ALL),
         ("config/scales/paper.yaml", ALL),
+        ("config/tuning.yaml", ALL),
         ("suite/claim.py", ALL),
         ("suite/plan/plan.py", set()),
         ("suite/status.py", set()),
@@ -60,6 +61,7 @@ def test_an_import_in_a_function_counts_and_so_does_that_of_a_module_that_import
         "suite/two.py": "from suite.three import something\nfrom poet.model import apply_poet",
         "suite/three.py": "from suite import two",
         "config/scales/paper.yaml": "",
+        "config/tuning.yaml": "",
     }
     for name, text in sources.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
