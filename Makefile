@@ -5,7 +5,7 @@ SCALE ?= mini
 SEEDS ?= [0]
 CORES ?= all
 
-.PHONY: help all report check tune plan status test test-slurm faults bench bench-gpu record docs schema lock clean
+.PHONY: help all report check tune plan status why compare test test-slurm faults bench bench-gpu record docs schema lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,8 @@ help:
 	@echo "make tune    train trials of learning rates by config/tuning.yaml until every search of SCALE has ended [MODEL=60m] [ROWS=adamw,galore] [LENGTHS=1/100,1/30]"
 	@echo "make plan    what SCALE would cost: runs, tokens, FLOPs, GPU-hours, memory, disk, and what to run first [ARTIFACT=table2]"
 	@echo "make status  how far every run of SCALE is: done, running, stopped, failed"
+	@echo "make why TARGET=results/table2.csv  what would be made again, and which file, spec or parameter is the reason; the same options"
+	@echo "make compare A=results/mini B=...  two results folders or tables side by side, by the tolerances of the check"
 	@echo "make test    every test that needs no GPU"
 	@echo "make test-slurm  start a Slurm of this machine's own, and send the pipeline through it (needs root; Debian's packages)"
 	@echo "make faults  plant small faults in a copy of the code, one at a time, and show what catches each [NUMBERS=1: train with each, too]"
@@ -64,6 +66,13 @@ plan: .venv/installed
 
 status: .venv/installed
 	.venv/bin/python -m suite.status --scale $(SCALE) --seeds '$(SEEDS)'
+
+why: .venv/installed
+	.venv/bin/python -m suite why $(or $(TARGET),all) --scale $(SCALE) --seeds '$(SEEDS)'
+
+# As the check: 1 if a number left its tolerance, 2 if A and B cannot be compared. make itself then ends with 2.
+compare: .venv/installed
+	.venv/bin/python -m suite compare $(or $(A),$(error compare needs A= and B=: two results folders, or two tables)) $(or $(B),$(error compare needs B=: the other folder, or table))
 
 test: .venv/installed
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q

@@ -120,7 +120,7 @@ FAULTS = (
         name="frozen-is-trained",
         what="A layer that its user froze is trained again once it is a POET layer.",
         file="poet/model.py",
-        old='parameter.requires_grad_((linear.bias if name == "bias" else linear.weight).requires_grad)',
+        old="skew.requires_grad_(linear.weight.requires_grad)",
         new="pass",
         caught_by=("tests/test_model.py::test_what_was_frozen_stays_frozen",),
         rows=ONE,

@@ -8,6 +8,9 @@ from poet.config import POETConfig
 from poet.linear import POETLinear
 from poet.model import apply_poet, export_dense, merge_and_reinitialize
 from poet.optim import MergeSchedule, parameter_groups
+from poet.wrapping import print_trainable_parameters, wrapping_report
+
+__version__ = "0.1.0"
 
 __all__ = [
     "MergeSchedule",
@@ -17,4 +20,6 @@ __all__ = [
     "export_dense",
     "merge_and_reinitialize",
     "parameter_groups",
+    "print_trainable_parameters",
+    "wrapping_report",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import get_type_hints
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, get_type_hints
 
 from poet.initialization import INITIALIZATIONS
 from poet.primitives import VARIANTS, Primitive
@@ -96,3 +97,13 @@ class POETConfig:
         """
         variant = VARIANTS[self.variant]
         return variant.sides(in_features, out_features, **{name: getattr(self, name) for name in variant.options})
+
+    def meaning(self) -> dict[str, Any]:
+        """What weights mean under this configuration, and how they are merged: the fields that the variant reads, but ``init``."""
+        unread = {name for variant in VARIANTS.values() for name in variant.options} - set(VARIANTS[self.variant].options)
+        return {f.name: getattr(self, f.name) for f in fields(POETConfig) if f.name not in {"init", *unread}}
+
+    def difference(self, other: Mapping[str, Any]) -> str:
+        """The first field in which another :meth:`meaning` differs, with both values; empty if none does."""
+        differing = ((name, own, other.get(name, own)) for name, own in self.meaning().items())
+        return next((f"{name}={theirs!r} instead of {own!r}" for name, own, theirs in differing if theirs != own), "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import torch
 from torch import Tensor, nn
 
@@ -154,6 +156,26 @@ class POETLinear(nn.Module):
         if self.bias is not None:
             linear.bias.copy_(whole(self.bias))
         return linear
+
+    def get_extra_state(self) -> Tensor:
+        """The configuration in the state dict: (bytes,) uint8, JSON. Safetensors, checksums and FSDP2 ask for tensors."""
+        text = json.dumps(self.config.meaning()).encode()
+        return torch.tensor(list(text), dtype=torch.uint8, device=self.base_weight.device)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Nothing to do: :meth:`_load_from_state_dict` has compared it, before any tensor was written."""
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, *more) -> None:
+        saved = state_dict.get(key := prefix + "_extra_state")
+        if saved is not None and not saved.is_meta:
+            if different := self.config.difference(json.loads(bytes(saved.tolist()))):
+                raise ValueError(
+                    f"the state dict of layer {prefix[:-1] or '(root)'} is of another POETConfig, with {different}: build the model "
+                    "with that one (or remove the entries '_extra_state', to load it under this one)"
+                )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, *more)
+        if key in missing:  # a state dict from before it knew
+            missing.remove(key)
 
     def extra_repr(self) -> str:
         return (

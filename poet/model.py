@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from poet.config import POETConfig
 from poet.linear import POETLinear
+from poet.wrapping import CONV1D, check_exclude, summary, survey, wrapping_report
+
+#: The default of ``exclude``, which a model without a head of that name need not have.
+HEAD = ("lm_head",)
+_log = logging.getLogger("poet")
 
 
 def poet_layers(model: nn.Module) -> Iterator[tuple[str, POETLinear]]:
@@ -28,34 +35,43 @@ def _replace(model: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
 def apply_poet(
     model: nn.Module,
     config: POETConfig,
-    exclude: Sequence[str] = ("lm_head",),
+    exclude: Sequence[str] = HEAD,
     generator: torch.Generator | None = None,
 ) -> nn.Module:
     """Replace every ``nn.Linear`` in place by a :class:`POETLinear`, and return the model.
 
+    What was wrapped, what was left and why is logged; :func:`poet.wrapping_report` has it. A warning says where trained weights
+    are drawn anew, and where ``Conv1D`` layers of transformers (GPT-2) are left alone.
+
     Args:
         model: any module. Weights are re-initialized as ``config.init`` says; ``init="keep"`` keeps them, and then the
-            model computes the same function as before. Biases are kept. Subclasses of ``nn.Linear`` (such as the output projection
-            of ``nn.MultiheadAttention``, whose weight is read directly) are left alone.
+            model computes the same function as before. Biases are kept. Left alone are layers whose weight is tied to another's, and
+            subclasses of ``nn.Linear`` (such as the output projection of ``nn.MultiheadAttention``, whose weight is read directly).
         config: POET's hyperparameters.
-        exclude: layers to leave alone, by full name or by the last parts of it ("lm_head", "mlp.up_proj").
+        exclude: layers to leave alone, and whatever is in them, by full name or by the last parts of it ("lm_head", "mlp.up_proj",
+            "layers.0").
         generator: CPU generator; the same seed gives the same model on every device.
 
     Raises:
-        ValueError: a block size does not divide a dimension (the sentence names the layer), or nothing to replace.
+        ValueError: a block size does not divide a dimension (the sentence names the layer), nothing to replace, or a name of
+            ``exclude`` that no layer has.
         TypeError: ``exclude`` is one string.
     """
     if isinstance(exclude, str):
         raise TypeError(f"exclude is a sequence of names, not one: use exclude=({exclude!r},)")
-    linears = [(name, module) for name, module in model.named_modules() if type(module) is nn.Linear]
-    chosen = [(n, m) for n, m in linears if not any(n == e or n.endswith("." + e) for e in exclude)]
+    if tuple(exclude) != HEAD:
+        check_exclude(model, exclude)
+    surveyed = survey(model, exclude)
+    chosen = [(name, layer) for name, layer, why in surveyed if not why]
     if not chosen:
-        raise ValueError(f"apply_poet found no nn.Linear to replace outside exclude={tuple(exclude)}")
+        left = summary({name: why for name, _, why in surveyed}).replace("\n", "; ")
+        raise ValueError(f"apply_poet found no nn.Linear to replace outside exclude={tuple(exclude)}: {left or 'no layer has a matrix'}")
     for name, linear in chosen:  # all are checked before any is replaced: a refused model stays whole
         try:
             config.primitives(linear.in_features, linear.out_features)
         except ValueError as error:
             raise ValueError(f"layer {name or '(root)'}: {error}") from None
+    _warn(config, chosen, [name for name, _, why in surveyed if why == CONV1D])
     for _, linear in chosen:
         layer = POETLinear(
             linear.in_features,
@@ -67,14 +83,54 @@ def apply_poet(
             device=linear.weight.device,
             dtype=linear.weight.dtype,
         )
-        if linear.bias is not None and not linear.bias.is_meta:
-            layer.bias.data.copy_(linear.bias.data)
+        layer.bias = linear.bias  # itself: it may be tied to another's
         layer.train(linear.training)
-        for name in ("skew_r", "skew_p", "bias"):  # what was frozen stays frozen
-            if (parameter := getattr(layer, name)) is not None:
-                parameter.requires_grad_((linear.bias if name == "bias" else linear.weight).requires_grad)
+        for skew in (layer.skew_r, layer.skew_p):  # what was frozen stays frozen
+            if skew is not None:
+                skew.requires_grad_(linear.weight.requires_grad)
         model = _replace(model, linear, layer)
+    allow_saving(model, False)
+    _log.info(summary(wrapping_report(model)))
     return model
+
+
+def _warn(config: POETConfig, chosen: list[tuple[str, nn.Linear]], unread: list[str]) -> None:
+    trained = [name for name, linear in chosen if config.init != "keep" and _looks_trained(linear.weight)]
+    if trained:
+        warnings.warn(
+            f"apply_poet draws trained weights anew, in {len(trained)} layers ({trained[0]}, ...): POETConfig(init='keep') keeps them",
+            stacklevel=3,
+        )
+    if unread:
+        warnings.warn(f"apply_poet leaves {len(unread)} layers alone ({unread[0]}, ...), each {CONV1D}", stacklevel=3)
+
+
+def _looks_trained(weight: Tensor) -> bool:
+    """Whether a weight is out of a checkpoint, which ``from_pretrained`` marks, or has a gradient."""
+    return getattr(weight, "_is_hf_initialized", False) or weight.grad is not None
+
+
+def _savers(model: nn.Module) -> Iterator[nn.Module]:
+    """Modules with POET layers and the ``save_pretrained`` of transformers."""
+    return (m for m in model.modules() if hasattr(type(m), "save_pretrained") and any(poet_layers(m)))
+
+
+def _refuse_saving(*arguments: object, **options: object) -> None:
+    raise ValueError(
+        "save_pretrained would write R and P, in whose place plain transformers draws fresh weights: call export_dense(model) first "
+        "(training goes on from model.state_dict(), and in a Trainer with MergeCallback of poet.integrations.hugging_face)"
+    )
+
+
+def allow_saving(model: nn.Module, allowed: bool = True) -> None:
+    """Let ``save_pretrained`` write R and P, as a checkpoint of training needs them, or refuse it again.
+
+    :func:`apply_poet` has it refused: plain transformers reads such a folder, and draws the weights that it misses.
+    """
+    for module in model.modules():
+        vars(module).pop("save_pretrained", None)
+    for module in () if allowed else _savers(model):
+        module.save_pretrained = _refuse_saving
 
 
 def merge_and_reinitialize(model: nn.Module, generator: torch.Generator | None = None) -> None:
@@ -96,6 +152,7 @@ def export_dense(model: nn.Module) -> nn.Module:
 
     A Hugging Face model then saves with ``save_pretrained`` and loads in plain transformers.
     """
+    allow_saving(model)
     for _, layer in list(poet_layers(model)):
         model = _replace(model, layer, layer.to_linear())
     return model

@@ -41,6 +41,9 @@ def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parame
 
     Moments of the old R and P describe coordinates that no longer exist after a merge, and an fp32 master copy that
     is not zeroed would apply the merged rotation twice.
+
+    Raises:
+        TypeError: the state is made of something else.
     """
     tensors = []
     for parameter in parameters:
@@ -48,8 +51,13 @@ def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parame
         for key, value in state.items():
             if isinstance(value, torch.Tensor):
                 tensors.append(value)
-            else:
+            elif isinstance(value, (int, float)):
                 state[key] = type(value)(0)
+            elif value is not None:
+                raise TypeError(
+                    f"{type(optimizer).__name__} keeps {key!r} as a {type(value).__name__}, which a merge cannot reset: use an "
+                    "optimizer whose state are tensors, or POETConfig(reset_state=False)"
+                )
     if tensors:
         torch._foreach_zero_(tensors)
 
@@ -63,9 +71,24 @@ class MergeSchedule:
         optimizer: the optimizer whose state is reset at a merge.
         seed: merge number i samples its primitives from a generator seeded with (seed, i): a resumed run, or another
             rank, draws the same ones with nothing to store or send.
+
+    Raises:
+        ValueError: the model has no POET layer, or none of this configuration; or the optimizer is L-BFGS.
     """
 
     def __init__(self, model: nn.Module, config: POETConfig, optimizer: torch.optim.Optimizer, seed: int = 0) -> None:
+        layers = list(poet_layers(model))
+        if not layers:
+            raise ValueError("MergeSchedule found no POET layer in the model: call apply_poet(model, config) first")
+        different = [(name, config.difference(layer.config.meaning())) for name, layer in layers]
+        if all(field for _, field in different):
+            name, field = different[0]
+            raise ValueError(f"MergeSchedule got another POETConfig than the model's: layer {name or '(root)'} has {field}")
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise ValueError(
+                "LBFGS keeps one history of all parameters, which means nothing after a merge: use an optimizer whose state is "
+                "of each parameter, such as AdamW"
+            )
         self.model, self.config, self.optimizer, self.seed = model, config, optimizer, seed
 
     def clip_norm(self, step: int, base: float) -> float:

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from poet.launch.sources import data_digest, training_digest
+from poet.launch.sources import data_digest, data_sources, file_digests, training_digest
 from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact, names_read
 from suite.discovery import discover
 from suite.scale import Scale, dataset_name, load_scale
+from suite.sources import noted_sources
 from suite.tuning.cells import Tuning
 
 RESULTS = Path("results")
@@ -122,7 +123,17 @@ class Suite:
             return []
         specs = (self.trainable[name] for name in names)
         pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs}
-        return [data_digest(), *sorted(training_digest(method, device) for method, device in pairs)]
+        return [data_digest(self.scale.data["corpus"]), *sorted(training_digest(method, device) for method, device in pairs)]
+
+    @property
+    def data_code_changed(self) -> bool:
+        """Whether the prepared data are of other code, so that every run is trained again.
+
+        Snakemake looks for no other reason to run what lies behind a job that runs; an input that is ancient would then leave
+        the runs as they are until the next call.
+        """
+        note = noted_sources(self.dataset / "sources.json")
+        return self.scale.settings.retrain and note is not None and note["files"] != file_digests(data_sources(self.scale.data["corpus"]))
 
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs by the process that they share; nothing where each has its own."""

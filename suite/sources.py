@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from poet.launch.sources import digest
+from poet.launch.sources import digest, file_digests
+from poet.system.files import write_text
 from suite.artifact import names_read
 from suite.discovery import discover, locate
 from suite.scale import ROOT
@@ -39,6 +43,29 @@ def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
     # Rates of shorter and longer runs follow the protocol of tuning.
     settings = {root / "config" / "scales" / "paper.yaml", root / "config" / "tuning.yaml"}
     return code | assets | settings | {*(root / "analyses" / "published").glob("*.csv")}
+
+
+def sources_note(folder: Path, name: str) -> Path:
+    """Where an artifact in a scale's folder says what it was built with."""
+    return folder / "sources" / f"{name}.json"
+
+
+def note_sources(path: Path, files: Iterable[Path], **parameters: Any) -> None:
+    """Note which files, as they are now, and which parameters something was made with: what is made again can then say why.
+
+    Raises:
+        DiskError: the note cannot be written.
+    """
+    write_text(path, json.dumps({**parameters, "files": file_digests(files)}, indent=1) + "\n")
+
+
+def noted_sources(path: Path) -> dict[str, Any] | None:
+    """A note; None where there is none that can be read."""
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return note if isinstance(note, dict) and isinstance(note.get("files"), dict) else None
 
 
 def _closure(path: Path, root: Path) -> set[Path]:

@@ -87,14 +87,15 @@ def test_layers_of_one_shape_start_with_weights_and_coordinates_of_their_own(lla
         (("lm_head", "mlp.up_proj"), 3),
         (("model.layers.0.self_attn.q_proj", "lm_head"), 2),
         ((), 0),
-        (("head",), 0),
+        (("lm_head", "layers.0"), 1 + 7),
+        (("mlp", "lm_head"), 2 * 3 + 1),
     ),
 )
 def test_exclude_by_full_name_or_last_parts(llama, exclude, left):
     config = POETConfig(block_size=4)
     model = apply_poet(llama(), config, exclude=exclude, generator=seeded())
     plain = [n for n, m in model.named_modules() if type(m) is nn.Linear]
-    assert len(plain) == left and all(any(n.endswith(e) for e in exclude) for n in plain)
+    assert len(plain) == left and all(any(f".{e}." in f".{n}." for e in exclude) for n in plain)
 
 
 def test_a_refused_model_stays_whole_and_the_layer_is_named():
@@ -214,6 +215,51 @@ def test_state_dict_round_trip(randomize):
     x = torch.randn(3, 8, dtype=torch.float64)
     target(x)
     target.load_state_dict(source.state_dict())
+    assert torch.equal(target(x), source(x))
+
+
+@pytest.mark.parametrize(
+    ("other", "field"),
+    (
+        ({"neumann_terms": 5}, "neumann_terms=3 instead of 5"),
+        ({"merge_every": 7}, "merge_every=400 instead of 7"),
+        ({"variant": "fs", "budget": 0.5}, "variant='bs' instead of 'fs'"),
+    ),
+)
+@pytest.mark.parametrize("strict", (True, False))
+def test_a_state_dict_is_not_loaded_under_another_configuration(other, field, strict):
+    state = apply_poet(mlp(), BS, generator=seeded(1)).state_dict()
+    target = apply_poet(mlp(), POETConfig(**{"block_size": 4, **other}), generator=seeded(2))
+    before = copy.deepcopy(target.state_dict())
+    with pytest.raises(ValueError, match=f"the state dict of layer 0 is of another POETConfig, with {field}"):
+        target.load_state_dict(state, strict=strict)
+    assert all(torch.equal(before[k], v) for k, v in target.state_dict().items())
+
+
+def test_a_state_dict_forgets_where_weights_came_from_and_what_is_not_read():
+    state = apply_poet(mlp(), BS, generator=seeded(1)).state_dict()
+    config = POETConfig(block_size=4, init="normalized", budget=0.1)
+    apply_poet(mlp(), config, generator=seeded(2)).load_state_dict(state)
+
+
+def test_a_state_dict_from_before_it_knew_its_configuration_is_loaded():
+    source, target = (apply_poet(mlp(), BS, generator=seeded(i)) for i in (1, 2))
+    old = {k: v for k, v in source.state_dict().items() if not k.endswith("_extra_state")}
+    assert len(old) == len(source.state_dict()) - 2
+    assert not target.load_state_dict(old).missing_keys
+    assert all(torch.equal(a, b) for a, b in zip(source.state_dict().values(), target.state_dict().values(), strict=True))
+    with pytest.raises(RuntimeError, match="Missing key.*0.skew_r"):
+        target.load_state_dict({k: v for k, v in old.items() if k != "0.skew_r"})
+
+
+def test_a_state_dict_goes_through_safetensors(tmp_path, randomize):
+    from safetensors.torch import load_file, save_file
+
+    source = randomize(apply_poet(mlp(), BS, generator=seeded(1)))
+    save_file(source.state_dict(), tmp_path / "a.safetensors")
+    target = apply_poet(mlp(), BS, generator=seeded(2))
+    target.load_state_dict(load_file(tmp_path / "a.safetensors"))
+    x = torch.randn(3, 8, dtype=torch.float64)
     assert torch.equal(target(x), source(x))
 
 

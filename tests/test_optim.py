@@ -67,14 +67,40 @@ def test_reset_zeroes_plain_numbers_too():
     assert isinstance(state["step"], int)
 
 
+def test_a_state_that_cannot_be_reset_is_refused():
+    parameter = nn.Parameter(torch.zeros(2))
+    optimizer = torch.optim.SGD([parameter])
+    optimizer.state[parameter] = {"none": None, "factors": [torch.ones(2)]}
+    with pytest.raises(TypeError, match=r"SGD keeps 'factors' as a list, .*reset_state=False"):
+        reset_state(optimizer, [parameter])
+
+
+def test_a_schedule_asks_for_layers_of_its_configuration():
+    model, config = build()
+    optimizer = optimizer_of(model)
+    with pytest.raises(ValueError, match=r"no POET layer in the model: call apply_poet"):
+        MergeSchedule(nn.Sequential(nn.Linear(8, 8)), config, optimizer)
+    with pytest.raises(ValueError, match=r"another POETConfig than the model's: layer 0 has merge_every=5 instead of 7"):
+        MergeSchedule(model, POETConfig(block_size=4, merge_every=7), optimizer)
+    MergeSchedule(model, POETConfig(block_size=4, merge_every=5, init="keep"), optimizer)
+    apply_poet(model, POETConfig(block_size=2), exclude=("0", "2"))  # of two configurations either will do
+    MergeSchedule(model, config, optimizer)
+
+
+def test_lbfgs_is_refused():
+    model, config = build()
+    with pytest.raises(ValueError, match="LBFGS keeps one history of all parameters"):
+        MergeSchedule(model, config, torch.optim.LBFGS([p for p in model.parameters() if p.requires_grad]))
+
+
 def test_a_reset_optimizer_takes_the_first_step_of_a_new_one():
     moves = []
     for reset in (True, False):
-        model, config = build(merge_every=1 if reset else 100)
+        model, config = build(merge_every=2 if reset else 100)
         optimizer = optimizer_of(model)
         if reset:
-            train(model, optimizer, MergeSchedule(model, config, optimizer), 1)
-        train(model, optimizer, MergeSchedule(model, POETConfig(merge_every=10**6), optimizer), 1, start=1)
+            train(model, optimizer, MergeSchedule(model, config, optimizer), 2)
+        train(model, optimizer, MergeSchedule(model, config, optimizer), 1, start=2)
         moves.append([s.detach().abs() for s in poet_parameters(model)])
     for a, b in zip(*moves, strict=True):
         # Adam's first step is lr * sign(g), whatever the gradient.

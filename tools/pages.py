@@ -14,6 +14,7 @@ import yaml
 
 from suite.discovery import discover
 from faults.catalogue import FAULTS
+from tests.support import matrix
 from tools.rates import grids, rates
 
 MARK = re.compile(r"<!-- ([\w-]+):begin -->(.*?)<!-- \1:end -->", re.S)
@@ -63,6 +64,10 @@ def _parts(root: Path) -> dict[str, str]:
         "faults": _faults(kept / "faults.csv"),
         "bench": _steps(kept / "bench.csv"),
         "method-example": _code(root / "docs" / "examples" / "sgd.py"),
+        "two-rates-example": _code(root / "docs" / "examples" / "lion.py"),
+        "conv1d-example": _code(root / "docs" / "examples" / "gpt2.py"),
+        "support": matrix.table(),
+        "corpus-example": _code(root / "docs" / "examples" / "files.py"),
         "primitive-example": _code(root / "tests" / "primitives" / "givens.py"),
         **_numbers(mini, root),
     }

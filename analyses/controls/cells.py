@@ -13,12 +13,13 @@ MODELS = ("60m", "130m", "350m")
 BEYOND = (2, 4)
 #: The model of the grids and of the comparison at equal cost.
 SMALLEST = MODELS[0]
-ADAMW, NORMALIZED, TWO_RATES, FROZEN, EXACT, POET_FS, POET_BS = (
+ADAMW, NORMALIZED, TWO_RATES, FROZEN, EXACT, EPS, POET_FS, POET_BS = (
     "AdamW",
     "AdamW, normalized init",
     "AdamW, two rates",
     "POET without R and P",
     "POET FS b=1/2, exact merge",
+    "POET FS b=1/2, authors' eps",
     "POET FS b=1/2",
     "POET BS b=256",
 )
@@ -29,6 +30,7 @@ CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
     TWO_RATES: ("adamw-two-rates", {}),
     FROZEN: ("poet-fs-1_2", {"budget_r": 0.0, "budget_p": 0.0}),
     EXACT: ("poet-fs-1_2", {"merge": "exact"}),
+    EPS: ("poet-fs-1_2", {"adam_eps": "uncorrected"}),
     POET_FS: ("poet-fs-1_2", {}),
     POET_BS: ("poet-bs-b256", {}),
 }

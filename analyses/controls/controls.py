@@ -12,7 +12,9 @@ POET differs from the AdamW baseline in more than R and P. On each of the smalle
    that is their own part.
 4. *Exact merges.* POET-FS that merges the exact Cayley map of the parameters it trained: singular values are then kept to
    rounding, where the Neumann series with k = 3 shrinks them at every merge, as weight decay would.
-5. *Equal cost.* On 60M, AdamW's perplexity at the training time of POET, and at its operations, between AdamW's three whole
+5. *Adam's eps.* POET-FS with eps where the authors' optimizer has it, before the second bias correction. It then acts as 3e-5
+   right after each merge, where clipped gradients are no larger (``analyses.errata.optimizer``).
+6. *Equal cost.* On 60M, AdamW's perplexity at the training time of POET, and at its operations, between AdamW's three whole
    runs of Figure 9 (``analyses.controls.equal_cost``). Where POET's cost lies outside of theirs it would be extrapolation, and no
    number is given. Time is wall-clock, whatever else the machine did; evaluations along the way are part of it.
 
@@ -40,6 +42,7 @@ from analyses.common.published import read_published
 from analyses.controls.cells import (
     ADAMW,
     CONTROLS,
+    EPS,
     EXACT,
     FROZEN,
     MODELS,
@@ -135,7 +138,8 @@ def answers(frame: pd.DataFrame) -> list[str]:
         lines.append(
             f"{model}, nats below AdamW: normalized initialization {own[NORMALIZED]:+.3f}{grid}, two learning rates "
             f"{own[TWO_RATES]:+.3f}, embeddings, norms and head alone {own[FROZEN]:+.3f}, to which R and P add "
-            f"{own[POET_FS] - own[FROZEN]:+.3f} in POET-FS: {own[POET_FS]:+.3f} ({own[EXACT]:+.3f} with exact merges); "
+            f"{own[POET_FS] - own[FROZEN]:+.3f} in POET-FS: {own[POET_FS]:+.3f} ({own[EXACT]:+.3f} with exact merges, "
+            f"{own[EPS]:+.3f} with Adam's eps as the authors' optimizer has it); "
             f"POET-BS {own[POET_BS]:+.3f}."
         )
     return lines

@@ -15,7 +15,7 @@ from collections import Counter
 import pandas as pd
 
 from analyses.common.layout import write_csv
-from analyses.errata import budgets, counts, figures, formulas, orthogonality, proofs, spectra, tables
+from analyses.errata import budgets, counts, figures, formulas, optimizer, orthogonality, proofs, spectra, tables
 from analyses.errata.erratum import VERDICTS, collect
 from poet.system.files import write_text
 from suite.artifact import Artifact
@@ -28,6 +28,7 @@ ERRATA = collect(
     orthogonality,
     counts,
     budgets,
+    optimizer,
     tables,
     figures,
 )

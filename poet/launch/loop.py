@@ -78,8 +78,8 @@ def train(
         raise RunError(f"run {spec.name} wants a GPU and torch sees none: choose another scale, or install a CUDA build")
     code = {  # as it is now, not at the end
         "training_digest": training_digest(spec.method, device),
-        "data_digest": data_digest(),
-        "sources": file_digests([*training_sources(spec.method, device), *data_sources()]),
+        "data_digest": data_digest(spec.data["corpus"]),
+        "sources": file_digests([*training_sources(spec.method, device), *data_sources(spec.data["corpus"])]),
     }
     store = CheckpointFolder(checkpoints, spec.digest, code["training_digest"], say=lambda sentence: say(f"{spec.name}: {sentence}"))
     processes = join(device)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from poet.data.corpora import CORPORA
 from poet.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +37,7 @@ def training_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
         device: "cpu" or "cuda", where it trains.
         root: of the repository, or of a copy.
     """
-    others = {Path(sys.modules[m.__module__].__file__).name for m in METHODS.values() if not issubclass(METHODS[method], m)}
+    others = {_file(m).name for m in METHODS.values() if not issubclass(METHODS[method], m)}
     found = {path for pattern in (*ALL, *(GPU if device == "cuda" else ())) for path in root.glob(pattern)}
     return sorted(found | {path for path in root.glob("poet/methods/*.py") if path.name not in others})
 
@@ -50,10 +51,12 @@ def digest(files: Iterable[Path], root: Path = ROOT) -> str:
 
 
 def _substance(path: Path) -> str:
-    text = path.read_text()
+    content = path.read_bytes()
+    if path.name == "requirements.lock":
+        return "\n".join(line for line in content.decode().splitlines() if re.match(rf"({'|'.join(PACKAGES)})==", line))
     if path.suffix != ".py":
-        return "\n".join(line for line in text.splitlines() if re.match(rf"({'|'.join(PACKAGES)})==", line))
-    tree = ast.parse(text)
+        return hashlib.sha256(content).hexdigest()
+    tree = ast.parse(content)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
@@ -61,8 +64,8 @@ def _substance(path: Path) -> str:
 
 
 def file_digests(files: Iterable[Path], root: Path = ROOT) -> dict[str, str]:
-    """The start of each file's sha256 by its name: a digest over all says that something changed, these say what."""
-    return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()[:12] for path in sorted(files)}
+    """The start of each file's :func:`digest` by its name: one over all says that something changed, these say what."""
+    return {str(path.relative_to(root)): digest([path], root)[:12] for path in sorted(files)}
 
 
 @functools.cache
@@ -71,12 +74,22 @@ def training_digest(method: str, device: str) -> str:
     return digest(training_sources(method, device))
 
 
-def data_sources() -> list[Path]:
-    """The files that the prepared data depends on; what reads the rows is part of training."""
-    return sorted(path for path in (ROOT / "poet" / "data").glob("*.py") if path.name not in ("rows.py", "order.py"))
+def data_sources(corpus: str) -> list[Path]:
+    """The files that the prepared data depends on, those of other corpora left out; what reads the rows is part of training.
+
+    Args:
+        corpus: key in ``poet.data.corpora``.
+    """
+    others = {_file(c) for name, c in CORPORA.items() if name != corpus}
+    read = {ROOT / "poet" / "data" / name for name in ("rows.py", "order.py")}
+    return sorted(set((ROOT / "poet" / "data").rglob("*.py")) - others - read)
 
 
 @functools.cache
-def data_digest() -> str:
+def data_digest(corpus: str) -> str:
     """:func:`digest` of :func:`data_sources`."""
-    return digest(data_sources())
+    return digest(data_sources(corpus))
+
+
+def _file(plugin: type) -> Path:
+    return Path(sys.modules[plugin.__module__].__file__).resolve()

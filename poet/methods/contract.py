@@ -6,6 +6,7 @@ conformance tests run over it, and each of its :class:`Row` gets a row in every 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar
@@ -153,6 +154,43 @@ def count_trainable(model: nn.Module) -> int:
     return sum(p.numel() for name, p in model.named_parameters() if p.requires_grad and is_counted(name))
 
 
-def adamw(groups: list[dict] | list[nn.Parameter], lr: float, weight_decay: float) -> torch.optim.AdamW:
-    """AdamW with the constants of the authors' code: betas (0.9, 0.999), eps 1e-6."""
-    return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.999), eps=1e-6, weight_decay=weight_decay, fused=True)
+class UncorrectedEpsAdamW(torch.optim.AdamW):
+    """AdamW that adds eps to the root of the second moment before its bias is corrected, as the authors' optimizer does.
+
+    Torch adds it afterwards. Before, it acts as eps / sqrt(1 - beta2^t) at step t: 32 times as much at the first step, and at
+    the first one after a reset. Parameters of a group have to be reset together: they share t.
+    """
+
+    def step(self, closure=None):
+        """One optimization step; see ``torch.optim.Optimizer.step``."""
+        written = [group["eps"] for group in self.param_groups]
+        for group in self.param_groups:
+            group["eps"] /= math.sqrt(1 - group["betas"][1] ** (self._steps_made(group) + 1))
+        try:
+            return super().step(closure)
+        finally:  # a checkpoint has the constant
+            for group, eps in zip(self.param_groups, written, strict=True):
+                group["eps"] = eps
+
+    def _steps_made(self, group: dict[str, Any]) -> int:
+        return next((int(state["step"]) for p in group["params"] if (state := self.state.get(p))), 0)
+
+
+#: Where Adam's eps may stand: beside the root of the second moment after its bias is corrected, or before.
+ADAM_EPS = {"corrected": torch.optim.AdamW, "uncorrected": UncorrectedEpsAdamW}
+
+
+def adamw(
+    groups: list[dict] | list[nn.Parameter], lr: float, weight_decay: float, eps: str = "corrected"
+) -> torch.optim.AdamW:
+    """AdamW with betas (0.9, 0.999) and eps 1e-6, which are those of the authors' code.
+
+    Where that eps stands is a choice of this suite: after the bias correction, as AdamW's paper and torch have it. The authors'
+    optimizer, GaLore's, has it before: ``eps="uncorrected"``, which a control trains (``analyses.controls.cells``).
+
+    Args:
+        groups: parameters, or groups of them.
+        lr, weight_decay: of groups that say nothing else.
+        eps: a key of :data:`ADAM_EPS`.
+    """
+    return ADAM_EPS[eps](groups, lr=lr, betas=(0.9, 0.999), eps=1e-6, weight_decay=weight_decay, fused=True)

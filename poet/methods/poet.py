@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from poet.config import POETConfig
-from poet.methods.contract import Method, Row, adamw, scales_with_width
+from poet.methods.contract import ADAM_EPS, Method, Row, adamw, scales_with_width
 from poet.model import apply_poet, export_dense
 from poet.optim import MergeSchedule, parameter_groups
 
@@ -20,14 +20,25 @@ class Parameters(POETConfig):
         lr: "lr (base)": embeddings, head, norms.
         poet_lr: "lr (POET)": R and P.
         poet_scale: factor on ``poet_lr``; the authors' later code halves it (0.5), the paper's tables do not.
+        adam_eps: where Adam's eps stands: "corrected", or "uncorrected" as in the authors' optimizer
+            (:func:`poet.methods.contract.adamw`).
+
+    Raises:
+        ValueError: on construction, as :class:`poet.config.POETConfig`.
     """
 
     lr: float = 1e-2
     poet_lr: float = 1e-3
     poet_scale: float = 1.0
+    adam_eps: str = "corrected"
     block_size: int = scales_with_width(256)
     block_size_r: int | None = scales_with_width(None)
     block_size_p: int | None = scales_with_width(None)
+
+    def __post_init__(self) -> None:
+        POETConfig.__post_init__(self)
+        if self.adam_eps not in ADAM_EPS:
+            raise ValueError(f"poet: adam_eps is one of {', '.join(ADAM_EPS)}; got {self.adam_eps!r}")
 
 
 class POET(Method):
@@ -54,7 +65,7 @@ class POET(Method):
         groups = parameter_groups(
             model, lr=p.lr, poet_lr=p.poet_scale * p.poet_lr, weight_decay=self.weight_decay
         )
-        optimizer = adamw(groups, p.lr, self.weight_decay)
+        optimizer = adamw(groups, p.lr, self.weight_decay, p.adam_eps)
         self._merges = MergeSchedule(model, p, optimizer, seed=self._seed)
         return [optimizer]
 

@@ -1,14 +1,22 @@
-"""Fresh results against the recorded ones, table by table."""
+"""Results against others, table by table: fresh ones against the recorded ones, or any two folders or tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from poet.system.errors import UserError
-from suite.check.judge import Finding, findings
-from suite.check.tables import Pair, pairs, read
+from suite.check.judge import ANOTHER_SCALE, Finding, findings
+from suite.check.tables import Line, Pair, checked, pairs, read
+from suite.discovery import discover
 from suite.scale import ROOT
+
+
+#: Tables that a sentence names.
+_NAMED = 5
 
 
 class NothingRecordedError(UserError):
@@ -43,3 +51,83 @@ def compare(recorded: Path, results: Path, tables: Iterable[str]) -> list[Findin
         old, new = recorded / name, results / name
         found += pairs(Path(name).stem, read(old) if old.exists() else [], read(new) if new.exists() else [])
     return findings(found)
+
+
+class NotComparableError(UserError):
+    """Two folders or tables cannot be put side by side."""
+
+
+def side_by_side(recorded: Path, fresh: Path) -> tuple[list[Finding], list[str]]:
+    """Every number of two folders of tables, or of two tables, and sentences on what is not compared.
+
+    Args:
+        recorded: the tolerances are those of these numbers.
+        fresh: the others.
+
+    Raises:
+        NotComparableError: something is missing, is no table of the suite, or has nothing in common with the other.
+    """
+    for path in (recorded, fresh):
+        if not path.exists():
+            raise NotComparableError(f"{path} is not there: name two results folders, such as results/mini, or two tables")
+    if recorded.is_dir() != fresh.is_dir():
+        raise NotComparableError(f"{recorded} and {fresh} are a folder and a file: name two folders, or two tables")
+    notes, files = [], [(recorded, fresh)]
+    if recorded.is_dir():
+        there = {folder: _tables(folder) for folder in (recorded, fresh)}
+        files = [(recorded / name, fresh / name) for name in there[recorded] if name in there[fresh]]
+        for folder, other in ((recorded, fresh), (fresh, recorded)):
+            if alone := [Path(name).stem for name in there[folder] if name not in there[other]]:
+                named = ", ".join(alone[:_NAMED]) + (f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else "")
+                notes.append(f"only in {folder}: {named}")
+        if not files:
+            raise NotComparableError(f"{recorded} and {fresh} have no table in common: make the same target at both")
+    within, across = [], []
+    for old, new in files:
+        one, other = _read(old), _read(new)
+        scales = _scales(one), _scales(other)
+        for pair in pairs(old.stem, one, other):
+            (across if scales[0] != scales[1] and not _same_scale(pair) else within).append(pair)
+        if scales[0] != scales[1]:
+            notes.append(f"{old.stem} is of scale {_named(scales[0])} and of scale {_named(scales[1])}: no tolerance holds between them")
+    return findings(within) + _unjudged(across), notes
+
+
+def _tables(folder: Path) -> list[str]:
+    """The tables of artifacts that lie in a folder.
+
+    Raises:
+        NotComparableError: there are none.
+    """
+    outputs = (output for artifact in discover().values() for output in artifact.outputs)
+    found = [name for name in outputs if name.endswith(".csv") and (folder / name).is_file()]
+    if not found:
+        raise NotComparableError(f"{folder} has no tables: name a folder such as results/mini or analyses/recorded/mini")
+    return found
+
+
+def _read(path: Path) -> list[Line]:
+    try:
+        return checked(read(path))
+    except (ValueError, OSError, csv.Error) as error:
+        raise NotComparableError(f"{path} cannot be read as a table of the suite ({error}): make it again") from None
+
+
+def _scales(lines: Sequence[Line]) -> set[str]:
+    """The scale of a table's trained numbers; rows of formulas have none, and some tables quote the paper's."""
+    return {line["scale"] for line in lines if line.get("scale") not in (None, "", "any", "paper")}
+
+
+def _named(scales: set[str]) -> str:
+    return " and ".join(sorted(scales)) or "none"
+
+
+def _same_scale(pair: Pair) -> bool:
+    return bool(pair.recorded and pair.fresh) and pair.recorded.get("scale") == pair.fresh.get("scale")
+
+
+def _unjudged(across: Sequence[Pair]) -> list[Finding]:
+    """The numbers that both of two scales have: what differs between them is neither within a tolerance nor outside."""
+    both = findings([pair for pair in across if pair.recorded and pair.fresh])
+    numbers = [replace(one, tolerance=math.nan, reason=ANOTHER_SCALE) for one in both if one.kind == "number"]
+    return [one if one.status == "equal" else replace(one, status="not judged") for one in numbers]

@@ -17,6 +17,10 @@ Status = Literal["equal", "within", "outside", "not judged", "new", "left out"]
 POOLED_BY = ("quantity", "step", "terms")
 
 
+#: Why numbers of two scales are not judged: no tolerance holds between them.
+ANOTHER_SCALE = "another scale"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A number, or a text that changed.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pandas as pd
+from tabulate import tabulate
 
-from suite.check.judge import Finding
+from suite.check.judge import ANOTHER_SCALE, Finding
 from suite.check.tables import as_float
 
 #: Lines that a terminal is given; the CSV has them all.
@@ -34,8 +34,13 @@ def moved(findings: Iterable[Finding]) -> list[Finding]:
 def _untold(numbers: Sequence[Finding]) -> dict[str, int]:
     """How many numbers have no tolerance, by the reason."""
     untold = [one for one in numbers if math.isnan(one.tolerance)]
-    factors = sum(one.freedom > 0 for one in untold)
-    return {"no spread over seeds is recorded": len(untold) - factors, "they spread by factors": factors}
+    scales = sum(one.reason == ANOTHER_SCALE for one in untold)
+    factors = sum(one.freedom > 0 for one in untold if one.reason != ANOTHER_SCALE)
+    return {
+        "no spread over seeds is recorded": len(untold) - scales - factors,
+        "they spread by factors": factors,
+        "they are of two scales": scales,
+    }
 
 
 def failed(findings: Iterable[Finding]) -> list[Finding]:
@@ -51,13 +56,22 @@ def report(findings: Sequence[Finding], shown: int | None = SHOWN) -> str:
         shown: lines of what moved; None for all.
     """
     found = moved(findings)
-    rows = [_HEADINGS, *map(_cells, found[:shown])]
-    rows = [[_shorten(cell, width) for cell, width in zip(row, _WIDEST, strict=True)] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    if hidden := len(found) - len(rows) + 1:
+    lines = [_aligned(map(_cells, found[:shown]))]
+    if shown is not None and (hidden := len(found) - shown) > 0:
         lines.append(f"... and {hidden} more, which moved less")
     return "\n".join([*([*lines, ""] if found else []), *summary(findings)])
+
+
+def listing(findings: Sequence[Finding]) -> str:
+    """Every number, moved or not, and every text that changed, in the order of the tables; then what that comes to."""
+    rows = ((*cells[:-1], cells[-1] or one.status) for one in findings for cells in [_cells(one)])
+    return "\n".join([_aligned(rows), "", *summary(findings)])
+
+
+def _aligned(rows: Iterable[tuple[str, ...]]) -> str:
+    """The headings and some rows, in columns."""
+    short = [[_shorten(cell, width) for cell, width in zip(row, _WIDEST, strict=True)] for row in rows]
+    return tabulate(short, _HEADINGS, "plain", disable_numparse=True)
 
 
 def summary(findings: Sequence[Finding]) -> list[str]:
@@ -87,14 +101,9 @@ def summary(findings: Sequence[Finding]) -> list[str]:
 
 def to_csv(findings: Sequence[Finding]) -> str:
     """Every finding, one line each."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    names = [field.name for field in dataclasses.fields(Finding)]
-    writer.writerow([*names, "strain"])
-    for one in findings:
-        cells = [getattr(one, name) for name in names] + [one.strain]
-        writer.writerow(["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in cells])
-    return text.getvalue()
+    columns = [*(field.name for field in dataclasses.fields(Finding)), "strain"]
+    frame = pd.DataFrame([[getattr(one, name) for name in columns] for one in findings], columns=columns, dtype=object)
+    return frame.to_csv(index=False, lineterminator="\n")
 
 
 def _cells(one: Finding) -> tuple[str, ...]:

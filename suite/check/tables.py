@@ -83,6 +83,23 @@ def read(path: Path) -> list[Line]:
         return list(csv.DictReader(file))
 
 
+def checked(lines: list[Line]) -> list[Line]:
+    """The lines of a table, if it is one that can be compared.
+
+    Raises:
+        ValueError: it has no lines or no number, a line is cut short, or a count or spread is no number.
+    """
+    if not lines or not set(VALUES) & set(lines[0]):
+        raise ValueError(f"no lines with a column {', '.join(VALUES[:-1])} or {VALUES[-1]}")
+    for place, line in enumerate(lines, 2):
+        if None in line or None in line.values():
+            raise ValueError(f"line {place} has more or fewer cells than the first")
+        for column in ("n", "std", "diverged", "collapsed"):
+            if line.get(column) and line[column] != "nan" and math.isnan(as_float(line[column])):
+                raise ValueError(f"{column} in line {place} is {line[column]!r}")
+    return lines
+
+
 def pairs(table: str, recorded: Sequence[Line], fresh: Sequence[Line]) -> list[Pair]:
     """Every row of two tables.
 

@@ -39,7 +39,7 @@ def read_origin(folder: Path) -> tuple[str, dict[str, Any]] | None:
 
 def changed_since(spec: RunSpec, record: dict[str, Any], device: str) -> list[str]:
     """What is not as it was when a run was recorded: "training code", "data code", both or neither."""
-    today = {"training": training_digest(spec.method, device), "data": data_digest()}
+    today = {"training": training_digest(spec.method, device), "data": data_digest(spec.data["corpus"])}
     return [f"{part} code" for part, digest in today.items() if record[f"{part}_digest"] != digest]
 
 

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from poet.launch.sources import ROOT, digest, training_sources
+from poet.launch.sources import ROOT, data_digest, digest, file_digests, training_sources
 from poet.methods import METHODS
 
 RUNS = [(method, device) for method in ("adamw", "poet", "muon", "galore-two-rates") for device in ("cpu", "cuda")]
@@ -24,6 +24,14 @@ def digests(root):
     return {f"{m} on {d}": digest(training_sources(m, d, root), root) for m, d in RUNS}
 
 
+def test_digests_of_single_files_name_the_one_that_changed(copy):
+    before = file_digests(training_sources("adamw", "cpu", copy), copy)
+    (copy / "poet" / "optim.py").write_bytes((whole := (copy / "poet" / "optim.py").read_bytes()) + b"# another line")
+    after = file_digests(training_sources("adamw", "cpu", copy), copy)
+    (copy / "poet" / "optim.py").write_bytes(whole)
+    assert [name for name in after if after[name] != before[name]] == ["poet/optim.py"] and after.keys() == before.keys()
+
+
 def expected(path):
     """Stated by folder, so that a new file has to be thought about only where it is an exception."""
     folder, name = path.parts[1:-1], path.name
@@ -35,9 +43,9 @@ def expected(path):
         defined = [cls for cls in METHODS.values() if cls.__module__ == f"poet.methods.{path.stem}"]
         owners = {method for method, cls in METHODS.items() if issubclass(cls, tuple(defined))}  # and of what extends it
         return {f"{m} on {d}" for m, d in RUNS if m in owners} if owners else ALL
-    if folder == ("data",):
+    if folder[:1] == ("data",):
         return ALL if name in ("rows.py", "order.py") else NOBODY  # the others make the data, which has a digest of its own
-    assert folder in (("launch",), ("system",)), f"{path}: say here which runs it trains again"
+    assert folder in (("launch",), ("system",), ("integrations",)), f"{path}: say here which runs it trains again"
     return NOBODY
 
 
@@ -82,3 +90,7 @@ def test_training_imports_nothing_that_retrains_nobody():
 
     core = [path for path in training_sources("poet", "cuda") if path.suffix == ".py"]
     assert not breaches(core, ("poet.launch",))
+
+
+def test_a_corpus_s_own_file_counts_for_its_data_alone():
+    assert data_digest("c4") != data_digest("enwik8")

@@ -11,29 +11,34 @@ from torch import nn
 
 from poet.methods import METHODS, all_rows
 from poet.methods.contract import count_trainable, is_counted, parse_parameters, scale_parameters
+from poet.methods.galore import GaLoreAdamW
 from poet.training.evaluator import summed_loss
 from poet.training.llama import trainable_parameters
 
+#: Optimizers whose constants are Adam's.
+ADAM = (torch.optim.Adam, GaLoreAdamW)
 CASES = {name: (method, {}) for name, method in METHODS.items() if not method.rows}
 CASES |= {key: (method, row.parameters) for key, (method, row) in all_rows().items()}
 
 
-def _example():
-    """The method that ``docs/extending.md`` shows, which is no part of the suite."""
-    path = Path(__file__).resolve().parents[2] / "docs" / "examples" / "sgd.py"
-    spec = importlib.util.spec_from_file_location("docs_example_sgd", path)
-    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module.METHOD
+def _examples():
+    """The methods that ``docs/extending.md`` shows, which are no part of the suite, as their files stand there."""
+    for stem in ("sgd", "lion"):
+        path = Path(__file__).resolve().parents[2] / "docs" / "examples" / f"{stem}.py"
+        spec = importlib.util.spec_from_file_location(f"docs_example_{stem}", path)
+        sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)  # dataclasses look their module up
+        spec.loader.exec_module(module)
+        yield module.METHOD
 
 
-EXAMPLE = _example()
-CASES |= {f"docs example {row.key}": (EXAMPLE, row.parameters) for row in EXAMPLE.rows}
+EXAMPLES = tuple(_examples())
+CASES |= {f"docs example {row.key}": (method, row.parameters) for method in EXAMPLES for row in method.rows}
 
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
-    monkeypatch.setitem(METHODS, EXAMPLE.name, EXAMPLE)
+    for method in EXAMPLES:
+        monkeypatch.setitem(METHODS, method.name, method)
 
 
 def expected_count(name, parameters, model):
@@ -85,11 +90,12 @@ def test_methods_differ_in_no_constant_that_they_share(prepared):
     """Everything decays as the run says, but for POET's R and P; and there is one Adam."""
     _, model, optimizers, _ = prepared
     rotations = {id(p) for name, p in model.named_parameters() if "skew" in name}
-    for group in (group for o in optimizers for group in o.param_groups):
-        turned = {id(p) for p in group["params"]} <= rotations
-        assert group["weight_decay"] == (0.0 if turned else 0.01)
-        if "betas" in group:
-            assert (group["betas"], group["eps"]) == ((0.9, 0.999), 1e-6)
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            turned = {id(p) for p in group["params"]} <= rotations
+            assert group["weight_decay"] == (0.0 if turned else 0.01)
+            if isinstance(optimizer, ADAM):  # others, such as Lion, have betas that mean something else
+                assert (group["betas"], group["eps"]) == ((0.9, 0.999), 1e-6)
 
 
 def test_trainable_count_is_table_1_and_the_meta_model_s(prepared, case, llama, architecture):

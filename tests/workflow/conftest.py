@@ -37,8 +37,12 @@ class Project:
 
     def recorded(self, *arguments: str) -> subprocess.CompletedProcess:
         """``python -m suite.recorded``."""
+        return self.module("suite.recorded", *arguments)
+
+    def module(self, name: str, *arguments: str) -> subprocess.CompletedProcess:
+        """``python -m``, with the copy's code."""
         environment = {**os.environ, "PYTHONPATH": str(self.folder)}
-        command = [sys.executable, "-m", "suite.recorded", *arguments]
+        command = [sys.executable, "-m", name, *arguments]
         return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
 
     def edit(self, path: str, old: str, new: str) -> None:

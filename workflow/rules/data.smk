@@ -21,6 +21,6 @@ rule data:
     params:
         data=suite.scale.data,
         cache=DATA / "cache",
-        sources=data_digest(),
+        sources=data_digest(suite.scale.data["corpus"]),
     script:
         "../scripts/data.py"

@@ -1,5 +1,7 @@
 # One job per run; several where the scale says that runs share a process. A rule per model, so that the longest runs start
-# first and the cores stay busy to the end.
+# first and the cores stay busy to the end. Data that are prepared again train nothing again, unless their code changed.
+
+prepared = rules.data.output.meta if suite.data_code_changed else ancient(rules.data.output.meta)
 
 
 for rank, model in enumerate(suite.scale.models):
@@ -9,7 +11,7 @@ for rank, model in enumerate(suite.scale.models):
             name:
                 f"train_{model.replace('.', '_')}_{number}"
             input:
-                ancient(rules.data.output.meta),
+                prepared,
             output:
                 record=[RESULTS / "runs" / name / "record.json" for name in names],
                 history=[RESULTS / "runs" / name / "history.csv" for name in names],
@@ -34,7 +36,7 @@ for rank, model in enumerate(suite.scale.models):
         name:
             f"train_{model.replace('.', '_')}"
         input:
-            ancient(rules.data.output.meta),
+            prepared,
         output:
             record=RESULTS / "runs" / "{run}" / "record.json",
             history=RESULTS / "runs" / "{run}" / "history.csv",

@@ -8,8 +8,11 @@ with job(snakemake):
     from suite.context import Context
     from suite.recorded.marking import build_artifact
     from suite.scale import load_scale
+    from suite.sources import artifact_files, note_sources, sources_note
 
     # This artifact alone is imported: with all the others, imports would take longer than the work.
     scale = load_scale({"scale": snakemake.params.scale, "seeds": snakemake.params.seeds})
-    results = Path(snakemake.params.results)
-    build_artifact(snakemake.params.artifact, Context(scale, results / scale.name, home=results))
+    results, name = Path(snakemake.params.results), snakemake.params.artifact
+    build_artifact(name, Context(scale, results / scale.name, home=results))
+    note = sources_note(results / scale.name, name)
+    note_sources(note, artifact_files(name), seeds=list(scale.seeds), specs=list(snakemake.params.digests))

@@ -104,6 +104,7 @@ PERPLEXITIES = {
     controls.NORMALIZED: 90.0,
     controls.FROZEN: 95.0,
     controls.EXACT: 82.0,
+    controls.EPS: 84.0,
     controls.POET_FS: 80.0,
     controls.POET_BS: 85.0,
 }
@@ -123,6 +124,8 @@ def record(spec):
         control = controls.FROZEN
     elif spec.parameters["merge"] == "exact":
         control = controls.EXACT
+    elif spec.parameters["adam_eps"] == "uncorrected":
+        control = controls.EPS
     else:
         control = controls.POET_BS if spec.parameters["variant"] == "bs" else controls.POET_FS
     return {
@@ -142,7 +145,7 @@ def test_gains_are_shares_of_poets_advantage(recorded):
     assert own.published[controls.ADAMW] == 26.68 and math.isnan(own.published[controls.FROZEN])
     assert controls.answers(frame)[0] == (
         "60m, nats below AdamW: normalized initialization +0.105 (+0.151 at its best rate), AdamW at its best rate +0.041, two learning rates +0.030, embeddings, "
-        "norms and head alone +0.051, to which R and P add +0.172 in POET-FS: +0.223 (+0.198 with exact merges); POET-BS +0.163."
+        "norms and head alone +0.051, to which R and P add +0.172 in POET-FS: +0.223 (+0.198 with exact merges, +0.174 with Adam's eps as the authors' optimizer has it); POET-BS +0.163."
     )
     controls.build(context)
     assert all((context.results / output).stat().st_size > 1000 for output in controls.ARTIFACT.outputs)

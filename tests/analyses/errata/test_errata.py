@@ -169,6 +169,15 @@ def test_probing_without_merges_by_hand(frame):
     assert frame.measured["probing-without-merges"] == pytest.approx(1 - (1 - square**2) ** 2)
 
 
+def test_the_first_step_after_a_merge_by_hand(frame):
+    """Adam's first step is g / (|g| + eps); R and P of 60M by hand, and embeddings, head and norms."""
+    assert frame.measured["where-eps-stands"] == pytest.approx(1e-6 / math.sqrt(0.001))
+    trained = 8 * (4 * 2 * math.comb(256, 2) + 3 * (math.comb(256, 2) + math.comb(688, 2))) + 2 * 32000 * 512 + 17 * 512
+    gradient = 0.1 * 0.1 / math.sqrt(trained)
+    share = (gradient + 1e-6) / (gradient + 1e-6 / math.sqrt(0.001))
+    assert f"the first step after a merge is {share:.0%} as long" in frame.explanation["where-eps-stands"]
+
+
 def test_tables_against_their_own_cells(frame):
     assert (frame.measured["glue-not-all-tasks"], frame.published["glue-not-all-tasks"]) == (23, 24)
     assert frame.measured["glue-oft-worse"] == 5

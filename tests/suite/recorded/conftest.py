@@ -37,7 +37,7 @@ def write_run():
             "spec": spec.to_dict(),
             "spec_digest": spec.digest,
             "training_digest": training_digest(spec.method, "cpu"),
-            "data_digest": data_digest(),
+            "data_digest": data_digest(spec.data["corpus"]),
             "validation_perplexity": float("nan"),
             "data_sha256": ROWS,
             "provenance": copy.deepcopy(WHERE),

@@ -1,0 +1,1 @@
+"""POET inside other libraries' training loops: a file for each."""

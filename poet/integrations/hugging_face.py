@@ -1,0 +1,56 @@
+"""Hugging Face's ``Trainer``: a callback that merges.
+
+```python
+model = apply_poet(model, config)
+optimizer = torch.optim.AdamW(parameter_groups(model, lr=1e-2, poet_lr=1e-3))
+trainer = Trainer(model, arguments, train_dataset=rows, optimizers=(optimizer, None), callbacks=[MergeCallback(config)])
+trainer.train(resume_from_checkpoint=...)
+export_dense(model).save_pretrained(folder)
+```
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from poet.config import POETConfig
+from poet.model import allow_saving
+from poet.optim import MergeSchedule
+
+
+class MergeCallback(TrainerCallback):
+    """Merges every ``config.merge_every`` optimizer steps, and lowers ``max_grad_norm`` after each merge.
+
+    What is due is a function of the global step: a resumed training goes on as if it had not stopped. While the trainer
+    trains, its checkpoints hold R and P; plain transformers cannot read them. Once it has ended, ``save_model`` is
+    refused until ``export_dense`` was called.
+
+    Args:
+        config: the model's.
+        seed: of the primitives that merges draw.
+    """
+
+    def __init__(self, config: POETConfig, seed: int = 0) -> None:
+        self.config, self.seed = config, seed
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, *, model: Any, optimizer: Any, **_: Any
+    ) -> None:
+        """Refuses a model of another configuration, as :class:`poet.MergeSchedule` does."""
+        self._schedule = MergeSchedule(model, self.config, optimizer, self.seed)
+        self._clip_norm = args.max_grad_norm
+        allow_saving(model)
+
+    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        args.max_grad_norm = self._schedule.clip_norm(state.global_step, self._clip_norm)
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        self._schedule.after_step(state.global_step - 1)
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, *, model: Any, **_: Any
+    ) -> None:
+        args.max_grad_norm = self._clip_norm
+        allow_saving(model, False)

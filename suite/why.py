@@ -1,0 +1,183 @@
+"""What would be made again for a target, and which file, spec or parameter is the reason.
+
+Snakemake decides (its ``--summary``); nothing is trained or written. The reasons come from what lies beside the numbers: the records
+of runs, and ``sources.json`` of the prepared data and of each artifact.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from poet.launch.sources import data_sources, file_digests, training_sources
+from poet.system.errors import UserError
+from suite.artifact import names_read
+from suite.collection import RESULTS, Suite
+from suite.sources import artifact_files, noted_sources, sources_note
+
+#: Files and fields that a line names; the others are counted.
+NAMED = 3
+
+
+def why(suite: Suite, target: str) -> str:
+    """What would be made again, a line for each reason; one line if nothing would.
+
+    Raises:
+        UserError: there is no such target at the scale, or Snakemake cannot say what it would do.
+    """
+    check_target(suite, target)
+    pending = _pending(suite, target)
+    # Artifacts before the copies that show them, and runs before artifacts.
+    lines = [*_data(suite, pending), *_runs(suite, pending), *_artifacts(suite, pending)]
+    lines = lines or [f"{path} is only copied, from {suite.folder}: nothing is trained or built" for path in pending][:1]
+    if not lines:
+        return f"Nothing: {target} is up to date"
+    return "\n".join([f"{target}, scale {suite.scale.name}, seeds {_listed(map(str, suite.scale.seeds), 9)}:", *(f"- {line}" for line in lines)])
+
+
+def check_target(suite: Suite, target: str) -> None:
+    """Refuse what no rule makes.
+
+    Raises:
+        UserError: as above; the sentence has the nearest target.
+    """
+    suite.check_targets([target])
+    known = [str(path) for name in suite.artifacts for path in (*suite.shown(name), *suite.outputs(name))]
+    known += [str(RESULTS / "runs" / name / file) for name in suite.runs for file in ("record.json", "history.csv")]
+    if target not in (*known, "all"):
+        near = difflib.get_close_matches(target, known, 1, 0.0)[0]
+        raise UserError(f"{target!r} is no target at scale {suite.scale.name}: name a file such as {near}, or all")
+
+
+def _pending(suite: Suite, target: str) -> dict[Path, str]:
+    """The files that would be made for a target, each with what Snakemake says of it."""
+    seeds = json.dumps(list(suite.scale.seeds))
+    command = [sys.executable, "-m", "snakemake", "--summary", target, "--config", f"scale={suite.scale.name}", f"seeds={seeds}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        errors = [line for line in said if "error" in line.lower()]
+        raise UserError(f"snakemake cannot say what it would do: {(errors or said or ['it said nothing'])[0].strip()}")
+    lines = list(csv.DictReader(done.stdout.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
+    return {Path(line["output_file"]): line["status"] for line in lines if line["plan"] != "no update"}
+
+
+def _data(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
+    meta = suite.dataset / "meta.json"
+    if meta in pending:
+        yield f"{suite.dataset} is prepared: {_of_data(suite) if meta.exists() else 'it is not there'}"
+
+
+def _of_data(suite: Suite) -> str:
+    note = noted_sources(suite.dataset / "sources.json")
+    return _changed(note["files"], data_sources(suite.scale.data["corpus"])) if note else "its code changed, or files of it are missing"
+
+
+def _runs(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
+    names = dict.fromkeys(str(path.parent.relative_to(RESULTS / "runs")) for path in pending if path.name in ("record.json", "history.csv"))
+    reasons = {name: _of_run(suite, name) for name in names}
+    for model in suite.scale.models:
+        for job in suite.shared_jobs(model):
+            if any(reasons.get(name) for name in job):
+                reasons |= {name: reasons[name] or "others that share their process are" for name in job if name in reasons}
+    said = {name: reason or f"snakemake says: {pending[RESULTS / 'runs' / name / 'record.json']}" for name, reason in reasons.items()}
+    for reason, group in _grouped(said):
+        yield f"{_counted(group, 'run')} trained: {reason}"
+
+
+def _of_run(suite: Suite, name: str) -> str:
+    """Why a run would be trained; empty if its files do not say."""
+    spec, folder = suite.runs[name], RESULTS / "runs" / name
+    if not (folder / "record.json").exists():
+        return "no record yet"
+    try:
+        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        before, digest, files = record["spec"], record["spec_digest"], record.get("sources")
+    except (ValueError, TypeError, KeyError, OSError):
+        return "the record cannot be read"
+    reasons = []
+    if digest != spec.digest:
+        reasons.append(f"the spec changed: {_differences(before, json.loads(json.dumps(spec.to_dict())))}")
+    if suite.scale.settings.retrain:
+        device = "cuda" if suite.scale.resources(spec.model)["gpus"] else "cpu"
+        today = [*training_sources(spec.method, device), *data_sources(spec.data["corpus"])]
+        if files:
+            reasons.append(_changed(files, today))
+        elif code := [part for part in ("training", "data") if record.get(f"{part}_digest") not in suite.training_code([name])]:
+            reasons.append(f"the {' and '.join(code)} code changed, and the record is too old to name files")
+    if not (folder / "history.csv").exists():
+        reasons.append("history.csv is missing")
+    return "; ".join(filter(None, reasons))
+
+
+def _artifacts(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
+    made = {name: [path for path in suite.outputs(name) if path in pending] for name in suite.artifacts}
+    said = {name: _of_artifact(suite, name, pending) for name, paths in made.items() if paths}
+    for reason, group in _grouped(said):
+        yield f"{_counted(group, 'artifact')} built: {reason}"
+
+
+def _of_artifact(suite: Suite, name: str, pending: Mapping[Path, str]) -> str:
+    outputs = suite.outputs(name)
+    if missing := [str(path) for path in outputs if not path.exists()]:
+        return "not built yet" if len(missing) == len(outputs) else f"{_listed(missing)} is missing"
+    specs, note, reasons = suite.artifacts[name].runs(suite.scale), noted_sources(sources_note(suite.folder, name)), []
+    if note:
+        if note.get("seeds") != list(suite.scale.seeds):
+            reasons.append(f"seeds {note.get('seeds')} -> {list(suite.scale.seeds)}")
+        elif note.get("specs") != suite.digests(name):
+            reasons.append("the specs of its runs changed")
+        reasons.append(_changed(note["files"], artifact_files(name)))
+    built, records = min(path.stat().st_mtime for path in outputs), suite.records(name)
+    if any(path in pending for path in records):
+        reasons.append("its runs are trained")
+    elif newer := [spec.name for spec, path in zip(specs, records, strict=True) if path.stat().st_mtime > built]:
+        reasons.append(f"runs are newer: {_listed(newer)}")
+    if any(path in pending for path in suite.sources(name)):
+        others = [other for other in names_read(suite.artifacts[name], suite.artifacts) if pending.keys() & suite.outputs(other)]
+        reasons.append(f"what it is built from is: {_listed(others)}")
+    return "; ".join(filter(None, reasons)) or f"snakemake says: {pending[next(path for path in outputs if path in pending)]}"
+
+
+def _changed(before: Mapping[str, str], files: Iterable[Path]) -> str:
+    """Which files are not as they were; empty if all are."""
+    today = file_digests(files)
+    found = [f"{name} changed" for name in today if name in before and before[name] != today[name]]
+    found += [f"{name} is new" for name in today.keys() - before.keys()] + [f"{name} is gone" for name in before.keys() - today.keys()]
+    return _listed(sorted(found))
+
+
+def _differences(before: Any, after: Any) -> str:
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    return _listed(f"{key} {old.get(key)} -> {new.get(key)}" for key in {**old, **new} if old.get(key) != new.get(key))
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for key, part in value.items():
+            yield from _leaves(part, f"{name}.{key}" if name else key)
+    else:
+        yield name, value
+
+
+def _grouped(said: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Names by what is said of them, the largest group first."""
+    groups: dict[str, list[str]] = {}
+    for name, reason in said.items():
+        groups.setdefault(reason, []).append(name)
+    return sorted(groups.items(), key=lambda item: -len(item[1]))
+
+
+def _counted(names: list[str], what: str) -> str:
+    return f"{names[0]} is" if len(names) == 1 else f"{len(names)} {what}s ({_listed(names, 2)}) are"
+
+
+def _listed(names: Iterable[str], most: int = NAMED) -> str:
+    names = list(names)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,85 @@
+"""``python -m suite why``: what would be made again, and the file, spec or parameter that is the reason. One run is trained."""
+
+import pytest
+
+from suite.discovery import locate
+
+ARTIFACT = """
+import pandas as pd
+
+from analyses.common.layout import measured_columns, write_csv
+from suite.artifact import Artifact
+
+
+def runs(scale):
+    return [scale.run("60m", "adamw", seed) for seed in scale.seeds]
+
+
+def build(context):
+    values = [context.record(spec)["validation_perplexity"] for spec in runs(context.scale)]
+    write_csv(pd.DataFrame([{"published": 1.0, **measured_columns(values), "scale": context.scale.name}]), context.results / "figure99.csv")
+
+
+ARTIFACT = Artifact(label="Figure 99", caption="Mine.", outputs=("figure99.csv",), runs=runs, build=build)
+"""
+TARGET, RUN = "results/figure99.csv", "smoke/60m/adamw/seed0"
+
+
+@pytest.fixture
+def one(project):
+    """A project with one artifact, which needs one run."""
+    for path in locate(project.folder).values():
+        path.unlink()
+    (project.folder / "analyses" / "figures" / "figure99.py").write_text(ARTIFACT)
+    project.edit("config/scales/smoke.yaml", ", runs_per_job: 15", "")
+    return project
+
+
+def asked(project, *options):
+    """What ``why`` says, line by line."""
+    done = project.module("suite", "why", TARGET, "--scale", "smoke", *options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def append(project, path):
+    with open(project.folder / path, "a") as file:
+        file.write("\n# another line\n")
+
+
+def test_a_changed_file_spec_or_parameter_is_named(one):
+    head, *before = asked(one)
+    assert head == f"{TARGET}, scale smoke, seeds 0:"
+    assert before[0].startswith("- data/") and before[0].endswith(" is prepared: it is not there")
+    assert before[1:] == [f"- {RUN} is trained: no record yet", "- figure99 is built: not built yet"]
+    assert one.snakemake(TARGET, "--config", "scale=smoke").returncode == 0
+    assert asked(one) == [f"Nothing: {TARGET} is up to date"]
+
+    append(one, "poet/training/schedule.py")
+    append(one, "poet/data/tokenizer.py")
+    append(one, "analyses/figures/figure99.py")
+    _, data, run, artifact = asked(one)
+    assert data.endswith(" is prepared: poet/data/tokenizer.py changed")
+    assert run == f"- {RUN} is trained: poet/data/tokenizer.py changed, poet/training/schedule.py changed"
+    assert artifact == "- figure99 is built: analyses/figures/figure99.py changed; its runs are trained"
+    one.edit("poet/training/schedule.py", "\n# another line\n", "")
+    one.edit("poet/data/tokenizer.py", "\n# another line\n", "")
+    one.edit("analyses/figures/figure99.py", "\n# another line\n", "")
+
+    one.edit("config/scales/smoke.yaml", "weight_decay: 0.01", "weight_decay: 0.02")
+    assert asked(one, "--seeds", "[0,1]")[1:] == [
+        f"- {RUN} is trained: the spec changed: weight_decay 0.01 -> 0.02",
+        "- smoke/60m/adamw/seed1 is trained: no record yet",
+        "- figure99 is built: seeds [0] -> [0, 1]; its runs are trained",
+    ]
+
+
+def test_what_is_no_target_is_one_sentence(one):
+    for target, words in (
+        ("results/figure98.csv", "name a file such as results/figure99.csv, or all"),
+        ("results/mini/figure99.csv", "is of scale mini, and smoke is asked for: add SCALE=mini"),
+        ("results/runs/smoke/60m/sgd/seed0/record.json", "there is no run 'smoke/60m/sgd/seed0'"),
+    ):
+        done = one.module("suite", "why", target, "--scale", "smoke")
+        assert done.returncode == 2 and not done.stdout
+        assert done.stderr.startswith("error: ") and words in done.stderr and done.stderr.count("\n") == 1
