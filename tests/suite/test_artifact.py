@@ -62,7 +62,7 @@ def test_a_broken_history_is_named_with_its_command(context, make_spec, harm):
         context.history(spec)
 
 
-@pytest.mark.parametrize("scale", ("smoke", "mini", "gpu", "paper"))
+@pytest.mark.parametrize("scale", ("smoke", "mini", "night", "gpu", "paper"))
 def test_every_artifact_knows_its_runs_at_every_scale(scale):
     suite = load_suite({"scale": scale, "seeds": [0, 1]})
     for name, found in suite.artifacts.items():
@@ -72,7 +72,7 @@ def test_every_artifact_knows_its_runs_at_every_scale(scale):
         assert "csv" in kinds or found.reads, name
         assert kinds <= {"csv", "md", "png", "pdf", "html"} and ("png" in kinds) == ("pdf" in kinds), name
         assert not found.scale_free or not found.runs(suite.scale), name
-    assert not suite.left_out or scale == "gpu"
+    assert not suite.left_out or scale in ("night", "gpu")
 
 
 def test_a_table_of_another_artifact_is_read_as_written_or_asked_for(context):
@@ -84,6 +84,6 @@ def test_a_table_of_another_artifact_is_read_as_written_or_asked_for(context):
 
 def test_published_numbers_bear_the_name_of_an_artifact_or_of_what_several_share(repository):
     for path in (repository / "analyses" / "published").glob("*.csv"):
-        shared = path.stem == "learning_rates" or [*(repository / "analyses").glob(f"*/common/{path.stem}.py")]
+        shared = path.stem == "learning_rates" or [*(repository / "analyses").rglob(f"common/{path.stem}.py")]
         assert path.stem in locate() or shared, f"{path.name} belongs to no artifact"
         assert not pd.read_csv(path, dtype=str).empty

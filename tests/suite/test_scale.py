@@ -1,5 +1,6 @@
 """Scale files: what is wrong in one is refused before anything runs, and names spell out what differs."""
 
+import hashlib
 import json
 import shutil
 
@@ -8,6 +9,7 @@ import pytest
 import yaml
 
 import suite.scale
+from poet.methods import METHODS
 from poet.system.errors import UserError
 from suite.artifact import Artifact
 from suite.collection import collect_runs, load_suite
@@ -30,10 +32,9 @@ def root(tmp_path, monkeypatch):
         ("width_divisor: 16", "width_divisor: 16\ncolour: red", ("'colour'", "known are")),
         ("steps: 480", "stepz: 480", ("models.60m", "'stepz'")),
         ("methods:          #", "methods:\n  sgd: {lr: 1}\n  #", ("methods", "unknown method 'sgd'", "galore")),
-        ("    350m: *small", "    7b: *small", ("sweep.grids", "unknown model '7b'", "350m")),
+        ("{model: 350m, lengths", "{model: 7b, lengths", ("tuning", "unknown model '7b'", "350m")),
         ("{merge_every: 5,", "{merge_evry: 5,", ("poet", "'merge_evry'", "merge_every")),
         ("{merge_every: 5,", "{budget: 1.5, merge_every: 5,", ("budget", "between 0 and 1", "1.5")),
-        ("recorded/mini/lr_sweep.csv", "recorded/mini/none.csv", ("learning_rates.table", "none.csv")),
         ("vocabulary: 1024", "vocabulary: many", ("vocabulary", "'many'", "integer")),
         ("train_tokens: 4000000", "train_token: 4000000", ("train_token", "train_tokens")),
         ("{merge_every: 5,", "{merge_every: soon,", ("merge_every", "'soon'", "int")),
@@ -44,7 +45,9 @@ def root(tmp_path, monkeypatch):
         ("heads: 2, steps: 480, ", "heads: 2, ", ("models.60m", "the key 'steps' is missing")),
         ("precision: fp32", "precision: fp16", ("training.precision must be 'fp32' or 'bf16', not 'fp16'",)),
         ("weight_decay: 0.01", "weight_decay: .nan", ("training.weight_decay must be a finite number",)),
-        ("lr: [0.001, 0.002, 0.003, 0.005]", "lr: []", ("sweep.grids.60m.adamw.lr must not be empty",)),
+        ("60m, lengths: [1]", "60m, lengths: []", ("tuning.0.lengths must not be empty",)),
+        ("60m, lengths: [1]", "60m, lengths: [1/0]", ("tuning.0.lengths", "'1/0' is no share of a model's steps, such as 1/10")),
+        ("60m, lengths: [1]", "60m, lengths: [0]", ("tuning.0.lengths", "0 is no share of a model's steps, such as 1/10")),
         ("train_tokens: 4000000", "stream: true", ("config/scales/mini.yaml: data", "stream", "leave it out")),
         ("{kind: bpe, vocab_size: 1024}", "{kind: bte, vocab_size: 1024}", ("data.tokenizer", "'kind'", "'bpe', 'hf'", "'bte'")),
         ("{kind: bpe, vocab_size: 1024}", "{kind: bpe, size: 1024}", ("data.tokenizer", "unknown key 'size'", "vocab_size")),
@@ -52,7 +55,7 @@ def root(tmp_path, monkeypatch):
         ("divisible: 80}", "divisible: 84}", ("model 60m", "poet-bs-", "mlp", "does not divide dimension 84", "choose")),
         ("heads: 2,", "heads: 3,", ("3 heads", "32")),
         ("width_divisor: 16", "width_divisor: [16", ("mini.yaml", "not YAML")),
-        ("      galore: {lr: [0.01,", "      oft: {lr: [0.01,", ("sweep.grids", "'oft'", "galore")),
+        ("60m, lengths: [1]", "60m, lengths: [1], rows: [oft]", ("tuning", "unknown row 'oft'", "galore")),
         ("gpus: 0,", "gpus: 1, processes: 2,", ("mini.yaml: resources", "processes", "without a GPU")),
         ("gpus: 0,", "gpus: 1, runs_per_job: 2,", ("mini.yaml: resources", "runs_per_job", "without a GPU")),
     ],
@@ -89,7 +92,7 @@ def test_what_editors_are_told_is_up_to_date(repository, name):
     assert (repository / "workflow" / "schemas" / name).read_text() == schema(name), "make schema writes it anew"
 
 
-@pytest.mark.parametrize("path", ["config/config.yaml", *(f"config/scales/{name}.yaml" for name in ("smoke", "mini", "gpu", "paper"))])
+@pytest.mark.parametrize("path", ["config/config.yaml", "config/tuning.yaml", *(f"config/scales/{name}.yaml" for name in ("smoke", "mini", "night", "gpu", "paper"))])
 def test_a_file_names_its_schema_which_takes_it_and_refuses_a_typo(repository, path):
     first, values = (text := (repository / path).read_text()).partition("\n")[0], yaml.safe_load(text)
     rules = json.loads((repository / path).parent.joinpath(first.removeprefix("# yaml-language-server: $schema=")).read_text())
@@ -113,6 +116,18 @@ def test_digests_of_runs_and_names_of_data_sets_stay(name):
     assert (dataset_name(scale.data), scale.run(model, row, 0).digest) == (dataset, digest)
 
 
+def test_the_learning_rates_of_mini_s_recorded_runs_stay():
+    """Those of Table 2, the controls and Figure 9, by the name of each run. Only tuning mini anew is a reason to change this."""
+    found = load_suite({"scale": "mini", "seeds": [0, 1, 2]})
+    specs = {spec.name: spec for name in ("table2", "controls", "figure9") for spec in found.artifacts[name].runs(found.scale)}
+    lines = [
+        f"{name} " + " ".join(f"{rate}={spec.parameters[rate]:g}" for rate in METHODS[spec.method].learning_rates)
+        for name, spec in sorted(specs.items())
+    ]
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    assert (len(lines), digest) == (189, "f2128b17c28cc97f7a7d8ac3845f2b164a38c8c1ad69c7c80c6fc345fdf85f09")
+
+
 def test_a_broken_table_of_learning_rates_is_refused(root):
     table = root / "analyses" / "recorded" / "mini" / "lr_sweep.csv"
     lines = table.read_text().splitlines()
@@ -120,6 +135,28 @@ def test_a_broken_table_of_learning_rates_is_refused(root):
         table.write_text("\n".join(broken) + "\n60m,adamw,x,,,,yes,,,\n")
         with pytest.raises(UserError, match="lr_sweep.csv, line"):
             load_scale({"scale": "mini", "seeds": [0]})
+
+
+def test_a_scale_without_its_table_is_refused_unless_it_is_to_be_tuned(root):
+    (root / "analyses" / "recorded" / "mini" / "lr_sweep.csv").unlink()
+    assert load_scale({"scale": "mini", "seeds": [0]}).learning_rate_source("60m", "adamw") == "the method's defaults"
+    path = root / "config" / "scales" / "gpu.yaml"
+    path.write_text(path.read_text().replace("learning_rates.csv", "none.csv"))
+    with pytest.raises(UserError, match="learning_rates.table: there is no file analyses/published/none.csv"):
+        load_scale({"scale": "gpu", "seeds": [0]})
+
+
+def test_rates_of_other_lengths_are_not_those_of_a_model_s_own(root):
+    table = root / "analyses" / "recorded" / "mini" / "lr_sweep.csv"
+    head = "model,variant,length,steps,lr,poet_lr,perplexity,chosen,at_grid_end\n"
+    lines = ("60m,poet-fs-1_2,1/10,48,0.5,0.25,9,yes,", "60m,poet-fs-1_2,1,480,0.008,0.002,9,yes,poet_lr", "60m,poet-fs-1_2,1,480,0.004,0.002,10,,")
+    table.write_text(head + "\n".join(lines) + "\n")
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    assert scale.learning_rates("60m", "poet-fs-1_2") == {"lr": 0.008, "poet_lr": 0.002}
+    assert scale.rate_table.chosen("60m", "poet-fs-1_2", 48).rates == {"lr": 0.5, "poet_lr": 0.25}
+    assert scale.rate_table.tried("60m", "poet-fs-1_2", 480) == [{"lr": 0.008, "poet_lr": 0.002}, {"lr": 0.004, "poet_lr": 0.002}]
+    assert scale.censored("60m", "poet-fs-1_2") == scale.censored("130m", "poet-fs-1_2") == ("poet_lr",)  # 130m borrows
+    assert scale.censored("60m", "adamw") == ()
 
 
 def test_an_override_that_changes_nothing_is_the_same_run():
@@ -140,10 +177,11 @@ def test_learning_rates_come_from_the_recorded_sweep():
     scale = load_scale({"scale": "mini", "seeds": [0]})
     for row in ("adamw", "galore", "lora-r64", "poet-bs-b256", "poet-fs-1_8"):
         for model, lender in (("60m", "60m"), ("130m", "60m"), ("350m", "350m"), ("1.3b", "350m")):
-            source = model if (model, row) in scale.learning_rates else lender
-            run = scale.run(model, row, 0)
-            rates = scale.learning_rates[source, row]
-            assert rates
+            run, chosen = scale.run(model, row, 0), {(t.model, t.row): t.rates for t in scale.rate_table.trials if t.chosen}
+            source = model if (model, row) in chosen else lender
+            rates = chosen[source, row]
+            assert rates == scale.learning_rates(model, row)
+            assert scale.learning_rate_source(model, row).endswith(f"lr_sweep.csv ({source})")
             assert {name: run.parameters[name] for name in rates} == rates
 
 

@@ -2,6 +2,7 @@
 
 import io
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from analyses.controls import controls
 from analyses.controls.equal_cost import costs_of, perplexity_at
 from poet.launch.operations import operations_per_step
 from poet.training.run import Run
+from suite.rates import RateTable, Trial
 from suite.scale import load_scale
 
 MINI = {"scale": "mini", "seeds": [0]}
@@ -36,16 +38,36 @@ def test_the_reference_points_are_table_2s_runs():
         )
 
 
-def test_both_initializations_see_the_whole_grid():
+def rates_shown(scale, control):
+    return sorted(c.specs[0].parameters["lr"] for c in control_cells.cells(scale) if (c.model, c.control) == ("60m", control))
+
+
+@pytest.mark.parametrize("control", [controls.ADAMW, controls.NORMALIZED])
+def test_both_initializations_are_shown_the_same_rates(control):
+    """All that were tried and two above, where the choice is the largest of them, as in the recorded table of mini scale."""
     scale = load_scale(MINI)
-    grid = scale.settings.grids["60m"]["adamw"]["lr"]
-    for control in (controls.ADAMW, controls.NORMALIZED):
-        rates = [
-            c.specs[0].parameters["lr"] for c in control_cells.cells(scale) if (c.model, c.control) == ("60m", control)
-        ]
-        assert sorted(rates) == sorted([*grid, 2 * max(grid), 4 * max(grid)])
+    assert scale.censored("60m", "adamw") == ("lr",)
+    tried = [rates["lr"] for rates in scale.rate_table.tried("60m", "adamw", 480)]
+    assert rates_shown(scale, control) == sorted([*tried, 2 * max(tried), 4 * max(tried)])
     assert all(c.own_rate for c in control_cells.cells(scale) if c.model != "60m")
     assert all(c.own_rate for c in control_cells.cells(load_scale({"scale": "paper", "seeds": [0]})))
+
+
+def tuned(chosen, row="adamw", **rates):
+    """Mini scale whose AdamW was tried at 0.001 to 0.016 on 60m; ``rates`` are those of ``row``."""
+    trials = [Trial("60m", "adamw", 480, {"lr": lr}, lr == chosen, ()) for lr in (0.004, 0.002, 0.008, 0.001, 0.016)]
+    trials += [Trial("60m", row, 480, rates, True, ())] if rates else []
+    return replace(load_scale(MINI), rate_table=RateTable(tuple(trials)))
+
+
+def test_a_rate_inside_what_was_tried_is_shown_with_its_neighbours():
+    assert rates_shown(tuned(0.004), controls.NORMALIZED) == [0.002, 0.004, 0.008]
+
+
+def test_two_rates_that_were_tuned_are_adamw_s_own():
+    scale = tuned(0.004, "adamw-two-rates", lr=0.25, matrix_lr=0.125)
+    (spec, *_) = control_cells.specs_of(scale, "60m", controls.TWO_RATES)
+    assert (spec.parameters["lr"], spec.parameters["matrix_lr"], spec.variant) == (0.25, 0.125, "adamw-two-rates")
 
 
 def test_poet_without_r_and_p_trains_the_rest_and_resumes(make_spec, data):

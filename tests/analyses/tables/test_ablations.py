@@ -94,7 +94,7 @@ def test_table_3_compares_on_3b_at_borrowed_rates(recorded):
         ["POET FS b=1/2", "3b", 16.9, 30.0],
     ]
     for line, row in zip(frame.itertuples(), ("adamw", "poet-fs-1_2"), strict=True):
-        rates = context.scale.learning_rates["1.3b", row]
+        rates = context.scale.learning_rates("1.3b", row)
         assert (
             line.learning_rates == " ".join(f"{name}={value:g}" for name, value in rates.items())
             and "(1.3b)" in line.learning_rates_from

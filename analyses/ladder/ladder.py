@@ -1,0 +1,177 @@
+"""The horizon ladder, which the paper lacks: every row at several lengths of training.
+
+Each rung has the schedule of its own length, as many merges as the full length where steps allow, and learning rates that were tuned for it
+(``config/tuning.yaml``). A gap is log(perplexity) - log(AdamW's), in nats, paired by seed. Two rows stand in the printed order of Table 2 at a
+length if the 95% interval of their gap lies on that side of zero. The order appears at the shortest length from which on every
+measured one shows it, and two rows cross between two measured lengths whose orders differ. A rung whose rates are censored takes part in no order. Nothing
+is said of lengths that were not measured; rungs that are not there are listed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analyses.common.layout import measured_columns, write_csv
+from analyses.common.plotting import LINES, MARKERS, save_figure
+from analyses.ladder.orders import order_line, printed_pairs, side
+from analyses.ladder.rungs import BASELINES, Rung, gap, rung, rungs, steps_on, tokens_per_parameter
+from poet.methods import all_rows
+from poet.system.files import write_text
+from poet.training.errors import RunError
+from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.context import Context
+from suite.scale import Scale
+from suite.tuning.cells import Cell, steps_of
+
+PERPLEXITY = "validation perplexity"
+
+
+def runs(scale: Scale) -> list[RunSpec]:
+    """The runs of every rung that has rates."""
+    return [spec for found in rungs(scale) for spec in found.specs]
+
+
+def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, dict[int, float]]) -> dict[str, Any]:
+    own = values[cell]
+    wanted = len(context.scale.seeds)
+    note = "no learning rates yet" if found is None else "" if len(own) == wanted else f"{wanted - len(own)} of {wanted} runs are missing"
+    line = {
+        "model": cell.model,
+        "variant": cell.row,
+        "quantity": PERPLEXITY,
+        "length": str(cell.length),
+        "steps": steps_of(context.scale, cell),
+        "tokens_per_parameter": tokens_per_parameter(context.scale, cell),
+        "rates": found.rates if found else "",
+        "note": note,
+    }
+    if found:
+        parameters = found.specs[0].parameters
+        every = parameters.get("merge_every")
+        names = all_rows()[cell.row][0].learning_rates
+        line |= {"merges": line["steps"] // every if every else math.nan, "learning_rates": " ".join(f"{n}={parameters[n]:g}" for n in names)}
+    if not own:
+        return line
+    line |= {**measured_columns(list(own.values())), "seeds": " ".join(map(str, own))}
+    for baseline in BASELINES:
+        other = values.get(Cell(cell.model, baseline, cell.length), {})
+        if cell.row != baseline and (between := gap(own, other)):
+            line |= dict(zip((f"gap_{baseline}", f"gap_{baseline}_low", f"gap_{baseline}_high"), between, strict=True))
+    return line
+
+
+def _orders(model: str, found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]]) -> list[dict[str, Any]]:
+    usable = [cell for cell, own in found.items() if cell.model == model and own and own.rates != "censored"]
+    rows = list(dict.fromkeys(cell.row for cell in found if cell.model == model))
+    lines = []
+    for better, worse in printed_pairs(model, rows):
+        both = [cell for cell in usable if cell.row == better and Cell(model, worse, cell.length) in usable]
+        gaps = {cell.length: gap(values[cell], values[Cell(model, worse, cell.length)]) for cell in both}
+        lines.append({"model": model, **order_line(better, worse, {length: side(g) for length, g in gaps.items() if g})})
+    return lines
+
+
+def table(context: Context) -> pd.DataFrame:
+    """One line for each rung, missing ones among them, then one for each printed order.
+
+    Raises:
+        RunError: the scale has no ladder, or no rung of it was trained.
+    """
+    scale = context.scale
+    cells = steps_on(scale)
+    found = {cell: rung(scale, cell) for cell in cells}
+    values = {cell: own.perplexities(context) if own else {} for cell, own in found.items()}
+    if not any(values.values()):
+        raise RunError(f"scale {scale.name} has no rung of a ladder: give it lengths under `tuning`, run make tune and make record, and train its runs")
+    lines = [_line(context, cell, found[cell], values) for cell in cells]
+    for model in dict.fromkeys(cell.model for cell in cells):
+        lines += _orders(model, found, values)
+    return pd.DataFrame(lines).assign(scale=scale.name, corpus=scale.corpus)
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """Rows down, lengths across; below, where each printed order appears, and what is missing."""
+    shown, orders = frame[frame.quantity == PERPLEXITY], frame[frame.quantity != PERPLEXITY]
+    lines = [f"# {ARTIFACT.label}, {frame.scale.iloc[0]} scale", "", f"{ARTIFACT.caption} Perplexity; in brackets, nats above AdamW with one rate and its 95% interval.", ""]
+    for model, part in shown.groupby("model", sort=False):
+        lengths = part.drop_duplicates("length")
+        heads = [f"{line.length} ({line.tokens_per_parameter:,.0f})" for line in lengths.itertuples()]
+        lines += [f"{model}: share of the full length (tokens a matrix parameter)", "", "| row | " + " | ".join(heads) + " |", "| --- |" + " ---: |" * len(heads)]
+        for row, of_row in part.groupby("variant", sort=False):
+            at = {line["length"]: line for line in of_row.to_dict("records")}
+            lines.append(f"| {all_rows()[row][1].label} | " + " | ".join(_cell(at.get(length)) for length in lengths.length) + " |")
+        lines.append("")
+    lines += [f"- {_sentence(line)}" for line in orders.itertuples()]
+    missing = shown[shown.note != ""]
+    lines += [f"- Not there: {line.model} {line.variant} at {line.length}: {line.note}." for line in missing.itertuples()]
+    return "\n".join([*lines, ""])
+
+
+def _cell(line: dict[str, Any] | None) -> str:
+    if line is None or math.isnan(line.get("n", math.nan)):
+        return "–"
+    star = "\\*" if line["rates"] == "censored" else ""
+    if line["diverged"]:
+        return f"diverged{star}"
+    between = line.get("gap_adamw", math.nan)
+    low, high = line.get("gap_adamw_low", math.nan), line.get("gap_adamw_high", math.nan)
+    interval = f" {low:+.3f} to {high:+.3f}" if math.isfinite(low) and math.isfinite(high) else ""
+    return f"{line['measured']:.2f}{star}" + ("" if math.isnan(between) else f" ({between:+.3f}{interval and ','}{interval})")
+
+
+def _sentence(line: Any) -> str:
+    names = [all_rows()[row][1].label for row in (line.variant, line.against)]
+    order = f"{line.model}, {names[0]} below {names[1]} (printed): "
+    if not (line.lengths_as_printed or line.lengths_opposite or line.lengths_undecided):
+        return order + "not measured."
+    said = f"from {line.appears_from} on" if line.appears_from else "does not appear at the longest measured length"
+    parts = [f"{word} at {at}" for word, at in (("opposite", line.lengths_opposite), ("undecided", line.lengths_undecided)) if at]
+    turns = f"; the two cross between {line.crosses_between}" if line.crosses_between else ""
+    return order + "; ".join([said, *parts]) + turns + "."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Perplexity, and the gaps to both AdamWs, over tokens for each parameter; only measured lengths, joined by straight lines."""
+    shown = frame[(frame.quantity == PERPLEXITY) & frame.get("measured", pd.Series(math.nan, frame.index)).notna()]
+    figure, axes = plt.subplots(1, 3, figsize=(13, 4.6), layout="constrained")
+    rows = list(dict.fromkeys(frame[frame.quantity == PERPLEXITY].variant))
+    columns = ("measured", *(f"gap_{baseline}" for baseline in BASELINES))
+    titles = ("validation perplexity", *(f"nats above {label}" for label in BASELINES.values()))
+    for axis, column, title in zip(axes, columns, titles, strict=True):
+        for index, row in enumerate(rows):
+            part = shown[shown.variant == row]
+            if column not in part or part[column].isna().all():
+                continue
+            style = {"color": f"C{index % 10}", "marker": MARKERS[index % len(MARKERS)], "linestyle": LINES[index % len(LINES)]}
+            error = None if column == "measured" else (part[f"{column}_high"] - part[column]).where(lambda v: v.map(math.isfinite))
+            axis.errorbar(part.tokens_per_parameter, part[column], yerr=part["std"] if error is None else error, capsize=2, markersize=5, label=all_rows()[row][1].label, **style)
+        if column != "measured":
+            axis.axhline(0, color="black", linewidth=0.8, zorder=0)
+        axis.set(xscale="log", xlabel="tokens a matrix parameter", title=title)
+    axes[0].set_yscale("log")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncol=6, frameon=False, fontsize="small")
+    return figure
+
+
+def build(context: Context) -> None:
+    frame = table(context)
+    write_csv(frame, context.results / "ladder.csv")
+    write_text(context.results / "ladder.md", markdown(frame))
+    save_figure(draw(frame), context, ARTIFACT, "Bars: standard deviation on the left, 95% intervals over seeds elsewhere. Lines join measured lengths.")
+
+
+ARTIFACT = Artifact(
+    label="Horizon ladder (not in the paper)",
+    caption="Perplexity of every row over the length of training, each length with its own schedule and its own tuned rates.",
+    outputs=("ladder.csv", "ladder.md", "figures/ladder.png", "figures/ladder.pdf"),
+    runs=runs,
+    build=build,
+    in_all=False,
+)

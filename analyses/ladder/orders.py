@@ -1,0 +1,61 @@
+"""At which lengths two rows stand in the printed order, and between which they cross."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from analyses.common.published import read_published
+
+#: Of a pair at a length: as the paper prints it, the other way round, or not decided.
+PRINTED, OPPOSITE, UNDECIDED = "as printed", "opposite", "undecided"
+
+Gap = tuple[float, float, float]
+
+
+def side(gap: Gap) -> str:
+    """The side of an interval for the gap of the row that is printed as better, in nats: below zero is as printed."""
+    _, low, high = gap
+    return PRINTED if high < 0 else OPPOSITE if low > 0 else UNDECIDED
+
+
+def printed_pairs(model: str, rows: Sequence[str]) -> list[tuple[str, str]]:
+    """(better, worse) for every two rows whose perplexities on a model differ in Table 2, best first."""
+    table = read_published("table2")
+    found = {line.variant: float(line.perplexity) for line in table[table.model == model].itertuples() if line.variant in rows}
+    ranked = sorted(found, key=lambda row: found[row])
+    return [(a, b) for a, b in itertools.combinations(ranked, 2) if found[a] < found[b]]
+
+
+def appears_from(sides: Mapping[Fraction, str]) -> Fraction | None:
+    """The length from which on every measured length shows the printed order; None if the longest does not."""
+    start = None
+    for length in sorted(sides, reverse=True):
+        if sides[length] != PRINTED:
+            break
+        start = length
+    return start
+
+
+def crossings(sides: Mapping[Fraction, str]) -> list[tuple[Fraction, Fraction]]:
+    """Neighbouring decided lengths between which the order turns; undecided ones between them widen the range."""
+    decided = [length for length in sorted(sides) if sides[length] != UNDECIDED]
+    return [(a, b) for a, b in itertools.pairwise(decided) if sides[a] != sides[b]]
+
+
+def order_line(better: str, worse: str, sides: Mapping[Fraction, str]) -> dict[str, Any]:
+    """What the table says of a printed pair, given its sides by length."""
+    start, turns = appears_from(sides), crossings(sides)
+    at = {kind: " ".join(str(length) for length in sorted(sides) if sides[length] == kind) for kind in (PRINTED, OPPOSITE, UNDECIDED)}
+    return {
+        "variant": better,
+        "against": worse,
+        "quantity": "printed order",
+        "appears_from": "" if start is None else str(start),
+        "lengths_as_printed": at[PRINTED],
+        "lengths_opposite": at[OPPOSITE],
+        "lengths_undecided": at[UNDECIDED],
+        "crosses_between": "; ".join(f"{a} and {b}" for a, b in turns),
+    }

@@ -1,0 +1,86 @@
+"""The rungs of the ladder: which runs stand for a row at a length, and what they ended with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from analyses.common.evidence import paired_interval
+from analyses.common.tokens import ROW, matrix_parameters
+from poet.training.errors import RunError
+from poet.training.spec import RunSpec
+from suite.claim import UNJUDGED_SCALES
+from suite.context import Context
+from suite.scale import Scale
+from suite.tuning.cells import Cell, cells, run_at, steps_of
+
+#: What rungs are compared with: AdamW with one rate, as the paper trains it, and with two.
+BASELINES = {"adamw": "AdamW", "adamw-two-rates": "AdamW, two rates"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A row at a length.
+
+    Attributes:
+        cell: which.
+        rates: where its rates come from: "tuned", "censored" (tuned, and chosen at an end of what was tried) or "in force" (those
+            of the model's own length, at scales that check the plumbing alone).
+        specs: a run for each seed.
+    """
+
+    cell: Cell
+    rates: str
+    specs: list[RunSpec]
+
+    def perplexities(self, context: Context) -> dict[int, float]:
+        """Final perplexities by seed, of the runs that have a record; NaN where one diverged."""
+        found = {}
+        for spec in self.specs:
+            try:
+                found[spec.seed] = context.record(spec)["validation_perplexity"]
+            except RunError:
+                continue
+        return found
+
+
+def steps_on(scale: Scale) -> list[Cell]:
+    """Everything that is tuned on models with more than one length, by rising length."""
+    found = cells(scale)
+    lengths = {model: {cell.length for cell in found if cell.model == model} for model in scale.models}
+    return [cell for cell in found if len(lengths[cell.model]) > 1]
+
+
+def rung(scale: Scale, cell: Cell) -> Rung | None:
+    """The rung of a cell; None if it has no rates of its own yet."""
+    chosen = scale.rate_table.chosen(cell.model, cell.row, steps_of(scale, cell))
+    if chosen is None and scale.name not in UNJUDGED_SCALES:
+        return None
+    rates = chosen.rates if chosen else scale.learning_rates(cell.model, cell.row)
+    whence = "in force" if chosen is None else "censored" if chosen.open_sides else "tuned"
+    if cell.length == 1:  # Table 2's own runs
+        return Rung(cell, whence, [scale.run(cell.model, cell.row, seed) for seed in scale.seeds])
+    return Rung(cell, whence, [run_at(scale, cell, seed, rates) for seed in scale.seeds])
+
+
+def rungs(scale: Scale) -> list[Rung]:
+    """Those that have rates."""
+    return [found for cell in steps_on(scale) if (found := rung(scale, cell))]
+
+
+def tokens_per_parameter(scale: Scale, cell: Cell) -> float:
+    """Tokens of a cell's runs for each parameter of the standard model's matrices."""
+    full = scale.run(cell.model, ROW, 0)
+    return full.tokens / full.steps * steps_of(scale, cell) / matrix_parameters(full)
+
+
+def gap(ours: dict[int, float], theirs: dict[int, float]) -> tuple[float, float, float] | None:
+    """Mean over shared seeds of log(ours / theirs), in nats, with its 95% interval; None if no seed is shared.
+
+    NaN if a run of either diverged; one seed has an interval without end.
+    """
+    seeds = sorted(set(ours) & set(theirs))
+    if not seeds:
+        return None
+    differences = [math.log(ours[seed]) - math.log(theirs[seed]) for seed in seeds]
+    return (math.nan,) * 3 if any(map(math.isnan, differences)) else paired_interval(differences)

@@ -1,0 +1,147 @@
+"""The ladder from runs whose perplexities are known: gaps, orders, crossings, and rungs that are not there."""
+
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from analyses.ladder import ladder
+from analyses.ladder.orders import OPPOSITE, PRINTED, UNDECIDED, appears_from, crossings, printed_pairs, side
+from analyses.ladder.rungs import gap, rung
+from poet.training.errors import RunError
+from suite.context import Context
+from suite.rates import RateTable, Trial
+from suite.scale import load_scale
+from suite.tuning.cells import Cell
+
+ROWS = {"adamw": {"lr": 0.004}, "adamw-two-rates": {"lr": 0.016, "matrix_lr": 0.004}, "poet-fs-1_2": {"lr": 0.016, "poet_lr": 0.002}}
+STEPS = {"1/100": 581, "1/30": 1937, "1/10": 5811}
+
+
+def night(without=(), censored=()):
+    """Night scale, three seeds, with rates for three rows at three lengths."""
+    trials = [
+        Trial("60m", row, steps, rates, True, ("lr",) if (row, length) in censored else ())
+        for row, rates in ROWS.items()
+        for length, steps in STEPS.items()
+        if (row, length) not in without
+    ]
+    return replace(load_scale({"scale": "night", "seeds": [0, 1, 2]}), rate_table=RateTable(tuple(trials)))
+
+
+def perplexity(spec):
+    """AdamW 50 at every length; POET 10% above it at 1/100, undecided at 1/30, and 10% below at 1/10."""
+    if spec.method != "poet":
+        return 50.0 + spec.seed
+    factor = {581: 1.1, 1937: 1.0 + 0.02 * (spec.seed - 1), 5811: 0.9}[spec.steps]
+    return factor * (50.0 + spec.seed) * (1 + 0.001 * spec.seed)
+
+
+@pytest.fixture
+def built(tmp_path):
+    """``built(scale, value)``: a context with a record of every run of the ladder, but for those where ``value`` is None."""
+
+    def _built(scale, value=perplexity):
+        for spec in ladder.runs(scale):
+            if (found := value(spec)) is not None:
+                folder = tmp_path / "runs" / spec.name
+                folder.mkdir(parents=True)
+                (folder / "record.json").write_text(json.dumps({"spec_digest": spec.digest, "validation_perplexity": found}))
+        return Context(scale, tmp_path)
+
+    return _built
+
+
+def line(frame, row, length):
+    (found,) = frame[(frame.variant == row) & (frame.length == length)].to_dict("records")
+    return found
+
+
+def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(built):
+    frame = ladder.table(built(night()))
+    long = line(frame, "poet-fs-1_2", "1/10")
+    assert long["gap_adamw"] == pytest.approx(math.log(0.9) + (math.log(1.001) + math.log(1.002)) / 3)
+    assert long["gap_adamw_high"] < 0 < line(frame, "poet-fs-1_2", "1/100")["gap_adamw_low"]
+    assert long["gap_adamw-two-rates"] == long["gap_adamw"]  # both AdamWs end alike here
+    assert line(frame, "adamw-two-rates", "1/10")["gap_adamw"] == 0
+    assert math.isnan(line(frame, "adamw", "1/10")["gap_adamw"])
+    assert (long["n"], long["seeds"], long["rates"], long["merges"]) == (3, "0 1 2", "tuned", 5811 // 8)
+    assert long["tokens_per_parameter"] == pytest.approx(5811 * 512 / 25088)
+    (order,) = frame[(frame.quantity == "printed order") & (frame.variant == "poet-fs-1_2") & (frame.against == "adamw")].to_dict("records")
+    assert order["appears_from"] == "1/10" and order["crosses_between"] == "1/100 and 1/10"
+    assert (order["lengths_opposite"], order["lengths_undecided"], order["lengths_as_printed"]) == ("1/100", "1/30", "1/10")
+
+
+def test_a_censored_rung_takes_part_in_no_order(built):
+    frame = ladder.table(built(night(censored={("poet-fs-1_2", "1/10")})))
+    (order,) = frame[(frame.quantity == "printed order") & (frame.variant == "poet-fs-1_2") & (frame.against == "adamw")].to_dict("records")
+    assert (order["appears_from"], order["lengths_as_printed"]) == ("", "")
+    assert line(frame, "poet-fs-1_2", "1/10")["rates"] == "censored"
+
+
+def test_what_is_not_there_is_listed_and_nothing_takes_its_place(built):
+    context = built(night(without={("adamw", "1/30")}), lambda spec: None if spec.seed == 2 and spec.steps == 5811 else perplexity(spec))
+    frame = ladder.table(context)
+    missing = line(frame, "adamw", "1/30")
+    assert missing["note"] == "no learning rates yet" and math.isnan(missing["measured"])
+    assert math.isnan(line(frame, "poet-fs-1_2", "1/30")["gap_adamw"])
+    two = line(frame, "poet-fs-1_2", "1/10")
+    assert (two["n"], two["seeds"], two["note"]) == (2, "0 1", "1 of 3 runs are missing")
+    ladder.build(context)
+    text = (context.results / "ladder.md").read_text()
+    assert "- Not there: 60m adamw at 1/30: no learning rates yet." in text and "60m lora-r64 at 1: no learning rates yet" in text
+    assert "POET FS b=1/2 below AdamW (printed): from " in text or "does not appear" in text
+    assert all((context.results / output).stat().st_size for output in ladder.ARTIFACT.outputs)
+
+
+def test_a_run_that_diverged_has_no_gap_and_decides_nothing(built):
+    frame = ladder.table(built(night(), lambda spec: math.nan if spec.method == "poet" and spec.seed == 1 else perplexity(spec)))
+    assert line(frame, "poet-fs-1_2", "1/10")["diverged"] == 1
+    (order,) = frame[(frame.quantity == "printed order") & (frame.variant == "poet-fs-1_2") & (frame.against == "adamw")].to_dict("records")
+    assert order["lengths_undecided"] == "1/100 1/30 1/10"
+
+
+def test_one_seed_decides_nothing():
+    assert side(gap({0: 40.0}, {0: 50.0})) == UNDECIDED
+    assert gap({0: 40.0}, {1: 50.0}) is None
+
+
+def test_the_full_length_is_table_2_s_own_run():
+    scale = replace(night(), rate_table=RateTable((Trial("60m", "adamw", 58110, {"lr": 0.002}, True, ()),)))
+    found = rung(scale, Cell("60m", "adamw", Fraction(1)))
+    assert found.specs == [scale.run("60m", "adamw", seed) for seed in (0, 1, 2)]
+    assert found.specs[0].parameters["lr"] == 0.002
+    assert rung(scale, Cell("60m", "adamw", Fraction(1, 3))) is None
+
+
+def test_smoke_has_two_rungs_without_tuning_and_mini_none(tmp_path):
+    smoke = load_scale({"scale": "smoke", "seeds": [0]})
+    assert {(spec.steps, spec.method) for spec in ladder.runs(smoke)} == {(3, "adamw"), (6, "adamw"), (3, "poet"), (6, "poet")}
+    mini = load_scale({"scale": "mini", "seeds": [0]})
+    assert ladder.runs(mini) == []
+    with pytest.raises(RunError, match="scale mini has no rung of a ladder: give it lengths under `tuning`"):
+        ladder.table(Context(mini, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("found", "start", "turns"),
+    [
+        ({"1/10": PRINTED, "1": PRINTED}, "1/10", []),
+        ({"1/10": OPPOSITE, "1": PRINTED}, "1", [("1/10", "1")]),
+        ({"1/10": PRINTED, "1": OPPOSITE}, None, [("1/10", "1")]),
+        ({"1/10": PRINTED, "1": UNDECIDED}, None, []),
+        ({"1/100": PRINTED, "1/10": OPPOSITE, "1": PRINTED}, "1", [("1/100", "1/10"), ("1/10", "1")]),
+        ({"1/100": OPPOSITE, "1/10": UNDECIDED, "1": PRINTED}, "1", [("1/100", "1")]),
+        ({}, None, []),
+    ],
+)
+def test_an_order_appears_where_every_longer_length_shows_it_too(found, start, turns):
+    sides = {Fraction(length): value for length, value in found.items()}
+    assert appears_from(sides) == (start and Fraction(start))
+    assert crossings(sides) == [(Fraction(a), Fraction(b)) for a, b in turns]
+
+
+def test_pairs_are_those_of_the_printed_table():
+    assert printed_pairs("60m", ("adamw", "poet-fs-1_2", "muon")) == [("poet-fs-1_2", "adamw")]
