@@ -92,7 +92,8 @@ def table(context: Context) -> pd.DataFrame:
     lines = [_line(context, cell, found[cell], values) for cell in cells]
     for model in dict.fromkeys(cell.model for cell in cells):
         lines += _orders(model, found, values)
-    return pd.DataFrame(lines).assign(scale=scale.name, corpus=scale.corpus)
+    frame = pd.DataFrame(lines).assign(scale=scale.name, corpus=scale.corpus)
+    return frame.astype({name: "Int64" for name in ("steps", "merges", "n", "diverged") if name in frame})
 
 
 def markdown(frame: pd.DataFrame) -> str:
@@ -119,7 +120,7 @@ def markdown(frame: pd.DataFrame) -> str:
 
 
 def _cell(line: dict[str, Any] | None) -> str:
-    if line is None or math.isnan(line.get("n", math.nan)):
+    if line is None or pd.isna(line["n"]):
         return "–"
     star = "\\*" if line["rates"] == "censored" else ""
     if line["diverged"]:
