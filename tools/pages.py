@@ -14,7 +14,8 @@ from analyses.common.layout import markdown_table
 from faults.catalogue import FAULTS
 from suite.discovery import discover
 from tests.support import matrix
-from tools.rates import grids, rates
+from suite.tuning.protocol import load_protocol
+from tools.rates import grids, protocol, rates
 
 MARK = re.compile(r"<!-- ([\w-]+):begin -->(.*?)<!-- \1:end -->", re.S)
 
@@ -53,13 +54,15 @@ def _parts(root: Path) -> dict[str, str]:
     kept = root / "analyses" / "recorded"
     mini = kept / "mini"
     cost = {line["artifact"]: line for line in read(mini / "cost.csv")}
+    sweeps = {path.parent.name: read(path) for path in sorted(kept.glob("*/lr_sweep.csv"))}
     parts = {
         "artifacts": _artifacts(mini, root),
         "recorded-table2": _summary(mini / "table2.md"),
         "recorded-controls": _summary(mini / "controls.md"),
         "recorded-claims": _bullets(mini / "claims.md"),
-        "rates": rates(read(mini / "lr_sweep.csv")),
-        "grids": grids(read(mini / "lr_sweep.csv")),
+        "protocol": protocol(load_protocol(root)),
+        "rates": rates(sweeps),
+        "grids": grids(sweeps),
         "faults": _faults(kept / "faults.csv"),
         "bench": _steps(kept / "bench.csv"),
         "method-example": _code(root / "docs" / "examples" / "sgd.py"),

@@ -1,39 +1,71 @@
-"""The learning rates of a sweep, as tables for a page."""
+"""The protocol of tuning and the learning rates that were chosen, as tables for a page."""
 
 from analyses.common.layout import markdown_table
+from suite.tuning.protocol import Protocol
 
 #: Columns of ``lr_sweep.csv`` that hold rates, by the words for them.
-RATES = {"lr": "lr", "adapter_lr": "adapter", "poet_lr": "R and P"}
+RATES = {"lr": "lr", "matrix_lr": "matrices", "muon_lr": "matrices", "adapter_lr": "adapter", "poet_lr": "R and P"}
 
 
-def rates(sweep: list[dict[str, str]]) -> str:
-    """The chosen rates of each row on each model; a star on those at an end of their grid."""
-    models = list(dict.fromkeys(line["model"] for line in sweep))
-    variants = list(dict.fromkeys(line["variant"] for line in sweep))
-    chosen = {(line["variant"], line["model"]): line for line in sweep if line["chosen"] == "yes"}
-    body = [[f"`{v}`", *(_rates(chosen.get((v, m))) for m in models)] for v in variants]
+def protocol(given: Protocol) -> str:
+    """What ``config/tuning.yaml`` says, as sentences and a table of starting points."""
+    budgets = [f"{budget.trials} where a run has {budget.from_steps:,} steps or more" for budget in given.trials]
+    moved = {"next longer length": given.shifts.longer, "next larger model": given.shifts.larger}
+    shifts = [f"{RATES[name]} {k:+d} for the {where}" for where, shift in moved.items() for name, k in shift.items()]
+    body = [[f"`{row}`", _rates({name: f"{value:g}" for name, value in rates.items()})] for row, rates in given.starts.items()]
+    lines = [
+        f"- Seed of all trials: {given.seed}.",
+        f"- Grid of all rates: {given.grid.base:g} × {given.grid.step:g}^k.",
+        f"- Trials of each row: {'; '.join(budgets)}.",
+        f"- Steps of the grid by which a start is moved: {'; '.join(shifts) or 'none'}.",
+        "",
+        markdown_table(["row or method", "first starting point"], "lr", body),
+        "",
+        "Changes since runs were seen: " + ("; ".join(f"{c.date}: {c.what} ({c.why})" for c in given.changes) or "none") + ".",
+    ]
+    return "\n".join(lines)
+
+
+def rates(sweeps: dict[str, list[dict[str, str]]]) -> str:
+    """For each scale the chosen rates of each row, by model and length; a star on those at an end of what was tried."""
+    return "\n\n".join(f"### {scale}\n\n{_chosen(sweep)}" for scale, sweep in sweeps.items())
+
+
+def _chosen(sweep: list[dict[str, str]]) -> str:
+    places, variants = (list(dict.fromkeys(map(key, sweep))) for key in (_place, lambda line: line["variant"]))
+    chosen = {(line["variant"], _place(line)): line for line in sweep if line["chosen"] == "yes"}
+    body = [[f"`{v}`", *(_line(chosen.get((v, place))) for place in places)] for v in variants]
     at_end = sum(bool(line["at_grid_end"]) for line in chosen.values())
     poet = [line for (variant, _), line in chosen.items() if variant.startswith("poet")]
     said = (
-        f"{len(chosen)} choices; {at_end} of them have a rate at an end of its grid (\\*). "
+        f"{len(chosen)} choices; {at_end} of them have a rate at an end of what was tried (\\*). "
         f"Of POET's {len(poet)}, {sum(bool(line['at_grid_end']) for line in poet)} have."
     )
-    return "\n".join([markdown_table(["row", *models], "l" + "r" * len(models), body), "", said])
+    return "\n".join([markdown_table(["row", *places], "l" + "r" * len(places), body), "", said])
 
 
-def grids(sweep: list[dict[str, str]]) -> str:
-    """How many settings each row tried on each model."""
-    models = list(dict.fromkeys(line["model"] for line in sweep))
-    variants = list(dict.fromkeys(line["variant"] for line in sweep))
-    tried = [(line["variant"], line["model"]) for line in sweep]
-    body = [[f"`{v}`", *(str(tried.count((v, m)) or "–") for m in models)] for v in variants]
-    return markdown_table(["row", *models], "l" + "r" * len(models), body)
+def grids(sweeps: dict[str, list[dict[str, str]]]) -> str:
+    """For each scale how many trials each row had, by model and length."""
+    parts = []
+    for scale, sweep in sweeps.items():
+        places, variants = (list(dict.fromkeys(map(key, sweep))) for key in (_place, lambda line: line["variant"]))
+        tried = [(line["variant"], _place(line)) for line in sweep]
+        body = [[f"`{v}`", *(str(tried.count((v, place)) or "–") for place in places)] for v in variants]
+        parts.append(f"### {scale}, trials\n\n" + markdown_table(["row", *places], "l" + "r" * len(places), body))
+    return "\n\n".join(parts)
 
 
-def _rates(line: dict[str, str] | None) -> str:
+def _place(line: dict[str, str]) -> str:
+    """The model, with the length of its runs where that is not the model's own."""
+    return line["model"] if line.get("length", "1") == "1" else f"{line['model']} at {line['length']}"
+
+
+def _line(line: dict[str, str] | None) -> str:
     if line is None:
         return "–"
     at_end = line["at_grid_end"].split()
-    found = {column: line[column] for column in RATES if line[column]}
-    shown = [f"{float(value):g}{chr(92) + '*' if column in at_end else ''}" for column, value in found.items()]
-    return shown[0] if len(shown) == 1 else "; ".join(f"{RATES[c]} {s}" for c, s in zip(found, shown, strict=True))
+    return _rates({c: f"{float(line[c]):g}{chr(92) + '*' if c in at_end else ''}" for c in RATES if line.get(c)})
+
+
+def _rates(shown: dict[str, str]) -> str:
+    return next(iter(shown.values())) if len(shown) == 1 else "; ".join(f"{RATES[name]} {value}" for name, value in shown.items())

@@ -92,13 +92,15 @@ def table(context: Context) -> pd.DataFrame:
     lines = [_line(context, cell, found[cell], values) for cell in cells]
     for model in dict.fromkeys(cell.model for cell in cells):
         lines += _orders(model, found, values)
-    return pd.DataFrame(lines).assign(scale=scale.name, corpus=scale.corpus)
+    frame = pd.DataFrame(lines).assign(scale=scale.name, corpus=scale.corpus)
+    return frame.astype({name: "Int64" for name in ("steps", "merges", "n", "diverged") if name in frame})
 
 
 def markdown(frame: pd.DataFrame) -> str:
     """Rows down, lengths across; below, where each printed order appears, and what is missing."""
     shown, orders = frame[frame.quantity == PERPLEXITY], frame[frame.quantity != PERPLEXITY]
-    lines = [f"# {ARTIFACT.label}, {frame.scale.iloc[0]} scale", "", f"{ARTIFACT.caption} Perplexity; in brackets, nats above AdamW with one rate and its 95% interval.", ""]
+    key = "Cells: perplexity and, in brackets, nats above AdamW with one rate with the 95% interval. \\*: rates chosen at an end of what was tried."
+    lines = [f"# {ARTIFACT.label}, {frame.scale.iloc[0]} scale", "", f"{ARTIFACT.caption} {key}", ""]
     for model, part in shown.groupby("model", sort=False):
         lengths = part.drop_duplicates("length")
         heads = [f"{line.length} ({line.tokens_per_parameter:,.0f})" for line in lengths.itertuples()]
@@ -107,14 +109,18 @@ def markdown(frame: pd.DataFrame) -> str:
             at = {line["length"]: line for line in of_row.to_dict("records")}
             lines.append(f"| {all_rows()[row][1].label} | " + " | ".join(_cell(at.get(length)) for length in lengths.length) + " |")
         lines.append("")
-    lines += [f"- {_sentence(line)}" for line in orders.itertuples()]
-    missing = shown[shown.note != ""]
-    lines += [f"- Not there: {line.model} {line.variant} at {line.length}: {line.note}." for line in missing.itertuples()]
+    measured = orders[orders[["lengths_as_printed", "lengths_opposite", "lengths_undecided"]].ne("").any(axis=1)]
+    lines += [f"- {_sentence(line)}" for line in measured.itertuples()]
+    if len(orders) > len(measured):
+        lines.append(f"- Printed orders of two rows that share no measured length: {len(orders) - len(measured)} of {len(orders)}.")
+    for note, part in shown[shown.note != ""].groupby("note", sort=False):
+        names = ", ".join(f"{line.model} {line.variant} at {line.length}" for line in part.itertuples())
+        lines.append(f"- Not there, {note}: {names}.")
     return "\n".join([*lines, ""])
 
 
 def _cell(line: dict[str, Any] | None) -> str:
-    if line is None or math.isnan(line.get("n", math.nan)):
+    if line is None or pd.isna(line["n"]):
         return "–"
     star = "\\*" if line["rates"] == "censored" else ""
     if line["diverged"]:
@@ -128,8 +134,6 @@ def _cell(line: dict[str, Any] | None) -> str:
 def _sentence(line: Any) -> str:
     names = [all_rows()[row][1].label for row in (line.variant, line.against)]
     order = f"{line.model}, {names[0]} below {names[1]} (printed): "
-    if not (line.lengths_as_printed or line.lengths_opposite or line.lengths_undecided):
-        return order + "not measured."
     said = f"from {line.appears_from} on" if line.appears_from else "does not appear at the longest measured length"
     parts = [f"{word} at {at}" for word, at in (("opposite", line.lengths_opposite), ("undecided", line.lengths_undecided)) if at]
     turns = f"; the two cross between {line.crosses_between}" if line.crosses_between else ""

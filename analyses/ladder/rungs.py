@@ -54,6 +54,8 @@ def steps_on(scale: Scale) -> list[Cell]:
 def rung(scale: Scale, cell: Cell) -> Rung | None:
     """The rung of a cell; None if it has no rates of its own yet."""
     chosen = scale.rate_table.chosen(cell.model, cell.row, steps_of(scale, cell))
+    if chosen and chosen.steps is None and cell.length != 1:  # of a table that knows no other lengths
+        chosen = None
     if chosen is None and scale.name not in UNJUDGED_SCALES:
         return None
     rates = chosen.rates if chosen else scale.learning_rates(cell.model, cell.row)

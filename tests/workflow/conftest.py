@@ -35,6 +35,11 @@ class Project:
             self.command(*arguments), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=1800
         )
 
+    def tune(self, *arguments: str) -> subprocess.CompletedProcess:
+        """``python -m suite.tuning``."""
+        command = [sys.executable, "-m", "suite.tuning", *arguments]
+        return subprocess.run(command, cwd=self.folder, env={**os.environ, "PYTHONPATH": str(self.folder)}, capture_output=True, text=True, timeout=1800)
+
     def recorded(self, *arguments: str) -> subprocess.CompletedProcess:
         """``python -m suite.recorded``."""
         return self.module("suite.recorded", *arguments)
@@ -66,5 +71,7 @@ def suite():
 def made(tmp_path_factory):
     """A project in which the whole DAG has run at smoke scale, once for all tests that look at what it made."""
     project = Project(tmp_path_factory.mktemp("made") / "project")
-    project.first = project.snakemake("all", "results/lr_sweep.csv", "--config", "scale=smoke")
+    project.edit("config/tuning.yaml", "trials: 12", "trials: 2")  # two rounds are enough to see how they follow each other
+    project.tuned = project.tune("--scale", "smoke", "--rows", "adamw", "--lengths", "1/2")
+    project.first = project.snakemake("all", "results/lr_sweep.csv", "results/ladder.csv", "--config", "scale=smoke")
     return project

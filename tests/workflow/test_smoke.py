@@ -106,6 +106,27 @@ def test_what_lacks_a_run_is_named_and_the_rest_is_built(made, project):
     assert "Table 2 is not here: 27 of its 36 runs are missing" in (results / "report.html").read_text()
 
 
+def test_tuning_trains_round_after_round_and_then_nothing(made):
+    assert made.tuned.returncode == 0, made.tuned.stderr[-3000:]
+    assert "60m adamw at 1/2: searching, 0 of 2 trials" in made.tuned.stdout
+    assert "60m adamw at 1/2: censored, 2 of 2 trials" in made.tuned.stdout
+    table = pd.read_csv(made.folder / "results" / "smoke" / "lr_sweep.csv")
+    assert table.lr.tolist() == [0.004, 0.002] and (table.chosen == "yes").sum() == 1
+    assert set(table.state) == {"censored"} and set(table.seed) == {1000} and set(table.steps) == {3}
+    records = sorted((made.folder / "results" / "runs" / "smoke" / "60m").glob("adamw-lr=*-steps=3/seed1000/record.json"))
+    before = [path.stat().st_mtime_ns for path in records]
+    again = made.tune("--scale", "smoke", "--rows", "adamw", "--lengths", "1/2")
+    assert again.returncode == 0 and "searching" not in again.stdout
+    assert [path.stat().st_mtime_ns for path in records] == before and len(before) == 2
+
+
+def test_the_ladder_has_two_rungs_at_smoke_scale(made):
+    ladder = pd.read_csv(made.folder / "results" / "ladder.csv")
+    rungs = ladder[ladder.quantity == "validation perplexity"]
+    assert set(zip(rungs.length, rungs.steps, rungs.rates)) == {("1/2", 3, "in force"), ("1", 6, "censored")}
+    assert set(rungs.variant) == {"adamw", "poet-fs-1_2"} and rungs.measured.notna().all()
+
+
 def test_a_second_call_does_nothing_and_is_quick(made):
     started = time.monotonic()
     again = made.snakemake("all", "results/lr_sweep.csv", "--config", "scale=smoke")
