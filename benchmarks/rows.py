@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from collections.abc import Iterable
 from typing import Any
 
+import pandas as pd
 import torch
 
 from poet.launch.provenance import provenance
@@ -63,9 +62,4 @@ def environment(device: str) -> dict[str, Any]:
 
 def as_csv(rows: Iterable[dict[str, Any]]) -> str:
     """Full precision; None and NaN as empty cells."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({k: "" if v is None or v != v else v for k, v in row.items()})
-    return text.getvalue()
+    return pd.DataFrame(list(rows), columns=COLUMNS, dtype=object).to_csv(index=False, lineterminator="\n")

@@ -6,7 +6,6 @@ their tolerance is the one that they have in a check of everything.
 
 from __future__ import annotations
 
-import csv
 import math
 import shutil
 import tempfile
@@ -14,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from analyses.common.ablation import perplexity_columns
 from faults.workshop import Workshop, WorkError
@@ -103,10 +104,7 @@ class RecordedNumbers:
                     line |= self._columns(results, line)
             except (WorkError, UserError) as error:
                 return Noticed((), None, str(error))
-            with open(results / TABLE, "w", newline="") as file:
-                writer = csv.DictWriter(file, lines[0], lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(lines)
+            pd.DataFrame(lines).to_csv(results / TABLE, index=False, lineterminator="\n")
             found = compare(self.recorded, results, self._tables)
             names = [pair.row for pair in pairs("table2", lines, lines) if pair.fresh in trained]
         about = [one for one in found if one.table == "table2" and one.row in names and one.kind == "number"]

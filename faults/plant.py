@@ -9,8 +9,6 @@ catches a fault.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import queue
 import sys
 import time
@@ -18,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from benchmarks.rows import environment
 from faults.catalogue import FAULTS
@@ -137,13 +137,8 @@ def plant(faults: tuple[Fault, ...], jobs: int, numbers: RecordedNumbers | None)
 def as_csv(lines: list[dict[str, Any]], scale: str) -> str:
     """The table, with where it was made; None and NaN as empty cells."""
     where = {name: value for name, value in environment("cpu").items() if name in COLUMNS} | {"scale": scale}
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for line in lines:
-        cells = line | where
-        writer.writerow({k: "" if v is None or v != v else v for k, v in cells.items()})
-    return text.getvalue()
+    frame = pd.DataFrame([line | where for line in lines], columns=COLUMNS, dtype=object)
+    return frame.to_csv(index=False, lineterminator="\n")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+from humanfriendly import format_timespan
+from tabulate import tabulate
 
 from poet.launch.status import read_status
 from poet.system.errors import UserError
@@ -136,12 +137,8 @@ def _quiet(spec: RunSpec, speed: float | None) -> float:
 
 
 def duration(seconds: float) -> str:
-    """In the two largest units: ``duration(7380) == "2 h 3 min"``; empty for NaN."""
-    if math.isnan(seconds):
-        return ""
-    days, hours, minutes, rest = (int(seconds) // 86400, int(seconds) // 3600 % 24, int(seconds) // 60 % 60, int(seconds) % 60)
-    parts = [f"{n} {unit}" for n, unit in ((days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")) if n]
-    return " ".join(parts[:2]) or "0 s"
+    """In the two largest units: ``duration(7380) == "2 hours and 3 minutes"``; empty for NaN."""
+    return "" if math.isnan(seconds) else format_timespan(int(seconds), max_units=2)
 
 
 def page(scale: str, found: Iterable[Progress]) -> str:
@@ -151,7 +148,7 @@ def page(scale: str, found: Iterable[Progress]) -> str:
     lines = [f"Scale {scale}: {len(found)} runs: " + ", ".join(f"{counts[s]} {s}" for s in STATES if counts[s]) + "."]
     table = [_line(run) for run in found if run.state in ("running", "silent", "stopped")]
     if table:
-        lines += ["", pd.DataFrame(table).to_string(index=False)]
+        lines += ["", tabulate(table, "keys", "plain", disable_numparse=True)]
     if left := [run for run in found if run.state == "running" and not math.isnan(run.seconds_left)]:
         last = max(left, key=lambda run: run.seconds_left)
         lines += ["", f"The last of those that are running ends in {duration(last.seconds_left)}: {last.spec.name}."]

@@ -28,7 +28,7 @@ FORBIDDEN = {
     "poet/primitives/*.py": (*FOREIGN, *OWN, "poet.transform", "poet.linear", "poet.config"),
     "poet/system/*.py": ("poet.methods", "poet.training", "poet.data", "poet.launch"),
     "poet/methods/*.py": ("poet.training", "poet.data", "poet.launch"),
-    "poet/data/*.py": ("poet.training", "poet.methods", "poet.launch"),
+    "poet/data/**/*.py": ("poet.training", "poet.methods", "poet.launch"),
     "poet/training/*.py": ("poet.launch",),
     "poet/**/*.py": ("suite", "analyses", "snakemake", *ABOVE),
     "suite/**/*.py": ("analyses", "snakemake", *ABOVE),

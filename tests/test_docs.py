@@ -11,8 +11,8 @@ from poet.optim import poet_parameters
 from tools import pages
 from tools.links import MARKDOWN, anchors, documents, is_local, links, resolve
 
-#: Files that pages show whole. The conformance tests run over them.
-SHOWN = ("docs/examples/sgd.py", "tests/primitives/givens.py")
+#: Files that pages show whole. Tests of methods, corpora and primitives run over them.
+SHOWN = ("docs/examples/sgd.py", "docs/examples/files.py", "tests/primitives/givens.py")
 
 
 def dead_links(root):

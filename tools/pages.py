@@ -63,6 +63,7 @@ def _parts(root: Path) -> dict[str, str]:
         "faults": _faults(kept / "faults.csv"),
         "bench": _steps(kept / "bench.csv"),
         "method-example": _code(root / "docs" / "examples" / "sgd.py"),
+        "corpus-example": _code(root / "docs" / "examples" / "files.py"),
         "primitive-example": _code(root / "tests" / "primitives" / "givens.py"),
         **_numbers(mini, root),
     }

@@ -7,27 +7,21 @@ import os
 import sys
 from pathlib import Path
 
-from poet.data.errors import DataError
+from humanfriendly import format_size
+
 from poet.data.estimate import estimate
-from poet.data.prepare import prepare
+from poet.data.prepare import prepare, verify
 from poet.data.rate import measure
-from poet.data.verify import verify
 from poet.system.errors import UserError
 
 
 def main(arguments: list[str] | None = None) -> int:
     """0: done; 2: the user must put something right (one line says what); 130: interrupted."""
-    parser = argparse.ArgumentParser(
-        prog="python -m poet.data", description="Prepare a data set of token rows."
-    )
-    parser.add_argument(
-        "data", help='JSON, such as {"corpus": "enwik8", "tokenizer": {"kind": "bpe", ...}, ...}'
-    )
+    parser = argparse.ArgumentParser(prog="python -m poet.data", description="Prepare a data set of token rows.")
+    parser.add_argument("data", help='JSON, such as {"corpus": "enwik8", "tokenizer": {"kind": "bpe", ...}, ...}')
     parser.add_argument("--folder", type=Path, help="where the rows go, or lie")
     parser.add_argument("--cache", type=Path, help="where the corpus goes, shared between data sets")
-    parser.add_argument(
-        "--processes", type=int, default=os.cpu_count(), help="how many share the work (default: one a core)"
-    )
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many share the work (default: one a core)")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--verify", action="store_true", help="read what is prepared and compare its checksums")
     instead.add_argument("--estimate", action="store_true", help="say what it would cost, timing a core on real text")
@@ -36,13 +30,16 @@ def main(arguments: list[str] | None = None) -> int:
     if missing := [f"--{name}" for name in needed if getattr(given, name) is None]:
         parser.error(f"the following arguments are required: {', '.join(missing)}")
     try:
-        data = _parse(given.data)
+        data = json.loads(given.data)
         if given.estimate:
             _print_estimate(data, given.cache)
         elif given.verify:
             print(f"{verify(given.folder)} files of {given.folder} are as they were written")
         else:
             _print_meta(prepare(data, given.folder, given.cache, given.processes))
+    except json.JSONDecodeError as error:
+        print(f"error: the description of the data is no JSON: {error}", file=sys.stderr)
+        return 2
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -57,26 +54,17 @@ def _print_meta(meta: dict) -> None:
         if "stream" in part:
             print(f"{split}: streamed, sha256 {part['sha256']} of {part['sha256_of']}")
         else:
-            print(
-                f"{split}: {part['rows']:,} rows, {part['tokens_without_padding']:,} tokens, sha256 {part['sha256']}"
-            )
+            print(f"{split}: {part['rows']:,} rows, {part['tokens_without_padding']:,} tokens, sha256 {part['sha256']}")
 
 
 def _print_estimate(data: dict, cache: Path) -> None:
     rate, measured = measure(data, cache)
     costs = estimate(data, rows_per_core_second=rate)
     print(f"rows of the train split: {costs.rows:,}")
-    print(f"on disk when prepared: {costs.prepared_bytes / 1e9:,.4g} GB")
-    print(f"compressed text to read, and not kept: {costs.source_bytes / 1e9:,.4g} GB")
+    print(f"on disk when prepared: {format_size(costs.prepared_bytes)}")
+    print(f"compressed text to read, and not kept: {format_size(costs.source_bytes)}")
     print(f"tokenizing: {costs.core_hours:,.3g} hours of one core, at {rate:,.0f} texts a second")
     print(f"timed here: {measured}")
-
-
-def _parse(text: str) -> dict:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"the description of the data is no JSON: {error}") from error
 
 
 if __name__ == "__main__":

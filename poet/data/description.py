@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
+from poet.data.corpora import CORPORA, ShardedCorpus
 from poet.data.errors import DataError
 from poet.data.packing import PACKINGS
 from poet.system.validation import Settings, parse
@@ -21,9 +22,9 @@ class HuggingFace(Settings):
 
 
 class Description(Settings):
-    corpus: Literal["enwik8", "c4"]
+    corpus: Literal[*CORPORA]
     path: str | None = None
-    """a folder with c4-{train,validation}.*.json.gz, or null to stream from the hub"""
+    """of c4: a folder with c4-{train,validation}.*.json.gz, or null to read from the hub"""
     tokenizer: Bpe | HuggingFace = Field(discriminator="kind")
     sequence_length: int = Field(ge=2)
     """tokens a row"""
@@ -37,14 +38,15 @@ class Description(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> "Description":
-        if self.path is not None and self.corpus != "c4":
-            raise ValueError(f'"path" is a folder of C4 shards and belongs to corpus "c4" alone, not {self.path!r}')
+        corpus = CORPORA[self.corpus]
+        if self.path is not None and not corpus.reads_folder:
+            raise ValueError(f'corpus {self.corpus!r} reads no folder: leave "path" out')
         for key in ("train_tokens", "validation_tokens"):
             if (cap := getattr(self, key)) is not None and cap < self.sequence_length:
                 raise ValueError(f'"{key}" must be at least a row of {self.sequence_length}, not {cap}')
-        if self.stream and (self.corpus, self.packing) != ("c4", "pad"):  # a stream counts documents, one a row
+        if self.stream and not (issubclass(corpus, ShardedCorpus) and self.packing == "pad"):  # it counts documents, one a row
             raise ValueError(
-                '"stream" is for corpus "c4" with packing "pad" alone, '
+                '"stream" is for corpora in shards with packing "pad" alone, '
                 f"not for {self.corpus!r} with {self.packing!r}: leave it out, and the rows are kept on disk"
             )
         if self.stream and self.train_tokens is not None:
@@ -53,15 +55,12 @@ class Description(Settings):
 
 
 def check_description(data: dict) -> dict:
-    """`data` with every optional key filled in (`path`, `train_tokens`, `validation_tokens`: None), and with
-    `stream` only where it is true, so that a description that does without means what it always meant.
-
-    Raises DataError that names the key where one is unknown, missing or has a value that makes no sense.
-    """
+    """`data` with every optional key filled in, and with `stream` only where it is true, so that a description that does
+    without means what it always meant. Raises DataError that names the key that is unknown, missing or makes no sense."""
     described = parse(Description, data, "the description of the data", DataError).model_dump()
     return {key: value for key, value in described.items() if key != "stream" or value}
 
 
 def row_files(data: dict) -> list[str]:
-    """The files of rows whose names are known before a data set is prepared: C4's train shards are not among them."""
-    return ["validation.npy"] if data["corpus"] == "c4" else ["train.npy", "validation.npy"]
+    """The files of rows whose names are known before a data set is prepared: train shards are not among them."""
+    return ["validation.npy"] if issubclass(CORPORA[data["corpus"]], ShardedCorpus) else ["train.npy", "validation.npy"]

@@ -1,32 +1,17 @@
 """What a data set costs before it is made: rows, bytes on disk, bytes to read, hours of tokenizing.
 
-C4's own figures are published; of a folder that holds some of its shards they are scaled by the shards' bytes.
+The figures of a whole corpus are its own (`Corpus.size`); of a folder that holds some of its shards they are scaled by
+the shards' bytes.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from poet.data.c4 import HUB_SHARDS, Shard, c4_shards
+from poet.data.corpora import CORPORA, Corpus, Shard, ShardedCorpus
 from poet.data.description import check_description
 
-
-@dataclass(frozen=True, slots=True)
-class _Corpus:
-    """documents: by split. The rest: of a document, on average; text and compressed source in bytes."""
-
-    documents: dict[str, int]
-    text_bytes: float
-    tokens: float
-    source_bytes: float
-
-
-# C4's "en" as the card of the data set c4 on the Hugging Face hub (legacy-datasets/c4) gives it: documents,
-# 326,778,635,540 bytes of compressed files (304 GiB, the "305GB" of the card's text), and 828.6 GB of train split, of
-# which address and time take about 100 bytes a document. T5's tokens: Birchlabs/c4-t5-ragged, there too, keeps those of
-# the train split in 293 GiB, with two bytes a token and four a document.
-C4 = _Corpus({"train": 364_868_892, "validation": 364_608}, 2170, 429, 326_778_635_540 / 365_233_500)
-# enwik8.gz and its cleaned articles; the tokens of a BPE with 1,024 of them: a larger one gives fewer rows.
-ENWIK8 = _Corpus({"train": 7_958, "validation": 174}, 55_000_000 / 8_132, 22_000_000 / 8_132, 36_548_940 / 8_132)
+#: Bytes of a text, on average, whose tokenizing is timed: C4's.
+TIMED_BYTES = CORPORA["c4"].size.text_bytes
 #: Share of the tokens that are no padding in rows of 256: the paper's token counts against its steps and batches.
 FULL_SHARE = 0.76
 #: Texts of C4's mean length that one core turns into rows of 256 tokens in a second: a stand-in for T5's tokenizer on
@@ -53,19 +38,17 @@ class Estimate:
     core_hours: float
 
 
-def estimate(
-    description: dict, rows: int | None = None, rows_per_core_second: float = ROWS_PER_CORE_SECOND
-) -> Estimate:
+def estimate(description: dict, rows: int | None = None, rows_per_core_second: float = ROWS_PER_CORE_SECOND) -> Estimate:
     """What the data set of a description costs.
 
     rows: how many rows the longest run reads; None for one pass. rows_per_core_second: as `poet.data.rate` measures it.
-    A folder of shards that is not there counts as the whole of C4. Raises DataError for a wrong description.
+    A folder of shards that is not there counts as the whole corpus. Raises DataError for a wrong description.
     """
     data = check_description(description)
-    corpus = C4 if data["corpus"] == "c4" else ENWIK8
-    documents = dict(corpus.documents)
-    if data["path"] is not None and Path(data["path"]).is_dir():
-        documents = {split: _documents(c4_shards(data["path"], split)) for split in documents}
+    corpus = CORPORA[data["corpus"]](data["path"])
+    documents = dict(corpus.size.documents)
+    if isinstance(corpus, ShardedCorpus) and corpus.path is not None and Path(corpus.path).is_dir():
+        documents = {split: _documents(corpus, split, corpus.shards(split)) for split in documents}
     made = {split: _rows(data, split, corpus, count) for split, count in documents.items()}
     passes = (rows or made["train"]) / made["train"]
     read = sum(documents[split] * made[split] / _rows(data, None, corpus, documents[split]) for split in made)
@@ -78,26 +61,26 @@ def estimate(
         rows=made["train"],
         passes=passes,
         prepared_bytes=made_bytes,
-        source_bytes=round(read * corpus.source_bytes),
-        core_hours=read * corpus.text_bytes / C4.text_bytes / rows_per_core_second / 3600,
+        source_bytes=round(read * corpus.size.source_bytes),
+        core_hours=read * corpus.size.text_bytes / TIMED_BYTES / rows_per_core_second / 3600,
     )
 
 
-def shard_bytes(data: dict, shards: list[Shard], itemsize: int) -> int:
-    """Bytes on disk of the rows of C4's train shards. itemsize: bytes of a token."""
-    return _rows(data, "train", C4, _documents(shards)) * data["sequence_length"] * itemsize
+def shard_bytes(data: dict, corpus: ShardedCorpus, shards: list[Shard], itemsize: int) -> int:
+    """Bytes on disk of the rows of some train shards. itemsize: bytes of a token."""
+    return _rows(data, "train", corpus, _documents(corpus, "train", shards)) * data["sequence_length"] * itemsize
 
 
-def _documents(shards: list[Shard]) -> float:
+def _documents(corpus: ShardedCorpus, split: str, shards: list[Shard]) -> float:
     """How many documents some shards hold: by their bytes where they are local, else an equal share."""
-    equal_share = C4.documents["train"] / HUB_SHARDS["train"]
-    return sum(shard.bytes / C4.source_bytes if shard.bytes else equal_share for shard in shards)
+    size = corpus.size
+    return sum(s.bytes / size.source_bytes if s.bytes else size.documents[split] / (s.siblings or len(shards)) for s in shards)
 
 
-def _rows(data: dict, split: str | None, corpus: _Corpus, documents: float) -> int:
+def _rows(data: dict, split: str | None, corpus: Corpus, documents: float) -> int:
     """How many rows documents of a split give; with None for the split whatever cap it has."""
     length, cap = data["sequence_length"], data[f"{split}_tokens"] if split else None
-    of_documents = documents if data["packing"] == "pad" else documents * corpus.tokens / length
+    of_documents = documents if data["packing"] == "pad" else documents * corpus.size.tokens / length
     of_cap = cap / length / (FULL_SHARE if data["packing"] == "pad" else 1) if cap else of_documents
     return max(1, round(min(of_documents, of_cap)))
 

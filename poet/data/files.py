@@ -51,6 +51,17 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def described_file(path: Path) -> dict:
+    """What `meta.json` says of a file that is whole."""
+    return {"file": path.name, "file_bytes": path.stat().st_size, "sha256": sha256_of(path)}
+
+
+def whole(file: dict, folder: Path) -> bool:
+    """Whether a file that is so described is in `folder`, with its size."""
+    path = folder / file["file"]
+    return path.exists() and path.stat().st_size == file["file_bytes"]
+
+
 def files_of(described: dict) -> list[dict]:
     """The files of a part of `meta.json`, each with `file`, `file_bytes` and `sha256`: one, a shard each, or none."""
     return described.get("files", [described] if "file" in described else [])

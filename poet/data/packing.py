@@ -1,39 +1,35 @@
 """From documents of tokens to rows of one length."""
 
+import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from poet.data.tokenizer import EncodedText, Tokenizer
 
-# One row or block of rows: (tokens (rows, T), how many of them are not padding, bytes of text that they
-# cover).
+# One row or block of rows: (tokens (rows, T), how many of them are not padding, bytes of text that they cover).
 Block = tuple[np.ndarray, int, int]
 
 
 def row_dtype(vocab_size: int) -> np.dtype:
-    """The smallest of uint16 and uint32 that holds every token."""
-    return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.uint32)
+    """The smallest of uint16 and uint32 that holds every token; little-endian on every machine."""
+    return np.dtype("<u2" if vocab_size <= 1 << 16 else "<u4")
 
 
-def pack(
-    documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, cap: int | None = None
-) -> Iterator[Block]:
+def pack(documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, cap: int | None = None) -> Iterator[Block]:
     """Yields blocks of rows cut from one stream of tokens, an end-of-sequence token after each document.
 
     What fills no row at the end is dropped. cap: at most this many tokens, in full rows.
     """
     dtype = row_dtype(tokenizer.vocab_size)
-    rows_left = cap // length if cap is not None else None
+    rows_left = math.inf if cap is None else cap // length
     rest, rest_bytes = np.empty(0, dtype), 0
     for document in documents:
         if rows_left == 0:
             return
         stream = np.concatenate([rest, document.ids.astype(dtype), np.array([tokenizer.eos_id], dtype)])
-        n_rows = len(stream) // length
-        if rows_left is not None:
-            n_rows = min(n_rows, rows_left)
-            rows_left -= n_rows
+        n_rows = min(len(stream) // length, rows_left)
+        rows_left -= n_rows
         if n_rows == 0:
             rest, rest_bytes = stream, rest_bytes + document.bytes_of_first(len(document.ids))
             continue
@@ -44,9 +40,7 @@ def pack(
         rest_bytes = document.bytes_of_first(len(document.ids)) - n_bytes
 
 
-def pad(
-    documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, cap: int | None = None
-) -> Iterator[Block]:
+def pad(documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, cap: int | None = None) -> Iterator[Block]:
     """Yields one row (1, T) a document: cut to T - 1 tokens, an end-of-sequence token, then padding.
 
     A long document ends in that token as well: so the T5 tokenizer cuts, and so the paper's rows were made.

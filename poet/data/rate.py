@@ -9,10 +9,10 @@ from pathlib import Path
 
 import tokenizers
 
-from poet.data.corpora import enwik8_articles, read_articles
+from poet.data.corpora.enwik8 import Enwik8
 from poet.data.description import check_description
 from poet.data.errors import DataError
-from poet.data.estimate import C4
+from poet.data.estimate import TIMED_BYTES
 from poet.data.packing import PACKINGS
 from poet.data.tokenizer import EOS, PAD, SPECIAL_TOKENS, UNK, Tokenizer, load_hf, train_bpe
 from poet.data.writing import encoded
@@ -39,13 +39,13 @@ def measure(description: dict, cache: Path) -> tuple[float, str]:
     blocks = PACKINGS[data["packing"]](encoded(timed, tokenizer, data), tokenizer, data["sequence_length"])
     n_rows = sum(len(rows) for rows, *_ in blocks)
     rate = len(timed) / (time.process_time() - started)
-    return rate, f"{name}, {n_rows:,} rows of {len(timed):,} texts of {C4.text_bytes:,} characters of enwik8"
+    return rate, f"{name}, {n_rows:,} rows of {len(timed):,} texts of {TIMED_BYTES:,} characters of enwik8"
 
 
 def _texts(cache: Path) -> Iterator[str]:
-    for _, prose in read_articles(enwik8_articles(cache)):
-        for start in range(0, len(prose) - C4.text_bytes, C4.text_bytes):
-            yield prose[start : start + C4.text_bytes]
+    for _, prose in Enwik8(cache=cache).articles():
+        for start in range(0, len(prose) - TIMED_BYTES, TIMED_BYTES):
+            yield prose[start : start + TIMED_BYTES]
 
 
 def _tokenizer(description: dict, training: list[str]) -> tuple[Tokenizer, str]:
@@ -58,8 +58,8 @@ def _tokenizer(description: dict, training: list[str]) -> tuple[Tokenizer, str]:
     except DataError as error:
         say(f"a stand-in is timed: {error}")
     backend = tokenizers.Tokenizer(tokenizers.models.Unigram())
-    splitter, marker = tokenizers.pre_tokenizers.WhitespaceSplit(), tokenizers.pre_tokenizers.Metaspace()
-    backend.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([splitter, marker])
+    splitters = [tokenizers.pre_tokenizers.WhitespaceSplit(), tokenizers.pre_tokenizers.Metaspace()]
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(splitters)
     trainer = tokenizers.trainers.UnigramTrainer(
         vocab_size=32_000, special_tokens=list(SPECIAL_TOKENS), unk_token=UNK, show_progress=False
     )

@@ -11,13 +11,24 @@ import numpy as np
 import torch
 
 from poet.data.errors import DataError
-from poet.data.files import read_json
+from poet.data.files import read_json, whole
 from poet.data.order import BatchOrder, epoch_order
 
 IGNORED_LABEL = -100
 
 
-class TrainingBatches:
+class _Prepared:
+    """A prepared folder: `meta` (of `meta.json`), `sequence_length`, `vocab_size`, `pad_id`."""
+
+    def __init__(self, folder: Path | str):
+        self.folder = Path(folder)
+        self.meta = read_meta(self.folder)
+        self.sequence_length: int = self.meta["sequence_length"]
+        self.vocab_size: int = self.meta["tokenizer"]["vocab_size"]
+        self.pad_id: int = self.meta["tokenizer"]["pad_id"]
+
+
+class TrainingBatches(_Prepared):
     """The batches of a run, step by step: a pure function of the data, `batch_rows`, `seed` and the step.
 
     Every reader of the same arguments gets the same rows in the same order, whichever step it begins at. One file of
@@ -25,29 +36,24 @@ class TrainingBatches:
     shard after shard, each from its first row to its last, and each epoch has its own permutation of the shards: C4's
     documents were shuffled by its makers, and a permutation of 365 million rows would take gigabytes in every process
     and a seek a row. A batch may span shards and epochs.
-    sequence_length, vocab_size, pad_id, meta: of the data set. sha256: of the rows, or of what they are made from
-    where they are streamed.
+    sha256: of the rows, or of what they are made from where they are streamed.
     Raises DataError where the folder is not prepared or damaged, ValueError for an empty batch.
     """
 
     def __init__(self, folder: Path | str, batch_rows: int, seed: int):
-        folder = Path(folder)
-        self.meta = read_meta(folder)
+        super().__init__(folder)
         described = self.meta["splits"]["train"]
-        self.sequence_length: int = self.meta["sequence_length"]
-        self.vocab_size: int = self.meta["tokenizer"]["vocab_size"]
-        self.pad_id: int = self.meta["tokenizer"]["pad_id"]
         self.sha256: str = described["sha256"]
         if batch_rows < 1:
             raise ValueError(f"needs at least one row a batch, not {batch_rows}")
         if "stream" in described:
             from poet.data.stream import StreamedBatches  # here, because it brings the tokenizer
 
-            self._read = StreamedBatches(folder, self.meta, batch_rows, seed).read
+            self._read = StreamedBatches(self.folder, self.meta, batch_rows, seed).read
         elif "files" in described:
-            self._read = _ShardBatches(folder, self.meta, batch_rows, seed).read
+            self._read = _ShardBatches(self.folder, self.meta, batch_rows, seed).read
         else:
-            rows = TokenRows(folder, "train")
+            rows = TokenRows(self.folder, "train")
             order = BatchOrder(len(rows), batch_rows, seed)
             self._read = lambda step: rows.read(order.indices(step))
 
@@ -58,24 +64,17 @@ class TrainingBatches:
         return torch.from_numpy(self._read(step).astype(np.int64))
 
 
-class TokenRows:
-    """The rows of one split of a prepared folder, memory-mapped.
+class TokenRows(_Prepared):
+    """The rows of one split of a prepared folder, memory-mapped. len(): how many there are.
 
-    sequence_length, vocab_size, pad_id: of the data set. sha256: of the rows file. len(): rows.
     Raises DataError where the folder is not prepared or its files do not fit its meta.json.
     """
 
     def __init__(self, folder: Path | str, split: str):
-        folder = Path(folder)
-        self.meta = read_meta(folder)
+        super().__init__(folder)
         if split not in self.meta["splits"]:
             raise DataError(f"{folder} has no split {split!r}: it has {', '.join(self.meta['splits'])}")
-        described = self.meta["splits"][split]
-        self._rows = _load(folder / f"{split}.npy", (described.get("rows"), self.meta["sequence_length"]))
-        self.sequence_length: int = self.meta["sequence_length"]
-        self.vocab_size: int = self.meta["tokenizer"]["vocab_size"]
-        self.pad_id: int = self.meta["tokenizer"]["pad_id"]
-        self.sha256: str = described["sha256"]
+        self._rows = _load(self.folder / f"{split}.npy", (self.meta["splits"][split].get("rows"), self.sequence_length))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -102,16 +101,14 @@ class _ShardBatches:
         self._sizes = np.array([shard["rows"] for shard in self._shards])
         self._batch_rows, self._seed = batch_rows, seed
         for shard in self._shards:  # now, and not after days
-            path = folder / shard["file"]
-            if not path.exists() or path.stat().st_size != shard["file_bytes"]:
-                raise DataError(f"{path} is not whole: prepare the data again, which makes this shard alone")
+            if not whole(shard, folder):
+                raise DataError(f"{folder / shard['file']} is not whole: prepare the data again, which makes this shard alone")
         self._epoch = functools.lru_cache(maxsize=2)(self._epoch)
         self._rows = functools.lru_cache(maxsize=2)(self._rows)
 
     def read(self, step: int) -> np.ndarray:
         """The rows of a step (batch_rows, T)."""
-        parts = [self._rows(shard)[begin:end] for shard, begin, end in self._spans(step)]
-        return np.concatenate(parts)
+        return np.concatenate([self._rows(shard)[begin:end] for shard, begin, end in self._spans(step)])
 
     def _spans(self, step: int) -> Iterator[tuple[int, int, int]]:
         """Yields (shard, first row, row after the last) of a step."""

@@ -1,4 +1,4 @@
-"""Rows of C4: a file for each shard of the source, made by several processes, noted as soon as it is whole.
+"""Rows of a corpus in shards: a file for each shard of the source, made by several processes, noted as soon as it is whole.
 
 Beside each `<folder>/train/<shard>.npy` lies a `.json` that says what it holds and what it was made from. Whoever
 prepares the folder again, after a kill or a damaged file, makes only what has no such note or another size.
@@ -7,25 +7,25 @@ prepares the folder again, after a kill or a damaged file, makes only what has n
 import hashlib
 import json
 import shutil
-from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
-from poet.data.c4 import Shard, c4_shards, c4_texts
+from humanfriendly import format_size
+
+from poet.data.corpora import Shard, ShardedCorpus
 from poet.data.errors import DataError
 from poet.data.estimate import shard_bytes
-from poet.data.files import exclusive, read_json, write_json
+from poet.data.files import exclusive, read_json, whole, write_json
 from poet.data.packing import row_dtype
 from poet.data.tokenizer import Tokenizer
 from poet.data.workers import workers
 from poet.data.writing import write_rows
 from poet.system.progress import Progress, say
 
-_DESCRIBED = ("file", "file_bytes", "sha256", "rows", "tokens", "tokens_without_padding", "text_bytes")
 _SUMMED = ("file_bytes", "rows", "tokens", "tokens_without_padding", "text_bytes")
+_DESCRIBED = ("file", "sha256", *_SUMMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class _Work:
 
     data: dict
     folder: Path
+    corpus: ShardedCorpus
     tokenizer: Tokenizer
     made_from: str
 
@@ -42,17 +43,15 @@ class _Work:
 
     def note(self, shard: Shard) -> dict | None:
         """What is noted of a shard's rows; None where they are not there, not whole, or made from something else."""
-        path = self.path(shard)
-        note = read_json(path.with_suffix(".json"))
+        note = read_json(self.path(shard).with_suffix(".json"))
         if not note or (note.get("made_from"), note.get("version")) != (self.made_from, shard.version):
             return None
-        whole = path.exists() and path.stat().st_size == note["file_bytes"]
-        return note if whole else None
+        return note if whole(note, self.folder.parent) else None
 
     def make(self, shard: Shard, cap: int | None) -> dict:
         """Writes the rows of a shard, and their note. cap: at most this many tokens that are no padding."""
         path = self.path(shard)
-        described, all_read = write_rows(c4_texts([shard]), self.tokenizer, self.data, cap, path)
+        described, all_read = write_rows(self.corpus.texts_of(shard), self.tokenizer, self.data, cap, path)
         note = described | {
             "file": f"{self.folder.name}/{path.name}",
             "made_from": self.made_from,
@@ -64,26 +63,26 @@ class _Work:
         return note
 
 
-def write_shards(data: dict, folder: Path, tokenizer: Tokenizer, version: int, processes: int) -> dict:
-    """Makes the rows of the train split in `processes` processes, and returns what `meta.json` says of it.
+def write_shards(data: dict, folder: Path, corpus: ShardedCorpus, tokenizer: Tokenizer) -> dict:
+    """Makes the rows of the train split, and returns what `meta.json` says of it.
 
     With a cap on the tokens the rows are the first ones in the order of the shards, up to the cap; how many processes
-    there are decides nothing. version: of the format. Raises DataError where the disk is too small for what is
-    missing, a shard cannot be read, a process was killed, or there is no row.
+    there are decides nothing. Raises DataError where the disk is too small for what is missing, a shard cannot be read,
+    a process was killed, or there is no row.
     """
     made_from = {key: data[key] for key in ("packing", "sequence_length", "train_tokens")}
-    made_from |= {"format": version, "tokenizer": tokenizer.sha256}
+    made_from |= {"format": corpus.versions["format"], "tokenizer": tokenizer.sha256}
     digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
-    work = _Work(data, folder / "train", tokenizer, digest)
-    shards = c4_shards(data["path"], "train")
+    work = _Work(data, folder / "train", corpus, tokenizer, digest)
+    shards = corpus.shards("train")
     if shards[0].siblings and len(shards) < shards[0].siblings:
-        say(f"{data['path']} holds {len(shards)} of the {shards[0].siblings} train shards of C4: the rows are theirs")
+        say(f"{data['path']} holds {len(shards)} of the {shards[0].siblings} train shards of {corpus.name}: the rows are theirs")
     with exclusive(work.folder):
         _check_space(work, shards)
-        kept = _in_order(work, shards, processes)
+        kept = _in_order(work, shards)
         _remove_others(work.folder, kept)
     if not any(note["rows"] for note in kept):
-        raise DataError(f"the train part of c4 fills no row of {data['sequence_length']} tokens")
+        raise DataError(f"the train part of {corpus.name} fills no row of {data['sequence_length']} tokens")
     digests = "".join(f"{note['sha256']}\n" for note in kept)
     return {key: sum(note[key] for note in kept) for key in _SUMMED} | {
         "sha256": hashlib.sha256(digests.encode()).hexdigest(),
@@ -92,50 +91,29 @@ def write_shards(data: dict, folder: Path, tokenizer: Tokenizer, version: int, p
     }
 
 
-def _in_order(work: _Work, shards: list[Shard], processes: int) -> list[dict]:
+def _in_order(work: _Work, shards: list[Shard]) -> list[dict]:
     """The notes of the shards in their order, up to the one in which the cap is reached."""
-    cap = work.data["train_tokens"]
-    left, notes = cap, []
-    with workers(processes) as pool, Progress("tokenizing train", len(shards), "shards") as progress:
-        for shard, note in _made(work, shards, cap, pool, ahead=2 * processes):
-            reached = left is not None and not (note["all_read"] and note["tokens_without_padding"] <= left)
-            if reached and note["cap"] != left:
-                note = _result(pool.submit(work.make, shard, left), work)
-            notes.append(note)
-            progress.add(1)
-            if reached:
-                break
-            if left is not None:
-                left -= note["tokens_without_padding"]
-    return notes
-
-
-def _made(
-    work: _Work, shards: list[Shard], cap: int | None, pool: ProcessPoolExecutor, ahead: int
-) -> Iterator[tuple[Shard, dict]]:
-    """Yields each shard with its note, in order, while up to `ahead` others are being made."""
-    running: deque[tuple[Shard, dict | Future]] = deque()
-
-    def first() -> tuple[Shard, dict]:
-        shard, note = running.popleft()
-        return shard, _result(note, work) if isinstance(note, Future) else note
-
-    for shard in shards:
-        running.append((shard, work.note(shard) or pool.submit(work.make, shard, cap)))
-        if len(running) > ahead:
-            yield first()
-    while running:
-        yield first()
-
-
-def _result(note: Future, work: _Work) -> dict:
+    left, notes = work.data["train_tokens"], []
     try:
-        return note.result()
+        with workers(work.corpus.processes) as pool, Progress("tokenizing train", len(shards), "shards") as progress:
+            made = [(shard, work.note(shard) or pool.submit(work.make, shard, left)) for shard in shards]
+            for shard, note in made:
+                note = note.result() if isinstance(note, Future) else note
+                reached = left is not None and not (note["all_read"] and note["tokens_without_padding"] <= left)
+                if reached and note["cap"] != left:
+                    note = work.make(shard, left)  # here: the pool has all the other shards before it
+                notes.append(note)
+                progress.add(1)
+                if reached:
+                    break
+                if left is not None:
+                    left -= note["tokens_without_padding"]
     except BrokenProcessPool as error:
         raise DataError(
             f"a process that made rows in {work.folder} was killed, perhaps for want of memory: "
             "run again to go on with the missing shards, with fewer processes or more memory"
         ) from error
+    return notes
 
 
 def _check_space(work: _Work, shards: list[Shard]) -> None:
@@ -144,11 +122,11 @@ def _check_space(work: _Work, shards: list[Shard]) -> None:
     if not missing:
         return
     itemsize = row_dtype(work.tokenizer.vocab_size).itemsize
-    needed, free = shard_bytes(work.data, missing, itemsize), shutil.disk_usage(work.folder).free
+    needed, free = shard_bytes(work.data, work.corpus, missing, itemsize), shutil.disk_usage(work.folder).free
     if needed > free:
         raise DataError(
-            f"the rows of {len(missing):,} shards need about {needed / 1e9:,.3g} GB in {work.folder} and its disk has "
-            f'{free / 1e9:,.3g} GB free: free some space, set "stream: true" in the description of the data, which '
+            f"the rows of {len(missing):,} shards need about {format_size(needed)} in {work.folder} and its disk has "
+            f'{format_size(free)} free: free some space, set "stream: true" in the description of the data, which '
             'keeps no training rows on disk, or cap "train_tokens"'
         )
 

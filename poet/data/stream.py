@@ -1,7 +1,7 @@
-"""Training rows made from C4's shards while training reads them, in the order that prepared rows would have.
+"""Training rows made from a corpus in shards while training reads them, in the order that prepared rows would have.
 
 Nothing of them is kept but how many each shard gave: `<folder>/train/<shard>.json`, with which a reader that begins in
-the middle passes over whole shards, and without which it counts lines.
+the middle passes over whole shards, and without which it counts documents.
 
 Every process of a run makes all of its rows. A core makes some nine hundred rows of 256 tokens a second
 (`poet.data.estimate`), and all cores of a process take part: training that reads more than that waits for its data.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from poet.data.c4 import Shard, c4_lines, c4_shards, c4_text
+from poet.data.corpora import CORPORA, Shard
 from poet.data.errors import DataError
 from poet.data.files import read_json, write_json
 from poet.data.order import epoch_order
@@ -40,8 +40,7 @@ class StreamedBatches:
     """
 
     def __init__(self, folder: Path, meta: dict, batch_rows: int, seed: int):
-        self._rows = _Rows(folder, meta, seed)
-        self._batch_rows = batch_rows
+        self._rows, self._batch_rows = _Rows(folder, meta, seed), batch_rows
         self._next: int | None = None
         self._stop = threading.Event()
 
@@ -54,9 +53,7 @@ class StreamedBatches:
         if isinstance(batch, UserError):
             raise batch
         if isinstance(batch, Exception):
-            raise DataError(
-                f"the stream of training rows broke ({batch!r}): run again to go on from the last checkpoint"
-            ) from batch
+            raise DataError(f"the stream of training rows broke ({batch!r}): run again to go on from the last checkpoint") from batch
         self._next = step + 1
         return batch
 
@@ -92,13 +89,12 @@ class _Rows:
     def __init__(self, folder: Path, meta: dict, seed: int):
         self._notes, self._data, self._seed = folder / "train", meta["data"], seed
         self._tokenizer = load_prepared(folder, meta)
-        self._shards = c4_shards(self._data["path"], "train")
+        self._corpus = CORPORA[self._data["corpus"]](self._data["path"])
+        self._shards = self._corpus.shards("train")
         self._can_note = True
-        known = meta["corpus"].get("shards")
-        train = {name: size for name, size in known.items() if name.startswith("c4-train.")} if known else None
-        if known and train != {shard.name: shard.version for shard in self._shards}:
+        if not self._corpus.identity().items() <= meta["corpus"].items():
             raise DataError(
-                f"the C4 shards in {self._data['path']} are not those that {folder} was prepared for: "
+                f"the shards of {self._corpus.name} are not those that {folder} was prepared for: "
                 "put them back, or delete its meta.json and prepare the data again"
             )
 
@@ -114,13 +110,13 @@ class _Rows:
                 place = max(0, place - size)
                 n_documents += size
             if not n_documents:
-                raise DataError(f"the C4 shards in {self._data['path']} hold no documents: fetch them again")
+                raise DataError(f"the shards of {self._corpus.name} hold no documents: fetch them again")
 
     def _rest(self, shard: Shard, place: int) -> Iterator[np.ndarray]:
         """Yields the rows of a shard from the one at `place` on; returns how many the whole shard has."""
-        lines = c4_lines(shard)
-        size = sum(1 for _ in itertools.islice(lines, place))
-        texts = (c4_text(line, shard) for line in lines)
+        unparsed = self._corpus.documents(shard)
+        size = sum(1 for _ in itertools.islice(unparsed, place))
+        texts = (self._corpus.text(document, shard) for document in unparsed)
         documents = encoded(texts, self._tokenizer, self._data)
         for row, _, _ in pad(documents, self._tokenizer, self._data["sequence_length"]):
             size += 1
@@ -128,18 +124,15 @@ class _Rows:
         self._note(shard, size)
         return size
 
-    def _note_path(self, shard: Shard) -> Path:
-        return self._notes / f"{shard.stem}.json"
-
     def _size(self, shard: Shard) -> int | None:
         """The documents of a shard, where they have been counted."""
-        note = read_json(self._note_path(shard))
+        note = read_json(self._notes / f"{shard.stem}.json")
         return note.get("documents") if note and note.get("version") == shard.version else None
 
     def _note(self, shard: Shard, size: int) -> None:
         if self._can_note and self._size(shard) is None:
             try:
-                write_json(self._note_path(shard), {"version": shard.version, "documents": size})
+                write_json(self._notes / f"{shard.stem}.json", {"version": shard.version, "documents": size})
             except DiskError as error:  # all that is lost is time, when a run goes on
                 self._can_note = False
                 say(f"how many documents a shard holds is not kept: {error}")

@@ -11,27 +11,25 @@ import numpy as np
 import tokenizers
 
 from poet.data.errors import DataError
-from poet.system.files import atomic_path
+from poet.system.files import write_text
 
 PAD, EOS, UNK = "<pad>", "</s>", "<unk>"
 SPECIAL_TOKENS = (PAD, EOS, UNK)  # ids 0, 1, 2, as in T5
 SMALLEST_BPE = len(SPECIAL_TOKENS) + 256  # the special tokens and every byte
 # BPE merges settle long before the corpus ends; 10 MB of a fair sample train in seconds.
 BPE_TRAINING_BYTES = 10_000_000
-# T5's place holders for its denoising task come after the 32,000 pieces of its text and no text should
-# contain them.
+# T5's place holders for its denoising task come after the 32,000 pieces of its text and no text should contain them.
 _SENTINEL = re.compile(r"<extra_id_\d+>")
 # Of a long text only a start is encoded where no more is needed: English has four to five characters a token.
 CHARACTERS_PER_TOKEN = 6
+# How many texts are in memory at a time.
+BATCH_DOCUMENTS = 256
 # A single space between letters or digits: nothing that a normalizer joins reaches over it.
 _BETWEEN_WORDS = re.compile(r"(?<=[A-Za-z0-9]) (?=[A-Za-z0-9])")
 
 
 class EncodedText:
-    """The tokens of one text, and how much of the text they cover.
-
-    ids: int64 (tokens,), without special tokens at the ends.
-    """
+    """The tokens of one text, and how much of it they cover. ids: int64 (tokens,), without special ones at the ends."""
 
     __slots__ = ("ids", "_encoding", "_text")
 
@@ -39,13 +37,10 @@ class EncodedText:
         self.ids, self._encoding, self._text = ids, encoding, text
 
     def bytes_of_first(self, n_tokens: int) -> int:
-        """Bytes (UTF-8) of the text that the first `n_tokens` tokens cover; more tokens than there are mean
-        all."""
+        """Bytes (UTF-8) of the text that the first `n_tokens` tokens cover; more tokens than there are mean all."""
         if n_tokens >= len(self.ids):
             return len(self._text.encode("utf-8"))
-        if n_tokens <= 0:
-            return 0
-        _, end = self._encoding.token_to_chars(n_tokens - 1)
+        end = self._encoding.token_to_chars(n_tokens - 1)[1] if n_tokens > 0 else 0
         return len(self._text[:end].encode("utf-8"))
 
 
@@ -78,21 +73,19 @@ class Tokenizer:
 
     def encode_batch(self, texts: list[str]) -> list[EncodedText]:
         """Encodes in parallel; no special tokens are added."""
-        encodings = self.backend.encode_batch(texts, add_special_tokens=False)
-        return [
-            EncodedText(self._within_vocabulary(np.array(encoding.ids, np.int64)), encoding, text)
-            for encoding, text in zip(encodings, texts, strict=True)
-        ]
+        encoded = []
+        for encoding, text in zip(self.backend.encode_batch(texts, add_special_tokens=False), texts, strict=True):
+            ids = np.array(encoding.ids, np.int64)
+            encoded.append(EncodedText(np.where(ids < self.vocab_size, ids, self.unk_id), encoding, text))
+        return encoded
 
-    def encode_documents(
-        self, texts: Iterable[str], needed: int | None = None, batch_documents: int = 256
-    ) -> Iterator[EncodedText]:
+    def encode_documents(self, texts: Iterable[str], needed: int | None = None) -> Iterator[EncodedText]:
         """Encodes a stream of texts, keeping one batch in memory.
 
         needed: so many tokens of each are wanted. A text that has more gives at least so many, and the same ones.
         """
         texts = iter(texts)
-        while batch := list(itertools.islice(texts, batch_documents)):
+        while batch := list(itertools.islice(texts, BATCH_DOCUMENTS)):
             yield from self.encode_batch(batch) if needed is None else self._encode_starts(batch, needed)
 
     def _encode_starts(self, texts: list[str], needed: int) -> list[EncodedText]:
@@ -112,9 +105,6 @@ class Tokenizer:
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`, special tokens included."""
         return self.backend.decode(list(map(int, ids)), skip_special_tokens=False)
-
-    def _within_vocabulary(self, ids: np.ndarray) -> np.ndarray:
-        return np.where(ids < self.vocab_size, ids, self.unk_id)
 
 
 def _cuts_between_words(backend: dict) -> bool:
@@ -141,8 +131,8 @@ _SEVERAL_SPACES = {"Regex": " {2,}"}
 def train_bpe(texts: Iterable[str], vocab_size: int, path: Path) -> Tokenizer:
     """Trains a byte-level BPE on the first 10 MB of `texts` and saves it to `path` (tokenizer.json).
 
-    The result depends on the texts and the vocabulary size alone. Raises DataError where `vocab_size` cannot
-    hold the 256 bytes and the special tokens, or the texts are too few for it.
+    The result depends on the texts and the vocabulary size alone. Raises DataError where `vocab_size` cannot hold the
+    256 bytes and the special tokens, or the texts are too few for it.
     """
     if vocab_size < SMALLEST_BPE:
         raise DataError(f"a byte-level BPE needs vocab_size of at least {SMALLEST_BPE}, not {vocab_size}")
@@ -156,12 +146,9 @@ def train_bpe(texts: Iterable[str], vocab_size: int, path: Path) -> Tokenizer:
         show_progress=False,
     )
     backend.train_from_iterator(_first_bytes(texts, BPE_TRAINING_BYTES), trainer)
-    if backend.get_vocab_size() != vocab_size:
-        raise DataError(
-            f"the training text gives {backend.get_vocab_size()} tokens, not the {vocab_size} asked for"
-        )
-    with atomic_path(path) as temporary:
-        temporary.write_text(backend.to_str(pretty=False), encoding="utf-8")
+    if (found := backend.get_vocab_size()) != vocab_size:
+        raise DataError(f"the training text gives {found} tokens, not the {vocab_size} asked for")
+    write_text(path, backend.to_str(pretty=False))
     return load_bpe(path)
 
 
@@ -194,19 +181,16 @@ def load_hf(name: str) -> Tokenizer:
         tokenizer = transformers.AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().split("\n")[0][:200]
-        raise DataError(
-            f"cannot load the tokenizer {name!r} ({reason}): connect to the network or give a local folder"
-        ) from error
+        raise DataError(f"cannot load the tokenizer {name!r} ({reason}): connect to the network or give a local folder") from error
     if not isinstance(getattr(tokenizer, "backend_tokenizer", None), tokenizers.Tokenizer):
         raise DataError(f"the tokenizer {name!r} has no fast version: choose one that has")
     special = {"pad": tokenizer.pad_token_id, "eos": tokenizer.eos_token_id, "unk": tokenizer.unk_token_id}
-    if None in special.values():
-        missing = ", ".join(key for key, value in special.items() if value is None)
+    if missing := ", ".join(key for key, value in special.items() if value is None):
         raise DataError(f"the tokenizer {name!r} lacks special tokens that padding needs: {missing}")
     text_ids = [i for token, i in tokenizer.get_vocab().items() if not _SENTINEL.fullmatch(token)]
     # A copy: padding and cutting that the user's object is set to stay as they are.
     backend = _settled(tokenizer.backend_tokenizer)
-    return Tokenizer(backend, max(text_ids) + 1, special["pad"], special["eos"], special["unk"])
+    return Tokenizer(backend, max(text_ids) + 1, *special.values())
 
 
 def _settled(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:

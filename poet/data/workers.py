@@ -12,10 +12,8 @@ from multiprocessing.connection import Connection
 
 @contextlib.contextmanager
 def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """An executor whose processes end with the block, whatever they do, and with this process, however it ends.
-
-    A worker that outlived a killed parent would hold the parent's locks for ever. Each worker uses one core.
-    """
+    """An executor whose processes end with the block, and with this process, however it ends: a worker that outlived a
+    killed parent would hold the parent's locks for ever. Each worker uses one core."""
     watched, held = multiprocessing.Pipe(duplex=False)
     executor = ProcessPoolExecutor(processes, initializer=_start, initargs=(watched, held))
     try:

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from poet.data.files import sha256_of
-from poet.data.npy import RowWriter
+import numpy as np
+
+from poet.data.files import described_file
 from poet.data.packing import PACKINGS, row_dtype
 from poet.data.tokenizer import EncodedText, Tokenizer
 from poet.system.files import atomic_path
+
+_HEADER_BYTES = 128
 
 
 def write_rows(
@@ -23,28 +26,25 @@ def write_rows(
     data: the description, of which `packing` and `sequence_length` are read. cap: at most this many tokens that are
     no padding. count: called with the tokens of each block of rows as it is written.
     """
-    length, all_read = data["sequence_length"], []
-    n_tokens = n_bytes = 0
+    length, dtype, all_read = data["sequence_length"], row_dtype(tokenizer.vocab_size), []
+    n_rows = n_tokens = n_bytes = 0
 
     def to_the_end(documents: Iterable[EncodedText]) -> Iterator[EncodedText]:
         yield from documents
         all_read.append(True)
 
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        writer = RowWriter(file, length, row_dtype(tokenizer.vocab_size))
+        file.write(bytes(_HEADER_BYTES))
         documents = to_the_end(encoded(texts, tokenizer, data))
         for rows, not_padding, text_bytes in PACKINGS[data["packing"]](documents, tokenizer, length, cap):
-            writer.append(rows)
-            n_tokens += not_padding
-            n_bytes += text_bytes
+            file.write(np.ascontiguousarray(rows, dtype).data)
+            n_rows, n_tokens, n_bytes = n_rows + len(rows), n_tokens + not_padding, n_bytes + text_bytes
             count(not_padding)
-        writer.finish()
-    described = {
-        "file": path.name,
-        "file_bytes": path.stat().st_size,
-        "sha256": sha256_of(path),
-        "rows": writer.rows,
-        "tokens": writer.rows * length,
+        file.seek(0)
+        file.write(_npy_header(dtype, (n_rows, length)))
+    described = described_file(path) | {
+        "rows": n_rows,
+        "tokens": n_rows * length,
         "tokens_without_padding": n_tokens,
         "text_bytes": n_bytes,
     }
@@ -55,3 +55,11 @@ def encoded(texts: Iterable[str], tokenizer: Tokenizer, data: dict) -> Iterator[
     """The texts as tokens, as many of each as its rows need: a padded row is one document's, and ends it."""
     needed = data["sequence_length"] - 1 if data["packing"] == "pad" else None
     return tokenizer.encode_documents(texts, needed)
+
+
+def _npy_header(dtype: np.dtype, shape: tuple[int, int]) -> bytes:
+    """Version 1.0 of the format. `numpy.lib.format` spaces it otherwise: every checksum of rows would be another."""
+    magic = np.lib.format.magic(1, 0)
+    n_text = _HEADER_BYTES - len(magic) - 2
+    fields = repr({"descr": dtype.str, "fortran_order": False, "shape": shape})
+    return magic + n_text.to_bytes(2, "little") + fields.encode("ascii").ljust(n_text - 1) + b"\n"

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from poet.data.corpora import CORPORA
 from poet.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +32,7 @@ def training_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
         device: "cpu" or "cuda", where it trains.
         root: of the repository, or of a copy.
     """
-    others = {Path(sys.modules[m.__module__].__file__).name for name, m in METHODS.items() if name != method}
+    others = {_file(m).name for name, m in METHODS.items() if name != method}
     found = {path for pattern in (*ALL, *(GPU if device == "cuda" else ())) for path in root.glob(pattern)}
     return sorted(found | {path for path in root.glob("poet/methods/*.py") if path.name not in others})
 
@@ -55,12 +56,22 @@ def training_digest(method: str, device: str) -> str:
     return digest(training_sources(method, device))
 
 
-def data_sources() -> list[Path]:
-    """The files that the prepared data depends on; what reads the rows is part of training."""
-    return sorted(path for path in (ROOT / "poet" / "data").glob("*.py") if path.name not in ("rows.py", "order.py"))
+def data_sources(corpus: str | None = None) -> list[Path]:
+    """The files that the prepared data depends on; what reads the rows is part of training.
+
+    Args:
+        corpus: key in ``poet.data.corpora``: files of other corpora do not count. None: all of them count.
+    """
+    others = {_file(c) for name, c in CORPORA.items() if corpus not in (None, name)}
+    read = {ROOT / "poet" / "data" / name for name in ("rows.py", "order.py")}
+    return sorted(set((ROOT / "poet" / "data").rglob("*.py")) - others - read)
 
 
 @functools.cache
-def data_digest() -> str:
+def data_digest(corpus: str | None = None) -> str:
     """:func:`digest` of :func:`data_sources`."""
-    return digest(data_sources())
+    return digest(data_sources(corpus))
+
+
+def _file(plugin: type) -> Path:
+    return Path(sys.modules[plugin.__module__].__file__).resolve()

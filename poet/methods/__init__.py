@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
 from poet.methods.contract import Method, Row
+from poet.system.registry import discover
 
 
-def _discover() -> dict[str, type[Method]]:
-    found: dict[str, type[Method]] = {}
-    for info in sorted(pkgutil.iter_modules(__path__), key=lambda i: i.name):
-        method = getattr(importlib.import_module(f"{__name__}.{info.name}"), "METHOD", None)
-        if method is not None:
-            if method.name in found:
-                raise ImportError(f"two files in poet/methods define a method named {method.name!r}")
-            found[method.name] = method
-    return found
-
-
-METHODS: dict[str, type[Method]] = _discover()
+METHODS: dict[str, type[Method]] = discover(__name__, "METHOD")
 
 
 def get_method(name: str) -> type[Method]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pandas as pd
+from tabulate import tabulate
 
 from suite.check.judge import ANOTHER_SCALE, Finding
 from suite.check.tables import as_float
@@ -57,7 +57,7 @@ def report(findings: Sequence[Finding], shown: int | None = SHOWN) -> str:
     """
     found = moved(findings)
     lines = _aligned(map(_cells, found[:shown]))
-    if hidden := len(found) - len(lines) + 1:
+    if hidden := len(found) - len(found[:shown]):
         lines.append(f"... and {hidden} more, which moved less")
     return "\n".join([*([*lines, ""] if found else []), *summary(findings)])
 
@@ -71,9 +71,8 @@ def listing(findings: Sequence[Finding]) -> str:
 
 def _aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
     """The headings and some rows, in columns."""
-    short = [[_shorten(cell, width) for cell, width in zip(row, _WIDEST, strict=True)] for row in (_HEADINGS, *rows)]
-    widths = [max(map(len, column)) for column in zip(*short, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in short]
+    short = [[_shorten(cell, width) for cell, width in zip(row, _WIDEST, strict=True)] for row in rows]
+    return [tabulate(short, _HEADINGS, "plain", disable_numparse=True)]
 
 
 def summary(findings: Sequence[Finding]) -> list[str]:
@@ -103,14 +102,9 @@ def summary(findings: Sequence[Finding]) -> list[str]:
 
 def to_csv(findings: Sequence[Finding]) -> str:
     """Every finding, one line each."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    names = [field.name for field in dataclasses.fields(Finding)]
-    writer.writerow([*names, "strain"])
-    for one in findings:
-        cells = [getattr(one, name) for name in names] + [one.strain]
-        writer.writerow(["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in cells])
-    return text.getvalue()
+    columns = [*(field.name for field in dataclasses.fields(Finding)), "strain"]
+    frame = pd.DataFrame([[getattr(one, name) for name in columns] for one in findings], columns=columns, dtype=object)
+    return frame.to_csv(index=False, lineterminator="\n")
 
 
 def _cells(one: Finding) -> tuple[str, ...]:

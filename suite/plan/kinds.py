@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from humanfriendly import format_size
+
 from poet.data.workers import workers
 from poet.launch.operations import operations_per_step
 from poet.methods import get_method
@@ -98,7 +100,7 @@ def _remedy(spec: RunSpec, resources: dict[str, Any], limit: float) -> str:
     if get_method(spec.method).shards_state and devices(resources) > 1 and not resources["shard_optimizer"]:
         divided = _footprint(spec, {**resources, "shard_optimizer": True})
         if divided.total <= limit:
-            return f"shard_optimizer: true -> {divided.total / 1e9:.0f} GB"
+            return f"shard_optimizer: true -> {format_size(divided.total)}"
     number = devices(resources)
     for accumulation in range(spec.accumulation + 1, spec.batch_rows + 1):
         if spec.batch_rows % accumulation or accumulation % number:
@@ -107,5 +109,5 @@ def _remedy(spec: RunSpec, resources: dict[str, Any], limit: float) -> str:
         if micro_batch_rows(smaller, number) < micro_batch_rows(spec, number):
             found = _footprint(smaller, resources)
             if found.total <= limit:
-                return f"accumulation: {accumulation} -> {found.total / 1e9:.0f} GB"
+                return f"accumulation: {accumulation} -> {format_size(found.total)}"
     return "more memory: weights, gradients and state alone are too much"

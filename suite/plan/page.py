@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 import pandas as pd
+from humanfriendly import format_size
+from tabulate import tabulate
 
 from suite.plan.disk import checkpoint_bytes
 from suite.plan.kinds import divided
@@ -17,14 +19,6 @@ from suite.status import duration
 def _number(value: float) -> str:
     """Two digits where they are all that is known: 0.031, 4.2, 120, 5,400."""
     return f"{float(f'{value:.2g}'):,.12g}"
-
-
-def _size(value: float) -> str:
-    """Bytes in the unit that suits: ``_size(2.4e12) == "2.4 TB"``."""
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if value >= size:
-            return f"{_number(value / size)} {unit}"
-    return f"{_number(value / 1e3)} kB"
 
 
 def page(plan: Plan) -> str:
@@ -81,7 +75,7 @@ def _order(plan: Plan, unit: str) -> str:
             }
         )
     free = [name for name, found in plan.suite.artifacts.items() if found.in_all and not found.reads and name not in plan.needs]
-    text = f"Artifacts in the order in which to run them. {RULE}\n\n{pd.DataFrame(table).to_string(index=False)}"
+    text = f"Artifacts in the order in which to run them. {RULE}\n\n" + tabulate(table, "keys", "plain", disable_numparse=True)
     return text + (f"\n\nWithout any training: {', '.join(free)}." if free and len(plan.needs) > 1 else "")
 
 
@@ -102,19 +96,19 @@ def _runs(plan: Plan, unit: str) -> str:
                 f"{unit}s": largest.devices,
                 "a run takes": _range([run.hours for run in runs]),
                 "jobs": max(run.jobs for run in runs),
-                "weights": _size(memory.weights),
-                "gradients": _size(memory.gradients),
-                "state": _size(memory.state),
-                "working": _size(memory.working),
-                "in all": _size(memory.total),
-                "of": _size(plan.limits[model]),
+                "weights": format_size(memory.weights),
+                "gradients": format_size(memory.gradients),
+                "state": format_size(memory.state),
+                "working": format_size(memory.working),
+                "in all": format_size(memory.total),
+                "of": format_size(plan.limits[model]),
                 "fits": _fits(plan, largest),
             }
         )
     lines = [
         f"Time of a run, the jobs that its time limit makes of it, and memory on each {unit} (of the run of a group that needs most):",
         "",
-        pd.DataFrame(table).to_string(index=False),
+        tabulate(table, "keys", "plain", disable_numparse=True),
     ]
     remedies = {(run.spec.model, run.spec.variant): run.cost.remedy for run in plan.runs.values() if run.cost.remedy}
     if remedies:
@@ -137,10 +131,10 @@ def _disk(plan: Plan) -> str:
     data = need.data
     there = " (there already)" if (plan.suite.dataset / "meta.json").exists() else ""
     return (
-        f"Disk: prepared data {_size(data.prepared_bytes)}{there}, from {_size(data.source_bytes)} that are read and {_number(data.core_hours)} "
+        f"Disk: prepared data {format_size(data.prepared_bytes)}{there}, from {format_size(data.source_bytes)} that are read and {_number(data.core_hours)} "
         f"core-hours of tokenizing; the longest run goes through it {data.passes:.2f} times. Checkpoints (two of a run, and a third "
-        f"while it is written): {_size(need.largest)} for the largest run, {_size(need.checkpoints)} were all that are left trained at "
-        f"once. Kept weights and records: {_size(need.kept)}."
+        f"while it is written): {format_size(need.largest)} for the largest run, {format_size(need.checkpoints)} were all that are left trained at "
+        f"once. Kept weights and records: {format_size(need.kept)}."
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
+
+import pandas as pd
 
 from suite.artifact import Artifact, names_read
 from suite.context import Context
@@ -50,10 +50,5 @@ def runs_behind(artifact: Artifact, context: Context) -> list[RunSpec]:
 
 
 def _add_column(path: Path, column: str, value: str) -> None:
-    with open(path, newline="", encoding="utf-8") as file:
-        head, *lines = csv.reader(file)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*head, column])
-    writer.writerows([*line, value] for line in lines)
-    write_text(path, text.getvalue())
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    write_text(path, frame.assign(**{column: value}).to_csv(index=False, lineterminator="\n"))

@@ -6,7 +6,7 @@ import pytest
 
 from poet.data import __main__ as command
 from poet.data import rate
-from poet.data.c4 import c4_shards
+from poet.data.corpora.c4 import C4
 from poet.data.errors import DataError
 from poet.data.estimate import estimate, shard_bytes
 from poet.data.prepare import prepare
@@ -26,7 +26,7 @@ def test_c4_at_paper_scale():
     assert costs.source_bytes == 326_778_635_540
     assert costs.core_hours == pytest.approx(365_233_500 / 1000 / 3600)
     assert estimate(PAPER).passes == 1
-    assert shard_bytes(PAPER | {"train_tokens": None}, c4_shards(None, "train"), 2) == 364_868_892 * 512
+    assert shard_bytes(PAPER | {"train_tokens": None}, C4(), C4().shards("train"), 2) == 364_868_892 * 512
 
 
 def test_a_stream_keeps_only_validation_and_reads_what_a_run_reads():

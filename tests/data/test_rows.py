@@ -10,7 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poet.data import BatchOrder, DataError, TokenRows, epoch_order
+from poet.data.errors import DataError
+from poet.data.order import BatchOrder, epoch_order
+from poet.data.rows import TokenRows
 
 
 @pytest.fixture
@@ -28,13 +30,7 @@ def folder(tmp_path):
 def test_batch_and_labels(folder):
     rows = TokenRows(folder, "train")
     batch = rows.batch(np.array([2, 0]))
-    assert (len(rows), rows.sequence_length, rows.vocab_size, rows.pad_id, rows.sha256) == (
-        3,
-        4,
-        10,
-        0,
-        "abc",
-    )
+    assert (len(rows), rows.sequence_length, rows.vocab_size, rows.pad_id) == (3, 4, 10, 0)
     assert batch.dtype == torch.int64 and batch.tolist() == [[2, 1, 0, 0], [5, 6, 1, 0]]
     assert rows.labels(batch).tolist() == [[2, 1, -100, -100], [5, 6, 1, -100]]
     assert batch.tolist() == [[2, 1, 0, 0], [5, 6, 1, 0]]  # labels are a copy

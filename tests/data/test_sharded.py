@@ -15,12 +15,12 @@ import pytest
 import transformers
 
 from poet.data import __main__ as command
-from poet.data import c4, sharded
+from poet.data import sharded
+from poet.data.corpora import c4
 from poet.data.errors import DataError
-from poet.data.prepare import prepare
 from poet.data.order import epoch_order
+from poet.data.prepare import prepare, verify
 from poet.data.rows import TokenRows, TrainingBatches
-from poet.data.verify import verify
 
 
 def files(folder):
@@ -93,14 +93,15 @@ def test_a_cap_keeps_the_first_rows(tmp_path, description, cap):
 
 INTERRUPTED = """
 import signal, sys, time
-from poet.data import __main__ as command, sharded
+from poet.data import __main__ as command
+from poet.data.corpora.c4 import C4
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a test in the background would ignore it
-real = sharded.c4_texts
-def slow(shards):
-    if not shards[0].stem.startswith("00000"):
+real = C4.documents
+def slow(corpus, shard):
+    if shard.name.startswith("c4-train.") and not shard.stem.startswith("00000"):
         time.sleep(60)
-    return real(shards)
-sharded.c4_texts = slow
+    return real(corpus, shard)
+C4.documents = slow
 sys.exit(command.main([sys.argv[1], "--folder", sys.argv[2], "--cache", sys.argv[2], "--processes", "6"]))
 """
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from poet.data import stream
-from poet.data.c4 import c4_lines
+from poet.data.corpora.c4 import C4
 from poet.data.errors import DataError
 from poet.data.prepare import prepare
 from poet.data.rows import TrainingBatches
@@ -72,7 +72,8 @@ def test_shards_that_were_counted_are_passed_over(streamed, monkeypatch):
     same(streamed, 5, range(6))
     assert threads_in_the_end(0) == 0
     opened = []
-    monkeypatch.setattr(stream, "c4_lines", lambda shard: opened.append(shard.name) or c4_lines(shard))
+    real = C4.documents
+    monkeypatch.setattr(C4, "documents", lambda corpus, shard: opened.append(shard.name) or real(corpus, shard))
     monkeypatch.setattr(stream, "AHEAD", 1)
     assert same(streamed, 1, [ROWS - 1])
     assert len(opened) < 4
@@ -81,8 +82,8 @@ def test_shards_that_were_counted_are_passed_over(streamed, monkeypatch):
 
 def test_a_passed_over_line_is_not_tokenized(streamed, monkeypatch):
     parsed = []
-    real = stream.c4_text
-    monkeypatch.setattr(stream, "c4_text", lambda line, shard: parsed.append(line) or real(line, shard))
+    real = C4.text
+    monkeypatch.setattr(C4, "text", lambda corpus, line, shard: parsed.append(line) or real(corpus, line, shard))
     monkeypatch.setattr(stream, "AHEAD", 1)
     batches = TrainingBatches(streamed, ROWS, 1)
     batches.batch(2)

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from poet.launch.sources import ROOT, digest, training_sources
+from poet.launch.sources import ROOT, data_digest, digest, training_sources
 from poet.methods import METHODS
 
 RUNS = [(method, device) for method in ("adamw", "poet", "muon") for device in ("cpu", "cuda")]
@@ -34,7 +34,7 @@ def expected(path):
     if folder == ("methods",):
         owners = {method for method, cls in METHODS.items() if cls.__module__ == f"poet.methods.{path.stem}"}
         return {f"{m} on {d}" for m, d in RUNS if m in owners} if owners else ALL
-    if folder == ("data",):
+    if folder[:1] == ("data",):
         return ALL if name in ("rows.py", "order.py") else NOBODY  # the others make the data, which has a digest of its own
     assert folder in (("launch",), ("system",)), f"{path}: say here which runs it trains again"
     return NOBODY
@@ -64,3 +64,7 @@ def test_training_imports_nothing_that_retrains_nobody():
 
     core = [path for path in training_sources("poet", "cuda") if path.suffix == ".py"]
     assert not breaches(core, ("poet.launch",))
+
+
+def test_a_corpus_s_own_file_counts_for_its_data_alone():
+    assert len({data_digest("c4"), data_digest("enwik8"), data_digest()}) == 3

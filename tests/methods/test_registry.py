@@ -7,6 +7,7 @@ import pytest
 from poet import methods
 from poet.methods import METHODS, all_rows, get_method, table_rows
 from poet.methods.contract import parse_parameters, scale_parameters
+from poet.system.registry import discover
 
 FILE = '''
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ def test_the_paper_s_methods_are_there():
 
 def test_a_new_file_is_a_new_method_with_its_rows(add_method, monkeypatch):
     add_method("zz_mine", "mine")
-    found = methods._discover()
+    found = discover("poet.methods", "METHOD")
     assert set(found) == set(METHODS) | {"mine"}
     monkeypatch.setattr(methods, "METHODS", found)
     assert get_method("mine").name == "mine"
@@ -60,12 +61,12 @@ def test_a_new_file_is_a_new_method_with_its_rows(add_method, monkeypatch):
 def test_two_files_with_one_name_are_refused(add_method):
     add_method("zz_mine", "adamw")
     with pytest.raises(ImportError, match="two files .* 'adamw'"):
-        methods._discover()
+        discover("poet.methods", "METHOD")
 
 
 def test_two_methods_with_one_row_are_refused(add_method, monkeypatch):
     add_method("zz_mine", "mine", row="adamw")
-    monkeypatch.setattr(methods, "METHODS", methods._discover())
+    monkeypatch.setattr(methods, "METHODS", discover("poet.methods", "METHOD"))
     with pytest.raises(ImportError, match="table row 'adamw'"):
         table_rows()
 

@@ -175,7 +175,7 @@ def test_the_command_prints_a_plan_and_writes_its_lines(table3, capsys, tmp_path
     given = ["--scale", "paper", "--artifact", "table3", "--mfu", "0.5", "--results", str(results), "--csv", str(path)]
     assert main(given) == 0
     out = capsys.readouterr().out
-    for words in ("2 runs, 1 done, 1 left", "MFU of 0.5 on h100", "table3", "GPU-hours", "prepared data 190 GB", "fits"):
+    for words in ("2 runs, 1 done, 1 left", "MFU of 0.5 on h100", "table3", "GPU-hours", "prepared data 187 GB", "fits"):
         assert words in out
     frame = pd.read_csv(path)
     assert list(frame.state) == ["not started", "done"] and set(frame.fits) == {"yes"}

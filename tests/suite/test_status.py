@@ -81,7 +81,7 @@ def test_a_running_run(saying, spec):
     found = saying()
     assert (found.state, found.age, found.seconds_left) == ("running", 5.0, 60 * 64 / 32)
     text = page("test", [found])
-    for words in ("40 of 100", "32", "2 min", "job 4711", "5 s ago", "step 30", f"ends in 2 min: {spec.name}"):
+    for words in ("40 of 100", "32", "2 minutes", "job 4711", "5 seconds ago", "step 30", f"ends in 2 minutes: {spec.name}"):
         assert words in text
     assert "node7, process 123" in page("test", [saying(job=None)])
 
@@ -96,7 +96,7 @@ def test_a_run_that_has_just_begun_has_no_pace(saying):
 def test_silence_is_measured_by_the_runs_own_pace(saying):
     assert saying(age=9 * MINUTE).state == "running"
     found = saying(age=2 * HOUR)
-    assert found.state == "silent" and "no word for 2 h" in page("test", [found])
+    assert found.state == "silent" and "no word for 2 hours" in page("test", [found])
     slow = {"tokens_per_second": 64 / (10 * MINUTE)}  # ten minutes a step
     assert saying(age=2 * HOUR, **slow).state == "running"
     assert saying(age=4 * HOUR, **slow).state == "silent"
@@ -105,7 +105,7 @@ def test_silence_is_measured_by_the_runs_own_pace(saying):
 
 def test_a_failed_run_has_its_error(saying, spec):
     text = page("test", [saying(state="failed", error="the disk is full: free some space", age=3 * HOUR)])
-    assert f"{spec.name} failed 3 h ago after step 40: the disk is full: free some space" in text
+    assert f"{spec.name} failed 3 hours ago after step 40: the disk is full: free some space" in text
     assert "1 failed" in text
 
 
@@ -115,7 +115,7 @@ def test_a_clock_that_is_ahead(saying):
     far = saying(age=-2 * HOUR)
     assert (far.age, far.state) == (0.0, "running")
     text = page("test", [far])
-    assert "the clock of node7 is 2 h ahead" in text and "-" not in text.split("- the clock")[0].replace("tokens/s", "")
+    assert "the clock of node7 is 2 hours ahead" in text and "-" not in text.split("- the clock")[0].replace("tokens/s", "")
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"state": "running"}', "\x00\xff"])
@@ -158,7 +158,7 @@ def test_totals_are_in_one_order_and_leave_nothing_out(tmp_path, spec, saying):
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0 s"), (59.9, "59 s"), (60, "1 min"), (7380, "2 h 3 min"), (90061, "1 d 1 h"), (86400 + 30, "1 d 30 s"), (math.nan, "")],
+    [(0, "0 seconds"), (59.9, "59 seconds"), (60, "1 minute"), (7380, "2 hours and 3 minutes"), (90061, "1 day and 1 hour"), (math.nan, "")],
 )
 def test_durations(seconds, text):
     assert duration(seconds) == text

