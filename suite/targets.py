@@ -16,8 +16,8 @@ from suite.collection import RESULTS, Suite
 
 
 def files(suite: Suite) -> list[str]:
-    """The files that can be asked for."""
-    found = [path for name in suite.artifacts for path in (*suite.shown(name), *suite.outputs(name))]
+    """The files that can be asked for, tables first."""
+    found = [path for name in suite.artifacts for path in sorted((*suite.shown(name), *suite.outputs(name)), key=lambda p: p.suffix != ".csv")]
     found += [RESULTS / "runs" / name / file for name in suite.runs for file in ("record.json", "history.csv")]
     return list(map(str, [*found, suite.dataset / "meta.json", *(suite.dataset / name for name in row_files(suite.scale.data))]))
 
@@ -25,11 +25,10 @@ def files(suite: Suite) -> list[str]:
 def nearest(suite: Suite, target: str) -> str:
     """The file that somebody may have meant."""
 
-    def likeness(file: str) -> tuple[float, ...]:
-        pairs = [(part(target), part(file)) for part in (lambda f: Path(f).stem, lambda f: Path(f).name, str)]
-        return tuple(difflib.SequenceMatcher(None, *pair).ratio() for pair in pairs)
+    def likeness(file: str) -> tuple[float, bool]:
+        return difflib.SequenceMatcher(None, Path(target).stem, Path(file).stem).ratio(), Path(file).suffix == Path(target).suffix
 
-    return max(files(suite), key=likeness)
+    return max((file for file in files(suite) if file.startswith(f"{RESULTS}/")), key=likeness)
 
 
 def check_targets(suite: Suite, targets: Iterable[str]) -> None:

@@ -209,7 +209,7 @@ def test_a_model_s_resources_stand_before_the_scale_s(root):
 @pytest.mark.parametrize("path", sorted((suite.scale.ROOT / "config" / "scales").glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_scale_has_the_paper_s_floor_and_sweeps_on_no_table_s_seed(path):
     settings = load_scale({"scale": path.stem, "seeds": [0]}).settings
-    assert settings.training.minimum_lr_ratio == 0.01  # "a cosine schedule that decays to 0.01 of the peak"
+    assert settings.training.minimum_lr_ratio == 0.01  # Appendix "Training details": "the minimum learning ratio of 0.01"
     assert settings.sweep is None or settings.sweep.seed >= 1000  # tables are made with the first ones: SEEDS=[0,1,2]
 
 
