@@ -65,9 +65,11 @@ results/%: .venv/installed FORCE
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $@ --config $(CONFIG)
 
 plan: .venv/installed
+	@echo "reading scale $(SCALE) and its artifacts" >&2
 	.venv/bin/python -m suite.plan --scale $(SCALE) --seeds '$(SEEDS)' $(if $(ARTIFACT),--artifact $(ARTIFACT))
 
 status: .venv/installed
+	@echo "reading scale $(SCALE) and its artifacts" >&2
 	.venv/bin/python -m suite.status --scale $(SCALE) --seeds '$(SEEDS)'
 
 test: .venv/installed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,23 +35,20 @@ class Call:
     unlocks: bool
 
 
-def asked(arguments: Sequence[str]) -> Call:
-    """Read a command line as Snakemake does; a Snakefile is told nothing of it."""
-    from snakemake.cli import get_argument_parser
-
-    given = get_argument_parser().parse_args(list(arguments))
+def asked(given: Namespace) -> Call:
+    """What Snakemake's parser makes of a command line, of which a Snakefile is told nothing."""
     looks = given.nolock or any(getattr(given, name, None) for name in _LOOKS)
     return Call(tuple(map(str, given.targets or ())), not looks and not given.unlock, given.unlock)
 
 
-def begin(suite: Suite, config: dict[str, Any], settings: Any, arguments: Sequence[str]) -> None:
+def begin(suite: Suite, config: dict[str, Any], settings: Any, arguments: Namespace) -> None:
     """Refuse a call that cannot succeed, hold the folder for one that works, and have it make what was lost.
 
     Args:
         suite: of the scale that is asked for.
         config: Snakemake's.
         settings: Snakemake's, of the DAG that it will build.
-        arguments: of the command line.
+        arguments: of the command line, parsed by Snakemake.
 
     Raises:
         UserError: in one sentence: an unknown target, a folder that cannot be written or in which another pipeline is at work, or

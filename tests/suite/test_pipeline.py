@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from snakemake.cli import get_argument_parser
 
 from suite import pipeline
 from suite.begin import asked
@@ -128,5 +129,5 @@ def test_many_errors_are_counted_and_none_has_a_sentence():
     ],
 )
 def test_a_command_line_says_whether_it_works(line, works, unlocks, targets):
-    found = asked(line.split())
+    found = asked(get_argument_parser().parse_args(line.split()))
     assert (found.works, found.unlocks, found.targets) == (works, unlocks, targets)

@@ -6,6 +6,7 @@ import shutil
 import jsonschema
 import pytest
 import yaml
+from snakemake.cli import get_argument_parser
 
 import suite.scale
 from poet.system.errors import UserError
@@ -215,4 +216,4 @@ def test_every_scale_has_the_paper_s_floor_and_sweeps_on_no_table_s_seed(path):
 
 def test_a_table_on_the_sweep_s_seed_is_refused():
     with pytest.raises(UserError, match=r"seeds: 1000 is the seed of scale mini's sweep of learning rates: name others, such as \[0, 1, 2\]"):
-        begin(load_suite({"scale": "mini", "seeds": [0, 1000]}), {}, None, [])
+        begin(load_suite({"scale": "mini", "seeds": [0, 1000]}), {}, None, get_argument_parser().parse_args([]))

@@ -1,14 +1,20 @@
 """A whole pipeline is killed, with its jobs, and the next call goes on; what failed is said last; what is gone is noticed."""
 
+import importlib.util
 import os
 import signal
 import subprocess
+import sys
 import time
+import types
+from pathlib import Path
 
 import psutil
 import pytest
 
+from poet.system.errors import UserError
 from suite.discovery import locate
+from suite.pipeline import ERRORS
 
 #: Builds when it may; until then it is at work.
 ARTIFACT = """
@@ -73,3 +79,24 @@ def test_the_next_call_goes_on_after_a_kill_and_says_last_what_failed(small):
     done = small.snakemake(*CALL)
     assert done.returncode == 0 and (small.folder / "results" / "table98.csv").exists()
     assert "error" not in done.stderr and "was killed" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "said"),
+    [
+        (UserError("no space on A:\nfree some"), SystemExit, "no space on A: free some"),
+        (KeyError("seeds"), KeyError, "rule table2 met a fault of this suite (KeyError: 'seeds'): the.log has all of it"),
+    ],
+)
+def test_a_job_keeps_what_it_could_not_do_for_the_last_lines(repository, tmp_path, monkeypatch, error, raised, said):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM"):
+        monkeypatch.setenv(name, "1")  # a job sets them
+    spec = importlib.util.spec_from_file_location("job", repository / "workflow" / "scripts" / "job.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with pytest.raises(raised), module.job(types.SimpleNamespace(threads=1, log=["the.log"], rule="table2", input=[])):
+        raise error
+    assert (tmp_path / ERRORS).read_text() == said + "\n"
+    assert Path("the.log").exists()
