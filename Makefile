@@ -5,16 +5,19 @@ SCALE ?= mini
 SEEDS ?= [0]
 CORES ?= all
 
-.PHONY: help all report check tune plan status why compare test test-slurm faults bench bench-gpu record docs schema lock clean
+.PHONY: help all report check verify unlock tune plan status why compare test test-slurm faults bench bench-gpu record docs schema lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make results/table2.csv [SCALE=mini|smoke|night|gpu|paper] [SEEDS=[0,1]] [CORES=all]"
 	@echo "make all     every table and figure; the same options"
+	@echo "             one of them: results/table2.csv, results/figures/figure10.pdf, ...; docs/artifacts.md lists all, by the paper's labels"
 	@echo "make report  all of it on one page; RECORDED=1 builds everything from the recorded runs of SCALE, and trains nothing"
 	@echo "RESUME=recorded  beside any of these: a recorded run of today's spec, code and data is restored instead of trained"
 	@echo "make check   compare results/ with the recorded numbers of SCALE, and fail if any left its tolerance; the same options"
 	@echo "make tune    train trials of learning rates by config/tuning.yaml until every search of SCALE has ended [MODEL=60m] [ROWS=adamw,galore] [LENGTHS=1/100,1/30]"
+	@echo "make verify  every record, history, probe and archive against its digest, and what was made from runs that are gone"
+	@echo "make unlock  where a pipeline on another machine was killed: a lock of this machine is cleared by the next call"
 	@echo "make plan    what SCALE would cost: runs, tokens, FLOPs, GPU-hours, memory, disk, and what to run first [ARTIFACT=table2]"
 	@echo "make status  how far every run of SCALE is: done, running, stopped, failed"
 	@echo "make why TARGET=results/table2.csv  what would be made again, and which file, spec or parameter is the reason; the same options"
@@ -54,6 +57,12 @@ endif
 check: .venv/installed
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) check --config $(CONFIG)
 
+verify: .venv/installed
+	@.venv/bin/python -m suite.verify
+
+unlock: .venv/installed
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores 1 --unlock --config $(CONFIG)
+
 # Snakemake knows what is up to date; make only hands the target on.
 results/%: .venv/installed FORCE
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $@ --config $(CONFIG)
@@ -62,9 +71,11 @@ tune: .venv/installed
 	.venv/bin/python -m suite.tuning --scale $(SCALE) --cores $(CORES) $(if $(MODEL),--model $(MODEL)) $(if $(ROWS),--rows $(ROWS)) $(if $(LENGTHS),--lengths $(LENGTHS)) $(if $(RESUME),--resume $(RESUME))
 
 plan: .venv/installed
+	@echo "reading scale $(SCALE) and its artifacts" >&2
 	.venv/bin/python -m suite.plan --scale $(SCALE) --seeds '$(SEEDS)' $(if $(ARTIFACT),--artifact $(ARTIFACT))
 
 status: .venv/installed
+	@echo "reading scale $(SCALE) and its artifacts" >&2
 	.venv/bin/python -m suite.status --scale $(SCALE) --seeds '$(SEEDS)'
 
 why: .venv/installed
@@ -112,5 +123,10 @@ lock: .venv/installed
 
 clean:
 	rm -rf .venv
+
+# What no rule makes: the nearest target, in a sentence.
+.DEFAULT:
+	@test -e .venv/installed || { echo "error: there is no target $@: make help says which there are" >&2; exit 2; }
+	@.venv/bin/python -m suite nearest '$@' --scale $(SCALE)
 
 FORCE:

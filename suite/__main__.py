@@ -1,4 +1,4 @@
-"""Questions about results: ``python -m suite why TARGET`` and ``python -m suite compare A B``."""
+"""Questions about results: ``python -m suite why TARGET``, ``compare A B`` and ``nearest TARGET``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from poet.system.errors import UserError
 from suite.check.compare import side_by_side
 from suite.check.report import failed, listing
 from suite.status import load
+from suite.targets import nearest
 from suite.why import why
 
 
@@ -30,11 +31,17 @@ def main(arguments: list[str] | None = None) -> int:
     compared = commands.add_parser("compare", help=text, description=text)
     compared.add_argument("recorded", type=Path, metavar="A", help="such as analyses/recorded/mini; the tolerances come from its spreads")
     compared.add_argument("fresh", type=Path, metavar="B", help="such as results/mini")
+    text = "what was meant by a target that there is not; exit code 2"
+    unknown = commands.add_parser("nearest", help=text, description=text)
+    unknown.add_argument("target")
+    unknown.add_argument("--scale", default="mini")
     given = parser.parse_args(arguments)
     try:
         if given.command == "why":
             print(why(load(given.scale, given.seeds), given.target))
             return 0
+        if given.command == "nearest":
+            raise UserError(f"there is no target {given.target}: the nearest is `make {nearest(load(given.scale, '[0]'), given.target)}`; `make help` says more")
         found, notes = side_by_side(given.recorded, given.fresh)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from poet.launch.sources import data_digest, data_sources, file_digests, training_digest
-from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact, names_read
@@ -140,28 +139,6 @@ class Suite:
         names = sorted(name for name, spec in self.runs.items() if spec.model == model and name not in self.trials)
         size = self.scale.resources(model)["runs_per_job"]
         return [names[i : i + size] for i in range(0, len(names), size)] if size > 1 else []
-
-    def check_targets(self, targets: Iterable[str]) -> None:
-        """Refuse a target in ``results/`` that this scale cannot make, and say why.
-
-        Raises:
-            ConfigError: as above.
-        """
-        for target in targets:
-            artifact = Path(str(target)).name.partition(".")[0]
-            if str(target).startswith(f"{RESULTS}/") and artifact in self.left_out:
-                missing, models = ", ".join(self.left_out[artifact]), ", ".join(self.scale.models)
-                raise ConfigError(f"{artifact} needs model {missing}; scale {self.scale.name} has {models}: choose another scale")
-            scale, _, output = str(target).removeprefix(f"{RESULTS}/").partition("/")
-            if scale != self.scale.name and any(output in a.outputs for a in self.artifacts.values()):
-                raise ConfigError(f"{target} is of scale {scale}, and {self.scale.name} is asked for: add SCALE={scale}, or --config scale={scale}")
-            name = str(target).removeprefix(f"{RESULTS}/runs/").rpartition("/")[0]
-            if str(target).startswith(f"{RESULTS}/runs/") and name not in self.trainable:
-                models = ", ".join(self.scale.models)
-                raise ConfigError(
-                    f"there is no run {name!r} at scale {self.scale.name} with seeds {list(self.scale.seeds)}; "
-                    f"models are {models}; methods are {', '.join(all_rows())}"
-                )
 
     def check_writable(self) -> None:
         """Refuse to begin what could not be kept.

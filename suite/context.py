@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from poet.launch.records import read_history, read_probes, read_record, reading
+from poet.launch.records import read_probes, read_record, read_run_history
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.scale import Scale
@@ -44,11 +44,9 @@ class Context:
         """The history of a run, one line a measured step; NaN where a column was not measured.
 
         Raises:
-            RunError: missing or unreadable; the sentence has the command that makes it again.
+            RunError: missing, altered or unreadable; the sentence has the command that makes it again.
         """
-        self.record(spec)  # refuses files that another spec left under this name
-        with reading(self.home, spec, "history.csv") as path:
-            return pd.DataFrame(read_history(path)).astype(float)
+        return pd.DataFrame(read_run_history(self.home, spec)).astype(float)
 
     def probes(self, spec: RunSpec) -> dict[str, np.ndarray]:
         """What a run's probes measured; see :func:`poet.training.probes.read_probes`."""

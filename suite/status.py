@@ -20,6 +20,7 @@ from typing import Any
 from humanfriendly import format_timespan
 from tabulate import tabulate
 
+from poet.launch.records import check_record
 from poet.launch.status import read_status
 from poet.system.errors import UserError
 from poet.training.spec import RunSpec
@@ -101,12 +102,13 @@ def _record(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | 
     path = results / "runs" / spec.name / "record.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
+        check_record(record)
         if record["spec_digest"] and record["status"]:
             return record
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError):
-        notes.append(f"{path} cannot be read as a record: remove it, and the run is trained again")
+        notes.append(f"{path} cannot be read as a record, or was edited: remove it, and the run is trained again")
     return None
 
 

@@ -7,7 +7,6 @@ of runs, and ``sources.json`` of the prepared data and of each artifact.
 from __future__ import annotations
 
 import csv
-import difflib
 import json
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from poet.system.errors import UserError
 from suite.artifact import names_read
 from suite.collection import RESULTS, Suite
 from suite.sources import artifact_files, noted_sources, sources_note
+from suite.targets import check_targets
 
 #: Files and fields that a line names; the others are counted.
 NAMED = 3
@@ -31,7 +31,7 @@ def why(suite: Suite, target: str) -> str:
     Raises:
         UserError: there is no such target at the scale, or Snakemake cannot say what it would do.
     """
-    check_target(suite, target)
+    check_targets(suite, [target])
     pending = _pending(suite, target)
     # Artifacts before the copies that show them, and runs before artifacts.
     lines = [*_data(suite, pending), *_runs(suite, pending), *_artifacts(suite, pending)]
@@ -39,20 +39,6 @@ def why(suite: Suite, target: str) -> str:
     if not lines:
         return f"Nothing: {target} is up to date"
     return "\n".join([f"{target}, scale {suite.scale.name}, seeds {_listed(map(str, suite.scale.seeds), 9)}:", *(f"- {line}" for line in lines)])
-
-
-def check_target(suite: Suite, target: str) -> None:
-    """Refuse what no rule makes.
-
-    Raises:
-        UserError: as above; the sentence has the nearest target.
-    """
-    suite.check_targets([target])
-    known = [str(path) for name in suite.artifacts for path in (*suite.shown(name), *suite.outputs(name))]
-    known += [str(RESULTS / "runs" / name / file) for name in suite.runs for file in ("record.json", "history.csv")]
-    if target not in (*known, "all"):
-        near = difflib.get_close_matches(target, known, 1, 0.0)[0]
-        raise UserError(f"{target!r} is no target at scale {suite.scale.name}: name a file such as {near}, or all")
 
 
 def _pending(suite: Suite, target: str) -> dict[Path, str]:

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.rows import NAMES
+from poet.launch.records import read_record
 from poet.system.errors import UserError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
@@ -51,7 +52,7 @@ def cost(results: Path, scale: str, seeds: list[int]) -> str:
     distinct = {spec.name: spec for specs in groups.values() for spec in specs}
     lines = []
     for name, specs in {**groups, "all": list(distinct.values())}.items():
-        records = [_record(results, spec) for spec in {spec.name: spec for spec in specs}.values()]
+        records = [read_record(results, spec) for spec in {spec.name: spec for spec in specs}.values()]
         if not records:
             continue
         seconds = [r["cost"]["train_seconds"] for r in records]
@@ -64,10 +65,6 @@ def cost(results: Path, scale: str, seeds: list[int]) -> str:
             "commits": " ".join(sorted({r["provenance"]["commit"][:9] for r in records})),
         })
     return "\n".join([",".join(lines[0]), *(",".join(map(str, line.values())) for line in lines)]) + "\n"
-
-
-def _record(results: Path, spec: RunSpec) -> dict:
-    return json.loads((results / "runs" / spec.name / "record.json").read_text())
 
 
 def _cases(table: Path) -> set[tuple]:
@@ -138,8 +135,8 @@ def main() -> int:
         shutil.copy(given.results / name, kept.parent / name)
     try:
         (kept / "cost.csv").write_text(cost(given.results, given.scale, given.seeds))
-    except FileNotFoundError as error:
-        print(f"cost.csv stays as recorded: {error.filename} is missing", file=sys.stderr)
+    except UserError as error:
+        print(f"cost.csv stays as recorded: {error}", file=sys.stderr)
     for page, text in written(ROOT).items():
         page.write_text(text)
     return 0

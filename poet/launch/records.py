@@ -46,13 +46,17 @@ def write_history(path: Path, history: list[dict[str, Any]]) -> str:
 
 
 def read_history(path: Path) -> list[dict[str, float | None]]:
-    """The rows of ``history.csv``; NaN stays NaN, an empty cell is None."""
-    with open(path, newline="") as file:
-        return [{k: float(v) if v else None for k, v in row.items()} for row in csv.DictReader(file)]
+    """The rows of a ``history.csv``; NaN stays NaN, an empty cell is None."""
+    return _rows(path.read_bytes())
+
+
+def _rows(history: bytes) -> list[dict[str, float | None]]:
+    return [{k: float(v) if v else None for k, v in row.items()} for row in csv.DictReader(history.decode().splitlines())]
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
-    """A record as JSON. NaN and Infinity are written as such (Python's JSON reads them back)."""
+    """A record as JSON, sealed by its own digest. NaN and Infinity are written as such (Python's JSON reads them back)."""
+    record["record_sha256"] = record_digest(record)
     write_text(path, json.dumps(record, indent=1) + "\n")
 
 
@@ -62,8 +66,41 @@ def record_digest(record: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
-def _again(record: Path, spec: RunSpec) -> str:
-    return f"snakemake --cores 1 --force {record} --config scale={spec.scale} 'seeds=[{spec.seed}]'"
+class Altered(ValueError):
+    """A file of a run is not the one that was written when the run ended."""
+
+
+def check_record(record: dict[str, Any]) -> None:
+    """Refuse a record that does not say its own digest.
+
+    Raises:
+        Altered: it was edited, or has no digest.
+    """
+    if not isinstance(record, dict) or "record_sha256" not in record:
+        raise Altered("has no digest of its own")
+    if record["record_sha256"] != record_digest(record):
+        raise Altered("was edited after it was written")
+
+
+def check_file(record: dict[str, Any], name: str, content: bytes | None) -> None:
+    """Refuse a file of a run that is not the one that its record was written with.
+
+    Args:
+        record: of the run.
+        name: ``history.csv`` or ``probes.npz``.
+        content: of the file; None where there is none.
+
+    Raises:
+        Altered: the record says another digest, or none.
+    """
+    found = None if content is None else hashlib.sha256(content).hexdigest()
+    if record.get(f"{name.partition('.')[0]}_sha256") != found:
+        raise Altered("is not the one that the record was written with")
+
+
+def again(record: Path, scale: str, seed: int | str) -> str:
+    """The command that makes a run's files again."""
+    return f"snakemake --cores 1 --force {record} --config scale={scale} 'seeds=[{seed}]'"
 
 
 @contextlib.contextmanager
@@ -79,14 +116,16 @@ def reading(results: Path, spec: RunSpec, name: str) -> Iterator[Path]:
         RunError: missing or unreadable; the sentence has the command that makes it again.
     """
     folder = results / "runs" / spec.name
-    again = _again(folder / "record.json", spec)
+    command = again(folder / "record.json", spec.scale, spec.seed)
     what = name.partition(".")[0]
     try:
         yield folder / name
     except FileNotFoundError:
-        raise RunError(f"run {spec.name} has no {what} ({folder / name}): make it with `{again}`") from None
+        raise RunError(f"run {spec.name} has no {what} ({folder / name}): make it with `{command}`") from None
+    except Altered as error:
+        raise RunError(f"the {what} of run {spec.name} ({folder / name}) {error}: make it again with `{command}`") from None
     except (ValueError, OSError, EOFError, TypeError, KeyError, zipfile.BadZipFile, zlib.error):
-        raise RunError(f"the {what} of run {spec.name} ({folder / name}) cannot be read: make it again with `{again}`") from None
+        raise RunError(f"the {what} of run {spec.name} ({folder / name}) cannot be read: make it again with `{command}`") from None
 
 
 def read_record(results: Path, spec: RunSpec) -> dict[str, Any]:
@@ -98,8 +137,22 @@ def read_record(results: Path, spec: RunSpec) -> dict[str, Any]:
     with reading(results, spec, "record.json") as path:
         record = json.loads(path.read_text())
         if record["spec_digest"] != spec.digest:
-            raise RunError(f"the record of run {spec.name} is of another spec: make it again with `{_again(path, spec)}`")
+            raise RunError(f"the record of run {spec.name} is of another spec: make it again with `{again(path, spec.scale, spec.seed)}`")
+        check_record(record)
     return record
+
+
+def read_run_history(results: Path, spec: RunSpec) -> list[dict[str, float | None]]:
+    """The history of a run; see :func:`read_history`.
+
+    Raises:
+        RunError: missing, unreadable, or not that of the run's record; the sentence has the command that makes it again.
+    """
+    record = read_record(results, spec)
+    with reading(results, spec, "history.csv") as path:
+        content = path.read_bytes()
+        check_file(record, "history.csv", content)
+        return _rows(content)
 
 
 def read_probes(results: Path, spec: RunSpec) -> dict[str, np.ndarray]:
@@ -111,7 +164,6 @@ def read_probes(results: Path, spec: RunSpec) -> dict[str, np.ndarray]:
     record = read_record(results, spec)
     with reading(results, spec, "probes.npz") as path:
         content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != record["probes_sha256"]:
-            raise ValueError("the file is not the one that the record was written with")
+        check_file(record, "probes.npz", content)
         with np.load(io.BytesIO(content)) as archive:
             return {key: archive[key] for key in archive.files}

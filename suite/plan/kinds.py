@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import warnings
@@ -14,6 +15,7 @@ from humanfriendly import format_size
 from poet.data.workers import workers
 from poet.launch.operations import operations_per_step
 from poet.methods import get_method
+from poet.system.progress import Progress
 from poet.training.spec import RunSpec
 from suite.plan.memory import Footprint, footprint, micro_batch_rows
 from suite.scale import Scale
@@ -65,11 +67,13 @@ def costs(scale: Scale, runs: Iterable[RunSpec], limits: dict[str, float]) -> di
     """
     examples = {kind(spec): spec for spec in runs}
     arguments = [(spec, scale.resources(spec.model), limits[spec.model]) for spec in examples.values()]
-    if len(arguments) < WORTH_PROCESSES:
-        found = list(map(_cost, arguments))
-    else:
-        with workers(min(MOST_PROCESSES, os.cpu_count() or 1)) as pool:
-            found = list(pool.map(_cost, arguments))
+    alone = len(arguments) < WORTH_PROCESSES
+    with contextlib.nullcontext() if alone else workers(min(MOST_PROCESSES, os.cpu_count() or 1)) as pool:
+        found = []
+        with Progress(f"scale {scale.name}: counting operations and memory", len(arguments), "kinds of runs") as progress:
+            for cost in (map if alone else pool.map)(_cost, arguments):
+                found.append(cost)
+                progress.add(1)
     return dict(zip(examples, found, strict=True))
 
 

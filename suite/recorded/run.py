@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from poet.launch.records import record_digest
+from poet.launch.records import Altered, check_file, check_record
 from poet.system.errors import UserError
 from poet.training.spec import RunSpec
 
@@ -66,20 +66,23 @@ def checked(files: dict[str, bytes], origin: str = "") -> RecordedRun:
         record = json.loads(files["record.json"])
         spec = RunSpec.from_dict(record["spec"])
         name = spec.name
-        said = {key: record[key] for key in ("training_digest", "data_digest", "record_sha256", "history_sha256")}
+        _ = [record[key] for key in ("training_digest", "data_digest", "record_sha256", "history_sha256")]
         _ = record["provenance"]["device"], record["provenance"]["machine"]["cpu"], record["provenance"]["versions"]["torch"]
-        said["probes_sha256"] = record["probes_sha256"] if spec.probes else None
+        _ = record["probes_sha256"] if spec.probes else None
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         lacks = f"lacks {error}" if isinstance(error, KeyError) else "cannot be read"
         raise RecordedError(f"{_named(files)} {lacks}") from None
-    if said["record_sha256"] != record_digest(record):
-        raise RecordedError(f"the record of run {name} was edited after it was written")
+    try:
+        check_record(record)
+    except Altered as error:
+        raise RecordedError(f"the record of run {name} {error}") from None
     if (record["spec_digest"], record["name"]) != (spec.digest, name):
         raise RecordedError(f"record and spec of run {name} do not belong together")
-    for file, key in (("history.csv", "history_sha256"), ("probes.npz", "probes_sha256")):
-        found = files.get(file)
-        if said[key] != (None if found is None else sha256(found)):
-            raise RecordedError(f"record and {file.partition('.')[0]} of run {name} do not belong together")
+    for file in FILES[1:]:
+        try:
+            check_file(record, file, files.get(file))
+        except Altered:
+            raise RecordedError(f"record and {file.partition('.')[0]} of run {name} do not belong together") from None
     return RecordedRun(spec, record, {file: files[file] for file in FILES if file in files}, origin)
 
 

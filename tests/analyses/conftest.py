@@ -29,8 +29,8 @@ def recorded(tmp_path):
             }
             folder = context.results / "runs" / spec.name
             last = {"step": spec.steps, "tokens": spec.tokens, "validation_perplexity": values["validation_perplexity"]}
-            write_history(folder / "history.csv", values.pop("history", [last]))
-            write_record(folder / "record.json", {"spec_digest": spec.digest, **values})
+            digest = write_history(folder / "history.csv", values.pop("history", [last]))
+            write_record(folder / "record.json", {"spec_digest": spec.digest, "history_sha256": digest, **values})
         return context
 
     return _recorded

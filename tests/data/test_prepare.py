@@ -80,6 +80,17 @@ def test_a_file_of_another_size_is_made_again(cache, tmp_path):
     assert len(TokenRows(tmp_path / "a", "train")) == meta["splits"]["train"]["rows"]
 
 
+def test_no_text_is_in_the_rows_of_both_splits(cache, tmp_path, words):
+    prepare(ENWIK8, tmp_path / "a", cache)
+    tokenizer, found = load_bpe(tmp_path / "a" / "tokenizer.json"), {}
+    for split in ("train", "validation"):
+        rows = TokenRows(tmp_path / "a", split)
+        text = tokenizer.decode(np.concatenate(rows.batch(range(len(rows))).tolist()))
+        found[split] = {i for i in range(300) if words(i) in text}
+    assert len(found["train"]) > 250 and found["validation"]
+    assert not found["train"] & found["validation"]
+
+
 def test_the_tokenizer_sees_no_validation_text(cache, tmp_path, monkeypatch, words):
     seen = []
     real = train_bpe

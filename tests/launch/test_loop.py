@@ -69,6 +69,41 @@ def test_clipping_is_applied(make_spec, data):
     assert seen[0] == pytest.approx(1e-3, rel=1e-3)
 
 
+@pytest.mark.parametrize(("method", "parameters"), (("adamw", {}), ("poet", POET)), ids=("adamw", "poet"))
+def test_every_parameter_s_gradient_is_that_of_the_mean_loss(make_spec, data, method, parameters):
+    run = Run(make_spec(method=method, parameters=parameters, clip_norm=1e9, accumulation=2), data, "cpu")
+    batch = run.batches.batch(0)
+    logits = run.model(input_ids=batch).logits[:, :-1].flatten(0, 1)
+    nn.functional.cross_entropy(logits, batch[:, 1:].flatten(), ignore_index=0).backward()
+    expected = {name: p.grad.clone() for name, p in run.model.named_parameters() if p.requires_grad}
+    for p in run.parameters:
+        p.grad = None
+    step, seen = run.optimizers[0].step, {}
+    run.optimizers[0].step = lambda: (
+        seen.update({name: p.grad.clone() for name, p in run.model.named_parameters() if p.requires_grad}) or step()
+    )
+    run.train_step()
+    assert seen.keys() == expected.keys() and "lm_head.weight" in seen
+    for name, gradient in seen.items():
+        assert torch.allclose(gradient, expected[name], rtol=1e-4, atol=1e-6), name  # sums of fp32 in another order
+
+
+def test_initialization_batch_order_and_method_draw_from_seeds_of_their_own(make_spec, data, monkeypatch):
+    seeds = {}
+    for name, argument in (("build_llama", lambda *_, seed: seed), ("TrainingBatches", lambda folder, rows, seed: seed)):
+        real = getattr(run_module, name)
+
+        def spy(*args, name=name, argument=argument, real=real, **options):
+            seeds[name] = argument(*args, **options)
+            return real(*args, **options)
+
+        monkeypatch.setattr(run_module, name, spy)
+    prepare = METHODS["poet"].prepare
+    monkeypatch.setattr(METHODS["poet"], "prepare", lambda self, model, seed: seeds.update(method=seed) or prepare(self, model, seed))
+    Run(make_spec(method="poet", parameters=POET), data, "cpu")
+    assert len(seeds) == len(set(seeds.values())) == 3, seeds
+
+
 def test_the_loss_is_the_mean_over_real_tokens(make_spec, data):
     run = Run(make_spec(), data, "cpu")
     batch = run.batches.batch(0)

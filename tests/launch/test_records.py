@@ -1,13 +1,14 @@
 """Records and histories: atomic, exact, with errors that say what to do."""
 
+import hashlib
 import json
 import math
 
+import numpy as np
 import pytest
 
 from poet.training.errors import RunError
-from poet.launch.records import HISTORY_COLUMNS, read_history, read_record, write_history
-from poet.launch.records import write_record
+from poet.launch.records import HISTORY_COLUMNS, read_history, read_probes, read_record, read_run_history, record_digest, write_history, write_record
 
 
 @pytest.fixture
@@ -52,4 +53,28 @@ def test_history_keeps_every_digit_nan_and_empty_cells(tmp_path):
 def test_record_is_plain_json(place):
     _, _, path = place
     write_record(path, {"a": 1})
-    assert json.loads(path.read_text()) == {"a": 1} and path.read_text().endswith("\n")
+    assert json.loads(path.read_text()) == {"a": 1, "record_sha256": record_digest({"a": 1})} and path.read_text().endswith("\n")
+
+
+@pytest.mark.parametrize(("file", "read"), (("record.json", read_record), ("history.csv", read_run_history), ("probes.npz", read_probes)))
+def test_a_file_that_was_edited_is_refused_with_its_name_and_the_command(place, file, read):
+    spec, results, path = place
+    path.with_name("probes.npz").parent.mkdir(parents=True)
+    np.savez(path.with_name("probes.npz"), steps=np.arange(3))
+    probes = hashlib.sha256(path.with_name("probes.npz").read_bytes()).hexdigest()
+    history = write_history(path.with_name("history.csv"), [{"step": 1, "train_loss": 5.0}])
+    write_record(path, {"spec_digest": spec.digest, "validation_perplexity": 50.25, "history_sha256": history, "probes_sha256": probes})
+    read(results, spec)
+    edited = path.with_name(file)
+    edited.write_bytes(b"\0" if file == "probes.npz" else edited.read_bytes().replace(b"50.25", b"40.25").replace(b"5.0", b"4.0"))
+    with pytest.raises(RunError) as caught:
+        read(results, spec)
+    assert all(words in str(caught.value) for words in (str(edited), "written", f"snakemake --cores 1 --force {path}")), caught.value
+
+
+def test_a_record_without_its_digest_is_refused(place):
+    spec, results, path = place
+    write_record(path, {"spec_digest": spec.digest})
+    path.write_text(json.dumps({"spec_digest": spec.digest}))
+    with pytest.raises(RunError, match="has no digest of its own: make it again"):
+        read_record(results, spec)

@@ -20,8 +20,10 @@ def context(tmp_path):
     return Context(types.SimpleNamespace(name="tiny", corpus="a text (stand-in for C4)"), tmp_path)
 
 
-def record(context, spec):
-    write_record(context.results / "runs" / spec.name / "record.json", {"spec_digest": spec.digest})
+def record(context, spec, rows=()):
+    folder = context.results / "runs" / spec.name
+    digest = write_history(folder / "history.csv", list(rows))
+    write_record(folder / "record.json", {"spec_digest": spec.digest, "history_sha256": digest})
 
 
 def artifact(**changes):
@@ -37,8 +39,7 @@ def test_captions_name_the_scale_and_a_stand_in(context):
 def test_a_history_has_its_gaps_as_nan(context, make_spec):
     spec = make_spec()
     rows = [{"step": 1, "train_loss": 2.0}, {"step": 2, "train_loss": math.nan, "validation_perplexity": 9.5}]
-    record(context, spec)
-    write_history(context.results / "runs" / spec.name / "history.csv", rows)
+    record(context, spec, rows)
     history = context.history(spec)
     assert history.step.tolist() == [1, 2]
     assert math.isnan(history.validation_perplexity[0]) and history.validation_perplexity[1] == 9.5
@@ -56,7 +57,9 @@ def test_a_broken_history_is_named_with_its_command(context, make_spec, harm):
     spec = dataclasses.replace(make_spec(), seed=4)
     path = context.results / "runs" / spec.name / "history.csv"
     record(context, spec)
-    if harm != "missing":
+    if harm == "missing":
+        path.unlink()
+    else:
         path.write_text("step,train_loss\n1,hello\n")
     with pytest.raises(RunError, match=f"run {spec.name} .*history.csv.*`snakemake --cores 1 --force .*record.json --config scale=test 'seeds=\\[4\\]'`"):
         context.history(spec)

@@ -7,14 +7,17 @@ import shutil
 import jsonschema
 import pytest
 import yaml
+from snakemake.cli import get_argument_parser
 
 import suite.scale
 from poet.methods import METHODS
 from poet.system.errors import UserError
 from suite.artifact import Artifact
+from suite.begin import begin
 from suite.collection import collect_runs, load_suite
 from suite.scale import dataset_name, load_scale
 from suite.settings import FILES, schema
+from suite.targets import check_targets
 
 
 @pytest.fixture
@@ -220,9 +223,9 @@ def test_an_artifact_whose_model_the_scale_lacks_is_left_out_and_says_so(monkeyp
     here, there = (load_suite({"scale": name, "seeds": [0]}) for name in ("mini", "gpu"))
     assert len(here.runs) == 1 and not here.left_out and here.default_targets()
     assert not there.runs and not there.default_targets()
-    here.check_targets(["results/big.csv"])
+    check_targets(here, ["results/big.csv"])
     with pytest.raises(UserError, match="big needs model 3b; scale gpu has 60m, 130m"):
-        there.check_targets(["results/big.csv"])
+        check_targets(there, ["results/big.csv"])
 
 
 def test_paper_runs_ask_for_the_gpus_of_tables_9_and_10():
@@ -240,3 +243,15 @@ def test_a_model_s_resources_stand_before_the_scale_s(root):
     asked = suite.resources("60m")
     assert (asked["nodes"], asked["tasks"], asked["mpi"], asked["slurm_partition"], asked["processes"]) == (2, 2, "srun", "big", 4)
     assert not {"nodes", "mpi", "slurm_partition"} & set(suite.resources("130m"))
+
+
+@pytest.mark.parametrize("path", sorted((suite.scale.ROOT / "config" / "scales").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_scale_has_the_paper_s_floor_and_sweeps_on_no_table_s_seed(path):
+    settings = load_scale({"scale": path.stem, "seeds": [0]}).settings
+    assert settings.training.minimum_lr_ratio == 0.01  # Appendix "Training details": "the minimum learning ratio of 0.01"
+    assert settings.sweep is None or settings.sweep.seed >= 1000  # tables are made with the first ones: SEEDS=[0,1,2]
+
+
+def test_a_table_on_the_sweep_s_seed_is_refused():
+    with pytest.raises(UserError, match=r"seeds: 1000 is the seed of scale mini's sweep of learning rates: name others, such as \[0, 1, 2\]"):
+        begin(load_suite({"scale": "mini", "seeds": [0, 1000]}), {}, None, get_argument_parser().parse_args([]))

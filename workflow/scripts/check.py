@@ -9,10 +9,13 @@ with job(snakemake):
     from poet.system.files import write_text
     from suite.check.compare import compare, recorded_folder
     from suite.check.report import failed, report, summary, to_csv
+    from suite.pipeline import note_error
 
     results, recorded = Path(snakemake.params.results), recorded_folder(snakemake.params.scale)
     found = compare(recorded, results, snakemake.params.tables)
     write_text(results / "check.csv", to_csv(found))
     print(report(found), file=sys.__stdout__, flush=True)
+    if failed(found):
+        note_error(f"{summary(found)[-1].rstrip('.')}: {results / 'check.csv'} has every number")
     print(summary(found)[-1])  # into the log, which Snakemake shows below its own words where the rule fails
 sys.exit(1 if failed(found) else 0)

@@ -38,6 +38,7 @@ def job(snakemake):
     os.environ["OMP_NUM_THREADS"] = str(snakemake.threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if snakemake.threads > 1 else "false"
     from poet.system.errors import UserError
+    from suite.pipeline import note_error
 
     with logged(snakemake.log[0]):
         try:
@@ -46,4 +47,8 @@ def job(snakemake):
         except UserError as error:
             print(f"error: {error}", file=sys.__stderr__)
             print(f"error: {error}")
+            note_error(str(error))
             raise SystemExit(2) from None
+        except Exception as error:
+            note_error(f"rule {snakemake.rule} met a fault of this suite ({type(error).__name__}: {error}): {snakemake.log[0]} has all of it")
+            raise

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from suite.collection import load_suite
-from poet.launch.records import record_digest, write_history, write_record
+from poet.launch.records import write_history, write_record
 from poet.launch.sources import data_digest, training_digest
 from suite.recorded.run import checked
 
@@ -44,7 +44,6 @@ def write_run():
             "history_sha256": write_history(folder / "history.csv", [{"step": 1, "train_loss": loss}]),
             **changes,
         }
-        record["record_sha256"] = record_digest(record)
         write_record(folder / "record.json", record)
         return folder
 

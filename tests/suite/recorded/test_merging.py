@@ -1,10 +1,10 @@
 """Packing a results folder, taking in another machine's runs, and refusals that change nothing."""
 
 import dataclasses
+import json
 
 import pytest
 
-from poet.launch.records import write_record
 from poet.system.errors import UserError
 from suite.recorded import archive
 from suite.recorded.__main__ import main
@@ -49,7 +49,7 @@ def test_nothing_to_pack_writes_nothing(tmp_path):
 
 def test_what_cannot_be_packed_is_left_out_with_its_reason(write_run, specs, tmp_path):
     old = write_run(tmp_path, specs["60m/adamw"])
-    write_record(old / "record.json", {"spec_digest": specs["60m/adamw"].digest})
+    (old / "record.json").write_text(json.dumps({"spec_digest": specs["60m/adamw"].digest}))
     (write_run(tmp_path, specs["130m/adamw"]) / "history.csv").unlink()
     other = dataclasses.replace(specs["350m/adamw"], steps=7, warmup_steps=0)
     write_run(tmp_path, other)

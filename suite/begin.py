@@ -1,0 +1,75 @@
+"""What a call of Snakemake asks for, and what is looked at before it builds its DAG."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from dataclasses import dataclass
+from typing import Any
+
+from poet.system.validation import ConfigError
+from suite import pipeline
+from suite.collection import Suite
+from suite.recorded.archive import archive_path, read
+from suite.targets import ask_for_lost, check_targets
+
+#: What Snakemake can be asked for that writes nothing.
+_LOOKS = (
+    *("dryrun", "lint", "list_target_rules", "list_rules", "print_compilation", "dag", "rulegraph", "filegraph", "d3dag", "summary"),
+    *("detailed_summary", "list_changes", "list_input_changes", "list_params_changes", "list_untracked", "list_conda_envs", "report"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a command line asks Snakemake for.
+
+    Attributes:
+        targets: rules and files, as they were written.
+        works: whether jobs may run or files be removed, unless the caller wants no lock.
+        unlocks: whether a lock is to be removed.
+    """
+
+    targets: tuple[str, ...]
+    works: bool
+    unlocks: bool
+
+
+def asked(given: Namespace) -> Call:
+    """What Snakemake's parser makes of a command line, of which a Snakefile is told nothing."""
+    looks = given.nolock or any(getattr(given, name, None) for name in _LOOKS)
+    return Call(tuple(map(str, given.targets or ())), not looks and not given.unlock, given.unlock)
+
+
+def begin(suite: Suite, config: dict[str, Any], settings: Any, arguments: Namespace) -> None:
+    """Refuse a call that cannot succeed, hold the folder for one that works, and have it make what was lost.
+
+    Args:
+        suite: of the scale that is asked for.
+        config: Snakemake's.
+        settings: Snakemake's, of the DAG that it will build.
+        arguments: of the command line, parsed by Snakemake.
+
+    Raises:
+        UserError: in one sentence: an unknown target, a folder that cannot be written or in which another pipeline is at work, or
+            recorded runs that are asked for and not there.
+    """
+    call = asked(arguments)
+    _check_seeds(suite)
+    check_targets(suite, call.targets)  # what Snakemake itself says of a missing rule names no remedy
+    suite.check_writable()
+    if config.get("resume"):
+        read(archive_path(suite.scale.name))  # refused now, and not by every run
+    if call.works:
+        pipeline.claim()
+    if call.unlocks:
+        pipeline.unlock()
+    for note in ask_for_lost(suite, settings, call.targets):
+        print(note, file=sys.stderr)
+
+
+def _check_seeds(suite: Suite) -> None:
+    """Refuse a table on the seed that learning rates were chosen with."""
+    sweep = suite.scale.settings.sweep
+    if sweep and sweep.seed in suite.scale.seeds:
+        raise ConfigError(f"seeds: {sweep.seed} is the seed of scale {suite.scale.name}'s sweep of learning rates: name others, such as [0, 1, 2]")

@@ -1,0 +1,163 @@
+"""One pipeline at a time in a folder: who is at work in it, what a killed one left, and what failed.
+
+Snakemake's own lock tells only pipelines with equal outputs from each other, and outlives a process that is killed. A pipeline
+therefore holds a lock of the operating system, which ends with its process, and says in the same file who it is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TextIO
+
+import psutil
+
+from poet.system.errors import UserError
+from poet.system.progress import say
+
+SNAKEMAKE = Path(".snakemake")
+#: Says who is at work; empty where nobody is.
+HOLDER = SNAKEMAKE / "pipeline.json"
+#: What jobs of the last pipeline could not do: a line each.
+ERRORS = SNAKEMAKE / "errors.txt"
+#: In the environment of all that a pipeline starts: its name.
+NAME = "POET_PIPELINE"
+#: For jobs of a pipeline that was killed, to save and end.
+SECONDS_TO_SAVE = 120
+#: Errors that are repeated at the end.
+REPEATED = 10
+
+
+class PipelineError(UserError):
+    """This folder has a pipeline already."""
+
+
+def claim() -> None:
+    """Hold this folder until the process ends, and clear away what a pipeline left that was killed on this host.
+
+    Raises:
+        PipelineError: another pipeline is at work here, or one of another host did not say that it ended.
+    """
+    file = _locked()
+    if before := _holder():
+        if before["host"] != socket.gethostname():
+            raise PipelineError(
+                f"{_named(before)} began a pipeline in {Path.cwd()} and has not ended it: wait for it; if it is gone, `make unlock` "
+                "(`snakemake --unlock`), then call again"
+            )
+        shutil.rmtree(SNAKEMAKE / "locks", ignore_errors=True)
+        ended = _end_jobs(before["name"])
+        say(f"note: {_named(before)} was killed at work here: its lock is cleared" + (f", and {ended} processes that it left were ended" if ended else ""))
+    name = f"{socket.gethostname()}-{os.getpid()}-{time.time():.0f}"
+    file.truncate(0)
+    file.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "name": name}))
+    file.flush()
+    ERRORS.unlink(missing_ok=True)
+    os.environ[NAME] = name
+    atexit.register(_end, file)
+
+
+def unlock() -> None:
+    """Forget a pipeline that did not end.
+
+    Raises:
+        PipelineError: it is at work.
+    """
+    with _locked() as file:
+        file.truncate(0)
+
+
+def _locked() -> TextIO:
+    """The file that says who is at work, locked."""
+    SNAKEMAKE.mkdir(exist_ok=True)
+    file = open(HOLDER, "a", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        who = _holder()
+        who = _named(who) if who else "another process"
+        raise PipelineError(f"{who} is at work in {Path.cwd()}: wait for it or end it, then call again") from None
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        say(f"note: the file system of {Path.cwd()} has no locks: nothing keeps a second pipeline from this folder")
+    return file
+
+
+def _holder() -> dict[str, str] | None:
+    """Who said last that it is at work; None if it ended."""
+    try:
+        found = json.loads(HOLDER.read_text(encoding="utf-8"))
+        return {key: found[key] for key in ("host", "pid", "name")}
+    except (ValueError, TypeError, KeyError):  # empty, or killed while it wrote
+        return None
+
+
+def _named(holder: dict[str, str]) -> str:
+    return f"process {holder['pid']} on {holder['host']}"
+
+
+def _end_jobs(pipeline: str) -> int:
+    """End what a killed pipeline left on this host: training saves first. Returns how many processes there were."""
+    left = list(_jobs(pipeline))
+    for process in left:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
+    _, alive = psutil.wait_procs(left, timeout=SECONDS_TO_SAVE)
+    for process in alive:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(alive, timeout=10)
+    return len(left)
+
+
+def _jobs(pipeline: str) -> Iterator[psutil.Process]:
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            theirs = process.environ()
+            # A job of a cluster's lives on by design, wherever it happens to run.
+            if theirs.get(NAME) == pipeline and theirs.get("SLURM_JOB_ID") == os.environ.get("SLURM_JOB_ID"):
+                yield process
+
+
+def note_error(sentence: str) -> None:
+    """Keep what a job could not do for the end of the pipeline."""
+    SNAKEMAKE.mkdir(exist_ok=True)
+    with open(ERRORS, "a", encoding="utf-8") as file:
+        file.write(" ".join(sentence.split()) + "\n")
+
+
+def failed() -> None:
+    """Have the errors repeated as the last lines of this process."""
+    global _failed
+    _failed = True
+
+
+_failed = False
+
+
+def last_lines(errors: Iterable[str]) -> list[str]:
+    """What is said at the end of a pipeline that failed: each error once."""
+    errors = list(dict.fromkeys(errors))
+    if not errors:
+        return ["error: a job ended without a word: its log, named above, has what it said; then call again, and what is done stays"]
+    more = [f"and {len(errors) - REPEATED} more before: {ERRORS}"] if len(errors) > REPEATED else []
+    return [*more, *(f"error: {error}" for error in errors[-REPEATED:])]
+
+
+def _end(file: TextIO) -> None:
+    if _failed:
+        errors = ERRORS.read_text(encoding="utf-8").splitlines() if ERRORS.exists() else []
+        print("\n".join(last_lines(errors)), file=sys.stderr, flush=True)
+    file.truncate(0)
+    file.close()

@@ -1,0 +1,96 @@
+"""What can be asked for at a scale, and what is refused or asked for besides."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from poet.data.description import row_files
+from poet.methods import all_rows
+from poet.system.validation import ConfigError
+from suite.artifact import names_read
+from suite.collection import RESULTS, Suite
+
+
+def files(suite: Suite) -> list[str]:
+    """The files that can be asked for, tables first."""
+    found = [path for name in suite.artifacts for path in sorted((*suite.shown(name), *suite.outputs(name)), key=lambda p: p.suffix != ".csv")]
+    found += [RESULTS / "runs" / name / file for name in suite.trainable for file in ("record.json", "history.csv")]
+    return list(map(str, [*found, suite.dataset / "meta.json", *(suite.dataset / name for name in row_files(suite.scale.data))]))
+
+
+def nearest(suite: Suite, target: str) -> str:
+    """The file that somebody may have meant."""
+
+    def likeness(file: str) -> tuple[float, bool]:
+        return difflib.SequenceMatcher(None, Path(target).stem, Path(file).stem).ratio(), Path(file).suffix == Path(target).suffix
+
+    return max((file for file in files(suite) if file.startswith(f"{RESULTS}/")), key=likeness)
+
+
+def check_targets(suite: Suite, targets: Iterable[str]) -> None:
+    """Refuse a target that this scale cannot make, and say why.
+
+    Raises:
+        ConfigError: as above.
+    """
+    known = {*files(suite), *suite.artifacts, "all", "check", "data"}
+    for target in (os.path.relpath(given) for given in targets):
+        artifact = Path(target).name.partition(".")[0]
+        if artifact in suite.left_out:
+            missing, models = ", ".join(suite.left_out[artifact]), ", ".join(suite.scale.models)
+            raise ConfigError(f"{artifact} needs model {missing}; scale {suite.scale.name} has {models}: choose another scale")
+        scale, _, output = target.removeprefix(f"{RESULTS}/").partition("/")
+        if scale != suite.scale.name and any(output in a.outputs for a in suite.artifacts.values()):
+            raise ConfigError(f"{target} is of scale {scale}, and {suite.scale.name} is asked for: add SCALE={scale}, or --config scale={scale}")
+        name = target.removeprefix(f"{RESULTS}/runs/").rpartition("/")[0]
+        if target.startswith(f"{RESULTS}/runs/") and name not in suite.trainable:
+            models = ", ".join(suite.scale.models)
+            raise ConfigError(
+                f"there is no run {name!r} at scale {suite.scale.name} with seeds {list(suite.scale.seeds)}; "
+                f"models are {models}; methods are {', '.join(all_rows())}"
+            )
+        if target not in known:
+            raise ConfigError(f"{target} is no target at scale {suite.scale.name}: the nearest is {nearest(suite, target)}; docs/artifacts.md lists all")
+
+
+def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
+    """Records and histories that are gone although what is asked for was made from them, by the artifact.
+
+    Snakemake misses no input of a file that is up to date.
+
+    Args:
+        targets: as on a command line; none stands for all.
+    """
+    targets = {os.path.relpath(target) for target in targets} or {"all"}
+    wanted = [n for n in suite.artifacts if targets & {n, *map(str, (*suite.shown(n), *suite.outputs(n)))}]
+    if targets & {"all", "check"}:
+        wanted += suite.in_all
+    found: dict[str, list[Path]] = {}
+    for name in dict.fromkeys(n for one in wanted for n in (one, *names_read(suite.artifacts[one], suite.artifacts))):
+        files = (file for record in suite.records(name) for file in (record, record.with_name("history.csv")))
+        if all(path.exists() for path in suite.outputs(name)) and (gone := [file for file in files if not file.exists()]):
+            found[name] = gone
+    return found
+
+
+def ask_for_lost(suite: Suite, settings: Any, targets: Iterable[str]) -> list[str]:
+    """Have Snakemake make again what :func:`lost_files` finds, and with it what was made from it.
+
+    Args:
+        settings: Snakemake's, of its DAG; their targets are added to.
+        targets: as on a command line.
+
+    Returns:
+        A sentence for each artifact.
+    """
+    lost = lost_files(suite, targets)
+    if lost:
+        settings.targets = {*(settings.targets or ("all",)), *(str(path) for paths in lost.values() for path in paths)}
+    return [
+        f"note: {len(paths)} files of runs are gone that {name} was made from, such as {paths[0]}: they are made again, and {name} after them"
+        for name, paths in lost.items()
+    ]

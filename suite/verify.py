@@ -1,0 +1,84 @@
+"""Whether what is kept of runs is what was written: ``make verify``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from poet.launch.records import Altered, again, check_file, check_record
+from poet.system.errors import UserError
+from suite.collection import RESULTS, load_suite
+from suite.recorded.archive import archive_path, read
+from suite.recorded.run import FILES
+from suite.sources import noted_sources, sources_note
+from suite.targets import lost_files
+
+SCALES = Path("config/scales")
+
+
+def runs(results: Path) -> Iterator[tuple[Path, str]]:
+    """Every folder of a run with what is wrong with it, in a sentence; empty if nothing is."""
+    for folder in sorted({path.parent for file in FILES for path in (results / "runs").rglob(file)}):
+        fault = _fault(folder)
+        scale, seed = folder.relative_to(results / "runs").parts[0], folder.name.removeprefix("seed")
+        yield folder, f"{fault}: make it again with `{again(folder / 'record.json', scale, seed)}`" if fault else ""
+
+
+def _fault(folder: Path) -> str:
+    try:
+        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        check_record(record)
+    except FileNotFoundError:
+        return f"{folder} has files of a run and no record"
+    except Altered as error:
+        return f"{folder / 'record.json'} {error}"
+    except ValueError:
+        return f"{folder / 'record.json'} cannot be read"
+    for name in FILES[1:]:
+        path = folder / name
+        try:
+            check_file(record, name, path.read_bytes() if path.exists() else None)
+        except Altered as error:
+            return f"{path} {error}" if path.exists() else f"{path} is gone"
+    return ""
+
+
+def artifacts(results: Path) -> Iterator[str]:
+    """A sentence for each artifact that was made from runs whose files are gone.
+
+    Each artifact's note says the seeds that it was made with.
+    """
+    for scale in sorted(path.stem for path in SCALES.glob("*.yaml") if (results / path.stem).is_dir()):
+        plain = load_suite({"scale": scale, "seeds": [0]})
+        notes = {name: noted_sources(sources_note(results / scale, name)) for name in plain.artifacts}
+        for name, note in notes.items():
+            if note:
+                suite = load_suite({"scale": scale, "seeds": note["seeds"]}) if note["seeds"] != [0] else plain
+                for lost in lost_files(suite, [name]).get(name, [])[:1]:
+                    target, seeds = suite.shown(name)[0], json.dumps(note["seeds"], separators=(",", ":"))
+                    yield f"{lost} is gone, which {suite.outputs(name)[0]} was made from: make both again with `make {target} SCALE={scale} SEEDS='{seeds}'`"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line: 0 if everything is whole, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m suite.verify", description=__doc__)
+    parser.parse_args(arguments)
+    found = list(runs(RESULTS))
+    errors = [fault for _, fault in found if fault] + list(artifacts(RESULTS))
+    recorded = [path for scale in SCALES.glob("*.yaml") if (path := archive_path(scale.stem)).exists()]
+    for path in recorded:
+        try:
+            read(path)
+        except UserError as error:
+            errors.append(str(error))
+    wrong = f"{len(errors)} are not whole" if errors else "each whole"
+    print(f"{len(found)} runs in {RESULTS / 'runs'}, {len(recorded)} archives of recorded runs: {wrong}")
+    print("".join(f"error: {error}\n" for error in errors), end="", file=sys.stderr)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

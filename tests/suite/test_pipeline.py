@@ -1,0 +1,133 @@
+"""One pipeline at a time: a live one is named, a killed one is cleared away with its jobs, one of another host asks for a word."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from snakemake.cli import get_argument_parser
+
+from suite import pipeline
+from suite.begin import asked
+from suite.pipeline import ERRORS, HOLDER, NAME, PipelineError, last_lines
+
+HOLD = """
+import subprocess, sys, time
+from suite.pipeline import claim
+claim()
+job = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(job.pid, flush=True)
+time.sleep(600)
+"""
+CLAIM = """
+import sys
+from poet.system.errors import UserError
+from suite.pipeline import claim, failed, note_error
+try:
+    claim()
+except UserError as error:
+    sys.exit(f"error: {error}")
+for word in sys.argv[1:]:
+    note_error(word)
+    failed()
+"""
+
+
+def call(code, folder, *arguments):
+    environment = {**os.environ, "PYTHONPATH": str(Path(pipeline.__file__).resolve().parents[1])}
+    return subprocess.run([sys.executable, "-c", code, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def holding(tmp_path, repository):
+    """A process that holds the folder, and the number of a job that it started."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(repository)}, stdout=subprocess.PIPE, text=True
+    )
+    job = int(process.stdout.readline())
+    yield process, job
+    for pid in (process.pid, job):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_a_live_pipeline_is_refused_by_name_and_a_killed_one_is_cleared_with_its_jobs(holding, tmp_path):
+    process, job = holding
+    (tmp_path / ".snakemake" / "locks").mkdir()
+    (tmp_path / ".snakemake" / "locks" / "0.output.lock").write_text("results/table2.csv\n")
+    refused = call(CLAIM, tmp_path)
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1
+    assert refused.stderr.startswith(f"error: process {process.pid} on ") and "wait for it or end it" in refused.stderr
+    assert (tmp_path / ".snakemake" / "locks").exists()
+
+    process.kill()
+    process.wait()
+    assert Path(f"/proc/{job}").exists()
+    taken = call(CLAIM, tmp_path)
+    assert taken.returncode == 0, taken.stderr
+    assert f"process {process.pid} on " in taken.stderr and "1 processes that it left were ended" in taken.stderr
+    assert not (tmp_path / ".snakemake" / "locks").exists()
+    assert not Path(f"/proc/{job}").exists() or "Z" in Path(f"/proc/{job}/stat").read_text().rpartition(")")[2]
+    assert call(CLAIM, tmp_path).stderr == "", "one that has ended leaves nothing to say"
+
+
+def test_a_pipeline_of_another_host_is_cleared_by_unlock_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    HOLDER.parent.mkdir()
+    HOLDER.write_text(json.dumps({"host": "node7", "pid": 12, "name": "node7-12-0"}))
+    refused = call(CLAIM, tmp_path)
+    assert refused.returncode == 1
+    assert "error: process 12 on node7 began a pipeline" in refused.stderr and "`make unlock`" in refused.stderr
+    pipeline.unlock()
+    assert call(CLAIM, tmp_path).returncode == 0
+
+
+def test_a_live_pipeline_cannot_be_unlocked(holding, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PipelineError, match=f"process {holding[0].pid} on .* is at work"):
+        pipeline.unlock()
+
+
+def test_a_holder_that_was_cut_short_is_nobody(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    HOLDER.parent.mkdir()
+    for text in ("", '{"host": "a', "[]", '{"pid": 1}'):
+        HOLDER.write_text(text)
+        assert pipeline._holder() is None, text
+
+
+def test_errors_of_jobs_are_the_last_lines_and_each_is_said_once(tmp_path):
+    done = call(CLAIM, tmp_path, "first: do this", "second:\ndo that", "first: do this")
+    assert done.stderr.splitlines()[-2:] == ["error: first: do this", "error: second: do that"]
+    assert NAME not in os.environ
+    call(CLAIM, tmp_path)
+    assert not (tmp_path / ERRORS).exists(), "they are those of the last pipeline"
+
+
+def test_many_errors_are_counted_and_none_has_a_sentence():
+    lines = last_lines(str(number) for number in range(25))
+    assert lines[0].startswith("and 15 more") and lines[-1] == "error: 24" and len(lines) == 11
+    (only,) = last_lines([])
+    assert only.startswith("error: a job ended without a word")
+
+
+@pytest.mark.parametrize(
+    ("line", "works", "unlocks", "targets"),
+    [
+        ("--cores all results/table2.csv --config scale=mini", True, False, ("results/table2.csv",)),
+        ("-np all", False, False, ("all",)),
+        ("--summary a b", False, False, ("a", "b")),
+        ("--cores 1 --nolock", False, False, ()),
+        ("--unlock", False, True, ()),
+        ("--cores 1 --touch all", True, False, ("all",)),
+        ("--cores 1 --delete-all-output", True, False, ()),
+    ],
+)
+def test_a_command_line_says_whether_it_works(line, works, unlocks, targets):
+    found = asked(get_argument_parser().parse_args(line.split()))
+    assert (found.works, found.unlocks, found.targets) == (works, unlocks, targets)

@@ -1,0 +1,56 @@
+"""What may be asked for, and what is noticed to be gone."""
+
+import types
+
+import pytest
+
+from poet.system.errors import UserError
+from suite.collection import load_suite
+from suite.targets import ask_for_lost, check_targets, files, lost_files
+
+
+@pytest.fixture(scope="module")
+def suite():
+    return load_suite({"scale": "smoke", "seeds": [0]})
+
+
+@pytest.mark.parametrize(
+    ("target", "nearest"),
+    [
+        ("results/table99.csv", "results/table9.csv"),
+        ("results/tabel2.csv", "results/table2.csv"),
+        ("figure10.png", "results/figures/figure10.png"),
+        ("results/figure10.png", "results/figures/figure10.png"),
+        ("report.html", "results/report.html"),
+        ("tabel2", "results/table2.csv"),
+    ],
+)
+def test_an_unknown_target_is_refused_with_the_nearest(suite, target, nearest):
+    with pytest.raises(UserError) as refusal:
+        check_targets(suite, [target])
+    assert target in str(refusal.value) and f"the nearest is {nearest};" in str(refusal.value)
+
+
+def test_whatever_there_is_may_be_asked_for(suite):
+    check_targets(suite, ["all", "check", "data", *suite.artifacts, *files(suite), "./results/table2.csv"])
+
+
+def test_a_record_that_is_gone_is_asked_for_again_where_something_was_made_from_it(suite, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = [*suite.outputs("table2"), *(p for record in suite.records("table2") for p in (record, record.with_name("history.csv")))]
+    for path in made:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert not lost_files(suite, ["results/table2.csv"])
+    gone = suite.records("table2")[3]
+    gone.unlink()
+    settings = types.SimpleNamespace(targets={"results/table2.csv"})
+    (note,) = ask_for_lost(suite, settings, ["results/table2.csv"])
+    assert settings.targets == {"results/table2.csv", str(gone)} and str(gone) in note and "table2" in note
+    assert lost_files(suite, []) == lost_files(suite, ["all"]) == lost_files(suite, ["table2"]) == {"table2": [gone]}
+    assert not lost_files(suite, ["results/table8.csv"])
+    settings = types.SimpleNamespace(targets=set())
+    ask_for_lost(suite, settings, [])
+    assert settings.targets == {"all", str(gone)}
+    suite.outputs("table2")[0].unlink()
+    assert not lost_files(suite, ["table2"]), "Snakemake misses them itself"

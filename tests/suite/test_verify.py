@@ -1,0 +1,58 @@
+"""``make verify``: every file of every run, and what was made from files that are gone."""
+
+import pytest
+
+from poet.launch.records import write_history, write_record
+from suite import verify
+from suite.collection import load_suite
+from suite.sources import note_sources, sources_note
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, repository):
+    """The folder of a whole run in ``results/``."""
+    (tmp_path / "config").symlink_to(repository / "config")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verify, "archive_path", lambda scale: tmp_path / scale)
+    folder = tmp_path / "results" / "runs" / "smoke" / "60m" / "adamw" / "seed0"
+    history = write_history(folder / "history.csv", [{"step": 1, "train_loss": 50.25}])
+    write_record(folder / "record.json", {"validation_perplexity": 50.25, "history_sha256": history})
+    return folder
+
+
+def test_a_whole_folder_is_whole(run, capsys):
+    assert verify.main([]) == 0
+    assert capsys.readouterr().out == "1 runs in results/runs, 0 archives of recorded runs: each whole\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "words"),
+    [
+        ("record.json", b"40.25", "record.json was edited after it was written"),
+        ("history.csv", b"40.25", "history.csv is not the one that the record was written with"),
+        ("record.json", None, "has files of a run and no record"),
+        ("history.csv", None, "history.csv is gone"),
+        ("probes.npz", b"", "probes.npz is not the one that the record was written with"),
+    ],
+)
+def test_what_was_edited_or_removed_is_named_with_the_command(run, capsys, file, change, words):
+    if change is None:
+        (run / file).unlink()
+    else:
+        (run / file).touch()
+        (run / file).write_bytes((run / file).read_bytes().replace(b"50.25", change))
+    assert verify.main([]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    again = "snakemake --cores 1 --force results/runs/smoke/60m/adamw/seed0/record.json --config scale=smoke 'seeds=[0]'"
+    assert error.startswith("error: ") and words in error and again in error
+
+
+def test_an_artifact_whose_runs_are_gone_is_named(run, capsys):
+    suite = load_suite({"scale": "smoke", "seeds": [0, 2]})
+    for path in suite.outputs("table2"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    note_sources(sources_note(suite.folder, "table2"), [], seeds=[0, 2])
+    assert verify.main([]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert "results/smoke/table2.csv was made from" in error and "make results/table2.csv SCALE=smoke SEEDS='[0,2]'" in error
