@@ -104,6 +104,13 @@ class Suite:
             asked |= {"nodes": given["nodes"], "tasks": given["nodes"], "tasks_per_gpu": 0, "mpi": "srun"}
         return asked
 
+    def untuned(self) -> str:
+        """A sentence where the scale is tuned by the protocol and has no table of rates yet; else empty."""
+        if not self.scale.settings.tuning or self.scale.rate_table.trials:
+            return ""
+        name = self.scale.name
+        return f"note: scale {name} has no tuned learning rates: its runs take their methods' defaults; run make tune SCALE={name} and make record first"
+
     def crowded(self, gpus: int) -> list[str]:
         """A sentence for each model whose runs ask for more GPUs than a machine has."""
         asked = ((model, self.scale.resources(model)["gpus"]) for model in self.scale.models)

@@ -210,7 +210,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     now = time.time()
-    print(page(given.scale, (progress(given.results, spec, now) for spec in suite.runs.values())))
+    found = [progress(given.results, spec, now) for spec in suite.trainable.values()]
+    # Trials that nobody has begun are told by `python -m suite.tuning --status`.
+    print(page(given.scale, (run for run in found if run.spec.name in suite.runs or run.state != "not started")))
     return 0
 
 

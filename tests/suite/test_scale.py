@@ -119,6 +119,10 @@ def test_digests_of_runs_and_names_of_data_sets_stay(name):
     assert (dataset_name(scale.data), scale.run(model, row, 0).digest) == (dataset, digest)
 
 
+def test_a_scale_with_rates_needs_no_word_about_tuning():
+    assert load_suite({"scale": "mini", "seeds": [0]}).untuned() == load_suite({"scale": "paper", "seeds": [0]}).untuned() == ""
+
+
 def test_the_learning_rates_of_mini_s_recorded_runs_stay():
     """Those of Table 2, the controls and Figure 9, by the name of each run. Only tuning mini anew is a reason to change this."""
     found = load_suite({"scale": "mini", "seeds": [0, 1, 2]})
@@ -143,6 +147,7 @@ def test_a_broken_table_of_learning_rates_is_refused(root):
 def test_a_scale_without_its_table_is_refused_unless_it_is_to_be_tuned(root):
     (root / "analyses" / "recorded" / "mini" / "lr_sweep.csv").unlink()
     assert load_scale({"scale": "mini", "seeds": [0]}).learning_rate_source("60m", "adamw") == "the method's defaults"
+    assert "run make tune SCALE=mini and make record first" in load_suite({"scale": "mini", "seeds": [0]}).untuned()
     path = root / "config" / "scales" / "gpu.yaml"
     path.write_text(path.read_text().replace("learning_rates.csv", "none.csv"))
     with pytest.raises(UserError, match="learning_rates.table: there is no file analyses/published/none.csv"):
