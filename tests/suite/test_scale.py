@@ -7,13 +7,11 @@ import shutil
 import jsonschema
 import pytest
 import yaml
-from snakemake.cli import get_argument_parser
 
 import suite.scale
 from poet.methods import METHODS
 from poet.system.errors import UserError
 from suite.artifact import Artifact
-from suite.begin import begin
 from suite.collection import collect_runs, load_suite
 from suite.scale import dataset_name, load_scale
 from suite.settings import FILES, schema
@@ -251,12 +249,12 @@ def test_a_model_s_resources_stand_before_the_scale_s(root):
 
 
 @pytest.mark.parametrize("path", sorted((suite.scale.ROOT / "config" / "scales").glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_scale_has_the_paper_s_floor_and_sweeps_on_no_table_s_seed(path):
-    settings = load_scale({"scale": path.stem, "seeds": [0]}).settings
-    assert settings.training.minimum_lr_ratio == 0.01  # Appendix "Training details": "the minimum learning ratio of 0.01"
-    assert settings.sweep is None or settings.sweep.seed >= 1000  # tables are made with the first ones: SEEDS=[0,1,2]
+def test_every_scale_has_the_paper_s_floor_and_tunes_on_no_table_s_seed(path):
+    scale = load_scale({"scale": path.stem, "seeds": [0]})
+    assert scale.settings.training.minimum_lr_ratio == 0.01  # Appendix "Training details": "the minimum learning ratio of 0.01"
+    assert scale.protocol.seed >= 1000  # tables are made with the first ones: SEEDS=[0,1,2]
 
 
-def test_a_table_on_the_sweep_s_seed_is_refused():
-    with pytest.raises(UserError, match=r"seeds: 1000 is the seed of scale mini's sweep of learning rates: name others, such as \[0, 1, 2\]"):
-        begin(load_suite({"scale": "mini", "seeds": [0, 1000]}), {}, None, get_argument_parser().parse_args([]))
+def test_a_table_on_the_seed_of_tuning_is_refused():
+    with pytest.raises(UserError, match="seeds: 1000 is the seed of tuning"):
+        load_suite({"scale": "mini", "seeds": [0, 1000]})
