@@ -53,7 +53,7 @@ class Artifact:
         missing = [model for model in dict.fromkeys((*self.models, *claim.models)) if model not in scale.models]
         if missing:
             return f"the scale has no model {', '.join(missing)}"
-        if scale.name in UNJUDGED_SCALES and not self.scale_free:
+        if scale.name in UNJUDGED_SCALES and not (self.scale_free or claim.exact):
             return f"{scale.name} checks the plumbing alone"
         return claim.paper_only if scale.name != "paper" else ""
 

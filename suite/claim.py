@@ -1,12 +1,8 @@
-"""A claim of the paper that can be checked, what was measured about it, and the rule that judges it.
+"""A claim of the paper that can be checked, and what was measured about it.
 
 An artifact lists its claims in its own file, each with a rule in words and in numbers: ``region``, where the effect must lie
-for the claim to hold. The rule of every verdict: the claim is ``reproduced`` if the whole 95% interval of the effect lies
-inside the region, ``contradicted`` if all of it lies outside, ``inconclusive`` otherwise (one seed has an interval without
-end). Where all seeds give the same number the interval has no width: more seeds might still differ. What a scale cannot show is ``not at this scale``, with the reason. About one in twenty intervals misses by chance.
+for the claim to hold. :mod:`suite.judging` has the rule of every verdict, :mod:`suite.fitness` what a scale has to show first.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable
@@ -15,16 +11,21 @@ from typing import Literal
 
 from poet.training.spec import RunSpec
 from suite.context import Context
+from suite.grounds import Grounds
 
-CONFIDENCE = 0.95
 #: Scales that check the plumbing alone.
 UNJUDGED_SCALES = ("smoke",)
 #: Regions of a difference whose sign is all that is claimed: zero is in neither.
 NEGATIVE = (-math.inf, math.nextafter(0, -1))
 POSITIVE = (math.nextafter(0, 1), math.inf)
+ANYTHING = (-math.inf, math.inf)
 
-Kind = Literal["number", "ordering", "trend", "divergence", "invariance", "phase", "bound", "rank agreement"]
-Verdict = Literal["reproduced", "contradicted", "inconclusive", "not at this scale"]
+#: What sort of statement a claim is. :data:`suite.fitness.NEEDS` says which controls each of them needs.
+#: "ordering" and "rank agreement" compare methods or settings; "trend", "phase", "invariance", "bound" and "number" are about
+#: one way of training; "divergence" and "convergence" say how training ends; "timing" is of the machine.
+Kind = Literal[
+    "number", "ordering", "trend", "divergence", "convergence", "invariance", "phase", "bound", "rank agreement", "timing"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +33,12 @@ class Evidence:
     """What was measured about a claim.
 
     Attributes:
-        effect: the number that the rule judges; NaN if there is none (a run diverged), which is inconclusive.
-        low, high: its 95% interval; equal to ``effect`` where it is exact.
+        effect: the number that the rule judges; NaN if there is none (a run diverged), which decides nothing.
+        low, high: its 95% interval; equal to ``effect`` where it is exact, NaN where ``p`` decides.
         n: independent measurements (seeds, or settings) that it comes from.
-        p: two-sided p-value of an effect of zero; NaN where that is not the question.
+        p: two-sided p-value of an effect of zero, by a test of its own (a permutation); NaN where the interval decides.
+        bounds: what the effect cannot leave, whatever is measured (a share: 0 and 1).
+        compared: pairs of runs whose difference is judged, one pair for each comparison.
         runs: what was read.
         note: anything that a reader should know, in a sentence.
     """
@@ -45,8 +48,23 @@ class Evidence:
     high: float
     n: int
     p: float = math.nan
+    bounds: tuple[float, float] = ANYTHING
+    compared: tuple[tuple[RunSpec, RunSpec], ...] = ()
     runs: tuple[RunSpec, ...] = ()
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confounder:
+    """A control that could explain a claim's effect.
+
+    Attributes:
+        name: what it is, as the verdict names it.
+        measure: the claim's effect with the control in the place of the baseline; None where its runs were not trained.
+    """
+
+    name: str
+    measure: Callable[[Grounds], Evidence | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +80,10 @@ class Claim:
         unit: of the effect; empty for a pure number.
         region: the same in numbers: the closed range of effects for which the claim holds.
         measure: the effect from the records or from an artifact's table.
+        exact: it follows from definitions (counts, formulas, how training starts), and no training moves it.
+        configuration: it compares the paper's configuration with ours: what differs is a choice.
         paper_only: why only the paper's own scale can show it; empty where smaller ones can.
+        confounders: controls that could explain it.
         models: it is about these, beside its artifact's: a scale that lacks one cannot show it.
     """
 
@@ -74,14 +95,8 @@ class Claim:
     unit: str
     region: tuple[float, float]
     measure: Callable[[Context], Evidence]
+    exact: bool = False
+    configuration: bool = False
     paper_only: str = ""
+    confounders: tuple[Confounder, ...] = ()
     models: tuple[str, ...] = ()
-
-
-def judge(evidence: Evidence, region: tuple[float, float]) -> Verdict:
-    """The verdict on an effect by the rule at the top of this file."""
-    if any(map(math.isnan, (evidence.effect, evidence.low, evidence.high))):
-        return "inconclusive"
-    if region[0] <= evidence.low and evidence.high <= region[1]:
-        return "reproduced"
-    return "contradicted" if evidence.high < region[0] or evidence.low > region[1] else "inconclusive"

@@ -1,6 +1,6 @@
 """In which order to run: most evidence for each device-hour first.
 
-Evidence is counted in claims of the paper: those of an artifact that the scale can judge (``suite.claim.unshown``) and that rest on
+Evidence is counted in claims of the paper: those of an artifact that the scale can judge (``suite.artifact.unshown``) and that rest on
 its runs. They count when the last of these runs is done. Again and again, the artifact comes next whose claims are most for
 the hours that it still adds, when the runs of those before it are shared.
 """
@@ -53,7 +53,7 @@ def needed(suite: Suite, artifact: str) -> dict[str, RunSpec]:
 def evidence(suite: Suite, artifact: str) -> int:
     """How many claims of an artifact, and of those that it is built from, their runs let the scale judge."""
     parts = [part for part in _parts(suite, artifact).values() if part.runs(suite.scale)]
-    return sum(not part.unshown(claim, suite.scale) for part in parts for claim in part.claims)
+    return sum(not claim.exact and not part.unshown(claim, suite.scale) for part in parts for claim in part.claims)
 
 
 def in_order(needs: Mapping[str, set[str]], claims: Mapping[str, int], hours: Mapping[str, float]) -> list[Step]:

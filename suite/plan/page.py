@@ -48,7 +48,7 @@ def _totals(plan: Plan, unit: str) -> str:
         )
     if len(scale.seeds) == 1:
         lines.append(
-            "With one seed an interval has no end, and most claims about differences stay inconclusive (suite/claim.py): "
+            "With one seed an interval has no end, and most claims about differences stay undecided (suite/judging.py): "
             "SEEDS=[0,1,2] is three times the cost."
         )
     return "\n".join(lines)

@@ -68,7 +68,7 @@ def test_a_shared_run_makes_the_next_artifact_cheap():
 
 def test_evidence_is_claims_that_rest_on_runs_and_that_the_scale_can_judge(paper):
     everything = sum(evidence(paper, name) for name, found in paper.artifacts.items() if not found.reads)
-    assert evidence(paper, "table2") == len(paper.artifacts["table2"].claims)
+    assert evidence(paper, "table2") == sum(not claim.exact for claim in paper.artifacts["table2"].claims) > 20
     assert evidence(paper, "theory") == 0, "simulated at any scale, without a run"
     assert evidence(paper, "claims") == everything and set(needed(paper, "claims")) == set(paper.runs)
     smoke = load_suite({"scale": "smoke", "seeds": [0]})

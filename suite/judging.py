@@ -1,0 +1,240 @@
+"""The rule of every verdict: its scope, its result, and Holm's correction.
+
+**Scope** says what a verdict speaks of. "exact": counts, theorems, transcription, and simulations of what is printed; the same at every
+scale. "measured": trained models (or times) at the scale that is named. "paper": trained models at the paper's scale, or what only
+that scale can show.
+
+**Result**, of exact claims: "confirmed" if the whole 95% interval of the effect lies where the rule wants it, "refuted" if all of it lies
+elsewhere, "configuration differs" in place of "refuted" where the claim compares the paper's configuration with ours.
+
+Of measured claims, in this order:
+
+1. "not at this scale" if the scale lacks a model, or a control of the claim's kind failed or was not measured
+   (:mod:`suite.fitness`), or the scatter of seeds is too large for a difference that would be decided.
+2. "undecided" if the interval reaches across the edge of the region; and if it has no width, because seeds agree, until so many
+   of them agree that the sign test decides (six). Discrete outcomes have no interval: Kendall's tau has a permutation p-value.
+3. "not at this scale" where a shorter run cannot tell: that something does not diverge in it says nothing of a longer one.
+4. "undecided" if the p-value, corrected by Holm's method for all claims of the same artifact that were tested, is above 5%.
+5. "confounded" if a control explains the effect; the note names it.
+6. "same direction" or "opposite direction".
+
+At paper scale the same with "reproduced" and "contradicted", and without the controls: only it may say so of a trained model.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from scipy import stats
+
+from suite.artifact import Artifact
+from suite.claim import Claim, Evidence
+from suite.context import Context
+from suite.fitness import LITTLE_SCATTER, NEEDS, Reading, readings, scatter_passes
+from suite.grounds import Grounds, Subject, subject_of
+from suite.statistics import CONFIDENCE, agreement_p, holm, interval_p
+
+Scope = Literal["exact", "measured", "paper"]
+Result = Literal[
+    "confirmed", "refuted", "configuration differs",
+    "reproduced", "contradicted",
+    "same direction", "opposite direction", "confounded", "undecided", "not at this scale",
+]  # fmt: skip
+Side = Literal["inside", "outside", "neither"]
+#: Results of each scope for an effect inside and outside of the claim's region.
+WORDS: dict[Scope, dict[Side, Result]] = {
+    "exact": {"inside": "confirmed", "outside": "refuted"},
+    "measured": {"inside": "same direction", "outside": "opposite direction"},
+    "paper": {"inside": "reproduced", "outside": "contradicted"},
+}
+#: What a run that is shorter than the paper's cannot show, by the kind of the claim.
+SHORTER_CANNOT: dict[str, Side] = {"divergence": "outside", "convergence": "inside"}
+LEVEL = 1 - CONFIDENCE
+NOTHING = Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a claim's rule says of what was measured.
+
+    Attributes:
+        scope, result: see the top of this file.
+        p: two-sided p-value of the side that the effect is on; NaN for exact claims, and where nothing is tested.
+        holm_p: the same, corrected for the tested claims of the artifact.
+        fitness: how the controls that the claim needs came out; empty if it needs none.
+        note: the reason, in a sentence.
+        pending: the result if the correction leaves it; empty where there is nothing to correct.
+    """
+
+    scope: Scope
+    result: Result
+    p: float = math.nan
+    holm_p: float = math.nan
+    fitness: str = ""
+    note: str = ""
+    pending: Result | Literal[""] = ""
+
+
+def scope_of(claim: Claim, artifact: Artifact, scale: str) -> Scope:
+    """What a verdict on a claim speaks of at a scale."""
+    if claim.exact or artifact.scale_free:
+        return "exact"
+    return "paper" if scale == "paper" or claim.paper_only else "measured"
+
+
+def side_of(evidence: Evidence, region: tuple[float, float]) -> Side:
+    """Where the whole interval of an effect lies, or the effect if a p-value of its own decides. Regions are closed."""
+    if not math.isnan(evidence.p):
+        side, p = side_and_p(evidence, region)
+        return side if p <= LEVEL else "neither"
+    if any(map(math.isnan, (evidence.effect, evidence.low, evidence.high))):
+        return "neither"
+    if region[0] <= evidence.low and evidence.high <= region[1]:
+        return "inside"
+    return "outside" if evidence.high < region[0] or evidence.low > region[1] else "neither"
+
+
+def side_and_p(evidence: Evidence, region: tuple[float, float]) -> tuple[Side, float]:
+    """The side that a trained effect is on, and the two-sided p-value of that; ("neither", NaN) where nothing can be tested.
+
+    An effect with a p-value of its own (a permutation) was tested against zero: it is "outside" only if the region lies
+    beyond zero.
+    """
+    if math.isnan(evidence.effect) or evidence.n < 2:
+        return "neither", math.nan
+    within = region[0] <= evidence.effect <= region[1]
+    if not math.isnan(evidence.p):
+        beyond = evidence.effect <= 0 if region[0] > 0 else evidence.effect >= 0 if region[1] < 0 else False
+        return ("inside" if within else "outside" if beyond else "neither"), evidence.p
+    if math.isnan(evidence.low + evidence.high) or math.isinf(evidence.low) or math.isinf(evidence.high):
+        return "neither", math.nan
+    side: Side = "inside" if within else "outside"
+    if evidence.low == evidence.high:
+        return side, agreement_p(evidence.n)
+    nearest = max((_edge_p(evidence, edge) for edge in _edges(evidence, region)), default=0.0)
+    return side, nearest
+
+
+def judge(claim: Claim, artifact: Artifact, evidence: Evidence, context: Context, grounds: Grounds) -> Verdict:
+    """The verdict on a claim before Holm's correction, which :func:`corrected` makes.
+
+    Args:
+        claim, artifact: what is judged.
+        evidence: what was measured.
+        context: for the scale and what could not be built.
+        grounds: the runs that controls may read.
+    """
+    about = subject_of(evidence.runs, evidence.compared)
+    return judge_subject(claim, artifact, evidence, context, grounds, about)
+
+
+def judge_subject(
+    claim: Claim, artifact: Artifact, evidence: Evidence, context: Context, grounds: Grounds, about: Subject
+) -> Verdict:
+    """As :func:`judge`, where the subject is known without runs (recorded tables name them)."""
+    scope = scope_of(claim, artifact, context.scale.name)
+    if scope == "exact":
+        return _exact(claim, evidence)
+    controls = readings(grounds, about, NEEDS[claim.kind]) if scope == "measured" else {}
+    fitness = summary(controls)
+    if any(reading.outcome != "passed" for reading in controls.values()):
+        return Verdict(scope=scope, result="not at this scale", fitness=fitness, note=why_not(controls))
+    side, p = side_and_p(evidence, claim.region)
+    found = Verdict(scope=scope, result="undecided", p=p, fitness=fitness)
+    if side == "neither" or p > LEVEL or math.isnan(p):
+        return replace(found, note=_undecided(evidence, side, p))
+    if scope == "measured" and SHORTER_CANNOT.get(claim.kind) == side:
+        return replace(found, result="not at this scale", p=math.nan, note=_shorter(evidence))
+    if scope == "measured" and LITTLE_SCATTER in NEEDS[claim.kind] and not _steady(evidence, claim.region):
+        note = f"control failed: {LITTLE_SCATTER}"
+        return replace(found, result="not at this scale", fitness=summary({**controls, LITTLE_SCATTER: Reading("failed", "")}), note=note)
+    pending = WORDS[scope][side]
+    if side == "inside":
+        for confounder in claim.confounders:
+            control = confounder.measure(grounds)
+            if control is None:
+                return replace(found, result="not at this scale", note=f"control not measured: {confounder.name}")
+            other, other_p = side_and_p(control, claim.region)
+            if other != "inside" or other_p > LEVEL:
+                said = f"{confounder.name} explains it: with it the effect is {control.effect:.3g} ({control.low:.3g} to {control.high:.3g})"
+                return replace(found, pending="confounded", note=said)
+    return replace(found, pending=pending)
+
+
+def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts of one artifact after Holm's correction over those that were tested."""
+    places = [i for i, verdict in enumerate(verdicts) if not math.isnan(verdict.p)]
+    done = list(verdicts)
+    for place, p in zip(places, holm([verdicts[i].p for i in places]), strict=True):
+        verdict = replace(verdicts[place], holm_p=p)
+        if verdict.pending and p <= LEVEL:
+            verdict = replace(verdict, result=verdict.pending)
+        elif verdict.pending:
+            verdict = replace(verdict, note=f"p = {verdict.p:.2g} alone, {p:.2g} among the {len(places)} claims of its artifact that were tested")
+        done[place] = replace(verdict, pending="")
+    return done
+
+
+def summary(controls: dict[str, Reading]) -> str:
+    """How controls came out, in a cell: what did not pass by name."""
+    groups = {outcome: [name for name, found in controls.items() if found.outcome == outcome] for outcome in ("failed", "not measured")}
+    said = "; ".join(f"{outcome}: {', '.join(names)}" for outcome, names in groups.items() if names)
+    return said or ("passed" if controls else "")
+
+
+def why_not(controls: dict[str, Reading]) -> str:
+    """The first control that does not pass, a failed one before one that was not measured."""
+    for outcome, words in (("failed", "control failed"), ("not measured", "control not measured")):
+        for name, reading in controls.items():
+            if reading.outcome == outcome:
+                return f"{words}: {name}"
+    return ""
+
+
+def _exact(claim: Claim, evidence: Evidence) -> Verdict:
+    side = side_of(evidence, claim.region)
+    if side == "neither":
+        return Verdict(scope="exact", result="undecided")
+    differs = side == "outside" and claim.configuration
+    return Verdict(scope="exact", result="configuration differs" if differs else WORDS["exact"][side])
+
+
+def _steady(evidence: Evidence, region: tuple[float, float]) -> bool:
+    """Whether seeds scatter little beside the effect's distance from the nearest end of its region."""
+    if not math.isnan(evidence.p):
+        return True  # a permutation's p-value is not of the scatter of seeds
+    edge = min(_edges(evidence, region), key=lambda edge: abs(evidence.effect - edge))
+    deviation = _half(evidence, edge) / stats.t.ppf((1 + CONFIDENCE) / 2, evidence.n - 1) * math.sqrt(evidence.n)
+    return scatter_passes(deviation, evidence.effect - edge)
+
+
+def _edges(evidence: Evidence, region: tuple[float, float]) -> list[float]:
+    """The ends of a region that an effect can cross: finite, and inside of what it cannot leave."""
+    ends = [region[0]] * (region[0] > evidence.bounds[0]) + [region[1]] * (region[1] < evidence.bounds[1])
+    return [end for end in ends if math.isfinite(end)]
+
+
+def _half(evidence: Evidence, edge: float) -> float:
+    """From an effect to the end of its interval on the side of an edge."""
+    return evidence.effect - evidence.low if edge < evidence.effect else evidence.high - evidence.effect
+
+
+def _edge_p(evidence: Evidence, edge: float) -> float:
+    return interval_p(abs(evidence.effect - edge), _half(evidence, edge), evidence.n)
+
+
+def _undecided(evidence: Evidence, side: Side, p: float) -> str:
+    if math.isnan(evidence.effect):
+        return evidence.note
+    if evidence.n < 2 and math.isnan(p):
+        return "one seed: no interval"
+    if evidence.low == evidence.high:
+        agree = "where the claim holds" if side == "inside" else "elsewhere"
+        return f"{evidence.n} of {evidence.n} seeds lie {agree}, which has p = {p:.2g}"
+    return ""
+
+
+def _shorter(evidence: Evidence) -> str:
+    steps = max((spec.steps for spec in evidence.runs), default=0)
+    return f"{steps:,} steps cannot show how the paper's longer training ends" if steps else "the paper's training is longer"

@@ -1,0 +1,108 @@
+"""Intervals and p-values of verdicts, and Holm's correction. Every p-value is two-sided."""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+#: Rows of which every order is tried, and how many orders of more rows are drawn (with a fixed seed: a verdict is the same each time).
+_ENUMERATED, _DRAWS = 9, 99_999
+#: Permutations that are held in memory at a time.
+_BATCH = 20_000
+#: Two values of tau that are closer are one.
+_ROUNDING = 1e-9
+
+
+def paired_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float, float]:
+    """Mean of independent numbers (or paired differences) with its t-interval; without end for a single one."""
+    mean = statistics.fmean(differences)
+    if len(differences) < 2:
+        return mean, -math.inf, math.inf
+    half = stats.t.ppf((1 + confidence) / 2, len(differences) - 1) * stats.sem(differences)
+    return mean, mean - half, mean + half
+
+
+def interval_p(distance: float, half: float, n: int) -> float:
+    """The p-value of an effect at some distance from the one that was measured.
+
+    Args:
+        distance: from the measured effect to the one that is tested, 0 or more.
+        half: from the measured effect to the end of its 95% t-interval on that side.
+        n: independent measurements, at least 2.
+    """
+    if not half:
+        return 0.0 if distance else 1.0
+    return float(2 * stats.t.sf(distance / half * stats.t.ppf((1 + CONFIDENCE) / 2, n - 1), n - 1))
+
+
+def agreement_p(n: int) -> float:
+    """The sign test's p-value where all of n independent seeds fall on one side: 0.25 for three, below 0.05 from six on."""
+    return 2 * 0.5**n
+
+
+def kendall(numbers: Sequence[float], others: Sequence[float]) -> float:
+    """Kendall's tau-b; NaN (what did not converge) comes last on either side. NaN if one side is all ties."""
+    return float(stats.kendalltau(*map(_ranks, (numbers, others))).statistic)
+
+
+def permuted_kendall(groups: Sequence[tuple[Sequence[float], Sequence[Sequence[float]]]]) -> tuple[float, float]:
+    """The mean of Kendall's tau over groups and seeds, with its permutation p-value.
+
+    Under the null the rows stand in any order. It is one order for all groups and seeds: seeds or models that agree are no further
+    evidence of an order. All orders of up to nine rows are enumerated, and 99,999 of more rows drawn. The one-sided p-value is the share of orders with a tau as far or farther on
+    the side where tau was found; the two-sided one is twice that. So four rows with tau = -2/3 have 1/6 one-sided (4 of 24
+    orders) and 1/3 two-sided.
+
+    Args:
+        groups: each has the given numbers of the same rows and, for each row, the measured ones by seed.
+
+    Returns:
+        (mean tau, two-sided p-value); NaN where a tau is not defined.
+    """
+    rows = len(groups[0][0])
+    first, second = np.triu_indices(rows, 1)
+    given = [_ranks(numbers) for numbers, _ in groups]
+    signs = [
+        np.mean([_normed(np.sign(ranks[first] - ranks[second])) for ranks in map(_ranks, zip(*measured, strict=True))], axis=0)
+        for _, measured in groups
+    ]
+
+    def tau(order: np.ndarray, axis: int) -> np.ndarray:
+        order = np.moveaxis(order, axis, -1).astype(int)
+        pairs = ((ranks[order[..., first]] - ranks[order[..., second]], sign) for ranks, sign in zip(given, signs, strict=True))
+        return np.mean([_normed(np.sign(difference)) @ sign for difference, sign in pairs], axis=0)
+
+    exact = rows <= _ENUMERATED
+    found = stats.permutation_test(
+        (np.arange(rows),), tau, permutation_type="pairings", vectorized=True, batch=_BATCH, n_resamples=math.inf if exact else _DRAWS,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    mean = round(float(found.statistic), 12)  # tau of one order is one, and not 1 + 2e-16
+    if math.isnan(mean):
+        return math.nan, math.nan
+    side = 1 if mean >= 0 else -1
+    beyond = int((side * (found.null_distribution - mean) >= -_ROUNDING).sum())
+    drawn = len(found.null_distribution)
+    return mean, min(1.0, 2 * (beyond / drawn if exact else (beyond + 1) / (drawn + 1)))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values, in the order given: valid together, whatever the dependence between the tests."""
+    adjusted, worst = [0.0] * len(p_values), 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        worst = max(worst, min(1.0, (len(p_values) - place) * p_values[index]))
+        adjusted[index] = worst
+    return adjusted
+
+
+def _ranks(numbers: Sequence[float]) -> np.ndarray:
+    return stats.rankdata([math.inf if math.isnan(number) else number for number in numbers])
+
+
+def _normed(signs: np.ndarray) -> np.ndarray:
+    """Signs of pairs over the root of how many are no ties: the product of two such is tau-b."""
+    with np.errstate(invalid="ignore"):
+        return signs / np.sqrt((signs**2).sum(-1, keepdims=True))
