@@ -41,7 +41,7 @@ others to ``ROUNDING``. Those that come with an interval (``theory.csv``) have t
 
 **Claims** are judged by their effect in the same way; its spread is that of the recorded interval.
 
-**Texts** (verdicts, rules, units, corpora, counts in words) fail where they are not equal. Verdict, direction and
+**Texts** (results, rules, units, corpora, counts in words) fail where they are not equal. Result, direction and
 crossing of trained numbers follow from numbers that are judged, and one near its edge may flip: shown, and no failure
 of their own. Columns that the recorded table does not have yet are not compared.
 """

@@ -92,6 +92,13 @@ def findings(pairs: Sequence[Pair]) -> list[Finding]:
 
 def _from_spread(pairs: Sequence[Pair]) -> list[Tolerance | None]:
     """Tolerances of trained numbers; None where there is no spread, or where another rule holds."""
+    spreads = recorded_spreads(pairs)
+    found = dict(zip(spreads, tolerances(list(spreads.values())), strict=True))
+    return [found.get(i) for i in range(len(pairs))]
+
+
+def recorded_spreads(pairs: Sequence[Pair]) -> dict[int, Spread]:
+    """The trained numbers that both tables have, by their place among the pairs, with the recorded spread."""
     spreads: dict[int, Spread] = {}
     for i, pair in enumerate(pairs):
         if pair.recorded is None or pair.fresh is None or pair.kind != "trained":
@@ -102,8 +109,7 @@ def _from_spread(pairs: Sequence[Pair]) -> list[Tolerance | None]:
         kind = (_value_column(pair.recorded), pair.recorded.get("unit", ""))
         pool = (kind, method(pair.recorded), *(pair.recorded.get(column, "") for column in POOLED_BY))
         spreads[i] = Spread(old.value, old.std, old.n, new.n, kind, pool, pair.table)
-    found = dict(zip(spreads, tolerances(list(spreads.values())), strict=True))
-    return [found.get(i) for i in range(len(pairs))]
+    return spreads
 
 
 def _value_column(line: Line) -> str:

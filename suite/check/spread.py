@@ -64,7 +64,7 @@ class Tolerance:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pool:
+class Pool:
     """spread: s0; logarithmic: it is that of logarithms; freedom: of all its rows together; alikeness: d0."""
 
     spread: float
@@ -84,11 +84,7 @@ def tolerances(numbers: Sequence[Spread]) -> list[Tolerance | None]:
     the smallest singular value of a square matrix) are far from normal, and what three of them say of a fourth is
     neither 5% nor any other known share.
     """
-    kinds: dict[Hashable, dict[Hashable, list[Spread]]] = {}
-    for one in numbers:
-        kinds.setdefault(one.kind, {}).setdefault(one.pool, []).append(one)
-    fitted = {kind: _fit_kind(pools) for kind, pools in kinds.items()}
-    pools = [fitted[one.kind][one.pool] for one in numbers]
+    pools = pools_of(numbers)
     freedom = np.array([_freedom(one, pool) if pool.spread else 0.0 for one, pool in zip(numbers, pools, strict=True)])
     errors = np.array([_standard_error(one, pool) for one, pool in zip(numbers, pools, strict=True)])
     logarithmic = np.array([pool.logarithmic for pool in pools], dtype=bool)
@@ -102,6 +98,15 @@ def tolerances(numbers: Sequence[Spread]) -> list[Tolerance | None]:
     return found
 
 
+def pools_of(numbers: Sequence[Spread]) -> list[Pool]:
+    """What the rows of each number's pool have in common."""
+    kinds: dict[Hashable, dict[Hashable, list[Spread]]] = {}
+    for one in numbers:
+        kinds.setdefault(one.kind, {}).setdefault(one.pool, []).append(one)
+    fitted = {kind: _fit_kind(pools) for kind, pools in kinds.items()}
+    return [fitted[one.kind][one.pool] for one in numbers]
+
+
 def _quantiles(numbers: Sequence[Spread], judged: np.ndarray, freedom: np.ndarray) -> np.ndarray:
     """t of every number, if ``judged`` says which of them share the level."""
     sizes = Counter(one.family for one, shares in zip(numbers, judged, strict=True) if shares)
@@ -109,12 +114,12 @@ def _quantiles(numbers: Sequence[Spread], judged: np.ndarray, freedom: np.ndarra
     return stats.t.isf(np.array(levels) / 2, freedom)
 
 
-def _standard_error(one: Spread, pool: _Pool) -> float:
+def _standard_error(one: Spread, pool: Pool) -> float:
     own = _log_std(one.value, one.std) if pool.logarithmic else one.std
     return float(np.fmax(own, pool.spread) * math.sqrt(1 / one.n + 1 / one.fresh_n))
 
 
-def _freedom(one: Spread, pool: _Pool) -> float:
+def _freedom(one: Spread, pool: Pool) -> float:
     own = one.n - 1 if one.std >= 0 else 0
     return float(own + min(pool.alikeness, max(pool.freedom - own, 0)))
 
@@ -131,7 +136,7 @@ def _log_std(value: float | np.ndarray, std: float | np.ndarray) -> float | np.n
     return np.sqrt(np.log1p((std / value) ** 2))
 
 
-def _fit_kind(pools: Mapping[Hashable, Sequence[Spread]]) -> dict[Hashable, _Pool]:
+def _fit_kind(pools: Mapping[Hashable, Sequence[Spread]]) -> dict[Hashable, Pool]:
     """What the rows of each pool have in common; a row without others like it is held against all of its kind."""
     crowds = {pool: members for pool, members in pools.items() if len(_distinct(members)) > 1}
     found = dict(zip(crowds, _fit(list(crowds.values())), strict=True))
@@ -139,7 +144,7 @@ def _fit_kind(pools: Mapping[Hashable, Sequence[Spread]]) -> dict[Hashable, _Poo
     return {pool: found.get(pool, whole) for pool in pools}
 
 
-def _fit(pools: Sequence[Sequence[Spread]]) -> list[_Pool]:
+def _fit(pools: Sequence[Sequence[Spread]]) -> list[Pool]:
     """s0 of each pool and d0 of all of them, by likelihood; of logarithms where a pool's numbers are positive."""
     logarithmic = [all(one.value > 0 for one in members) for members in pools]
     rows = [_distinct(members) for members in pools]
@@ -149,7 +154,7 @@ def _fit(pools: Sequence[Sequence[Spread]]) -> list[_Pool]:
     ]
     best = int(np.argmax(sum(likelihood for likelihood, _ in views)))
     return [
-        _Pool(float(spread[best]), logs, float(distinct[:, 2].sum()), float(ALIKENESS[best]))
+        Pool(float(spread[best]), logs, float(distinct[:, 2].sum()), float(ALIKENESS[best]))
         for (_, spread), logs, distinct in zip(views, logarithmic, rows, strict=True)
     ]
 

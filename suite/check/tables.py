@@ -14,7 +14,7 @@ from typing import Literal
 
 from scipy import stats
 
-from suite.claim import CONFIDENCE
+from suite.statistics import CONFIDENCE
 
 Line = dict[str, str]
 Kind = Literal["trained", "computed", "counted", "of the machine"]
@@ -23,10 +23,10 @@ Kind = Literal["trained", "computed", "counted", "of the machine"]
 VALUES = ("measured", "effect", "perplexity")
 #: Columns that say how a number was come by, or that follow from judged numbers of this row and others.
 BESIDE = frozenset(
-    "n std diverged collapsed low high p seeds runs note gain gain_share measured_difference cost cost_unit origin".split()
+    "n std diverged collapsed low high p holm_p seeds runs note gain gain_share measured_difference difference_low difference_high cost cost_unit origin".split()
 )
 #: Words that follow from a row's number: where that one is trained, they may turn with it.
-CONCLUSIONS = frozenset(("verdict", "direction", "crossed"))
+CONCLUSIONS = frozenset(("verdict", "result", "fitness", "direction", "crossed"))
 #: Units of what is counted at a scale, the same for every seed.
 COUNTS = frozenset(("elements",))
 

@@ -1,0 +1,70 @@
+"""How often the check finds fault with an unchanged method: simulated under the model that its tolerances assume.
+
+    python -m suite.check.alarms mini --checks 500 > analyses/recorded/alarms.csv
+
+Every trained number that is recorded at a scale is drawn anew, recorded and fresh alike: its variance is that of its pool times the
+scatter between rows that was estimated, and its seeds are independent and normal (of logarithms where the pool is positive). The
+tolerances are then estimated from the drawn numbers, as a check estimates them. Runs that artifacts share are drawn once for each.
+"""
+
+import argparse
+import csv
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy import stats
+
+from suite.check.compare import recorded_folder
+from suite.check.judge import recorded_spreads
+from suite.check.spread import LEVEL, Pool, Spread, pools_of, tolerances
+from suite.check.tables import pairs, read
+from suite.discovery import discover
+from suite.statistics import CONFIDENCE
+
+
+def recorded(scale: str) -> list[Spread]:
+    """Every trained number that is recorded at a scale, with its spread, as a check compares it."""
+    folder = recorded_folder(scale)
+    names = [output for artifact in discover().values() if artifact.in_all for output in artifact.outputs if output.endswith(".csv")]
+    lines = [(name, read(folder / name)) for name in names if (folder / name).exists()]
+    found = [pair for name, table in lines for pair in pairs(name.removesuffix(".csv"), table, table)]
+    return list(recorded_spreads(found).values())
+
+
+def alarms(numbers: Sequence[Spread], checks: int, rng: np.random.Generator) -> int:
+    """In how many of some checks of an unchanged method a number leaves its tolerance."""
+    pools = pools_of(numbers)
+    with np.errstate(over="ignore", invalid="ignore"):  # what spreads by factors may be drawn beyond any number, and is not judged
+        return sum(_alarm(numbers, pools, rng) for _ in range(checks))
+
+
+def _alarm(numbers: Sequence[Spread], pools: Sequence[Pool], rng: np.random.Generator) -> bool:
+    olds, changes = [], []
+    for one, pool in zip(numbers, pools, strict=True):
+        deviation = pool.spread * np.sqrt(pool.alikeness / rng.chisquare(pool.alikeness))
+        old, new = (rng.normal(0.0, deviation, n) for n in (one.n, one.fresh_n))
+        old, new = (abs(one.value) * np.exp(part) if pool.logarithmic else one.value + part for part in (old, new))
+        std = float(old.std(ddof=1)) if one.n > 1 else np.nan
+        olds.append(replace(one, value=float(old.mean()), std=std))
+        changes.append(float(new.mean() - old.mean()))
+    found = zip(tolerances(olds), changes, strict=True)
+    return any(t is not None and (change < -t.down or change > t.up) for t, change in found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m suite.check.alarms", description="How often the check finds fault with an unchanged method.")
+    parser.add_argument("scale")
+    parser.add_argument("--checks", type=int, default=500)
+    asked = parser.parse_args()
+    numbers = recorded(asked.scale)
+    found = alarms(numbers, asked.checks, np.random.default_rng(0))
+    ends = stats.binomtest(found, asked.checks).proportion_ci(CONFIDENCE, "exact")
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(("scale", "numbers", "level", "checks", "alarms", "share", "low", "high"))
+    writer.writerow((asked.scale, len(numbers), LEVEL, asked.checks, found, found / asked.checks, f"{ends.low:.4f}", f"{ends.high:.4f}"))
+
+
+if __name__ == "__main__":
+    main()
