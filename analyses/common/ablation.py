@@ -9,6 +9,7 @@ import pandas as pd
 
 from analyses.common.claim_forms import Pair, same_order
 from analyses.common.comparisons import rank_agreement
+from analyses.common.controls import table_section
 from analyses.common.evidence import with_interval
 from analyses.common.layout import markdown_page, markdown_table, measured_cell, measured_columns, write_table
 from analyses.common.published import read_published
@@ -78,8 +79,8 @@ def orderings(
     ]
 
 
-def markdown(frame: pd.DataFrame, artifact: Artifact, down: Mapping[str, str], sentences: Sequence[str]) -> str:
-    """The table as the paper lays it out, a column of ours beside the printed one, and sentences below.
+def markdown(frame: pd.DataFrame, artifact: Artifact, controls: str, down: Mapping[str, str], sentences: Sequence[str]) -> str:
+    """The table as the paper lays it out, a column of ours beside the printed one, controls above and sentences below.
 
     ``down`` has the columns of ``frame`` that stand left of the perplexities, with their headings."""
     first = frame.iloc[0]
@@ -89,7 +90,7 @@ def markdown(frame: pd.DataFrame, artifact: Artifact, down: Mapping[str, str], s
         rows.append([*(str(getattr(line, column)) for column in down), printed, measured_cell(line)])
     heads = [*down.values(), "published (C4)", f"measured ({first.scale} scale, {first.corpus})"]
     table, about = markdown_table(heads, "l" * len(down) + "rr", rows), f"{artifact.caption} Seeds: {first.seeds}."
-    return markdown_page(f"{artifact.label}, {first.scale} scale", about, table, sentences=sentences)
+    return markdown_page(f"{artifact.label}, {first.scale} scale", about, controls, table, sentences=sentences)
 
 
 def every_pair(cells: Mapping[str, Sequence[RunSpec]], lower: Iterable[str], higher: Iterable[str]) -> list[Pair]:
@@ -121,7 +122,8 @@ def ablation(
         frame = table(context) if table else perplexity_table(context, name, cells)
         settings = [str(setting) for setting in frame[next(iter(down))]]
         order = orderings(settings, frame.published, frame.measured, table_agreement(context, name, cells))
-        write_table(context, artifact, frame, markdown(frame, artifact, down, [*order, *sentences(frame)]))
+        controls = table_section(context, artifact.runs(context.scale))
+        write_table(context, artifact, frame, markdown(frame, artifact, controls, down, [*order, *sentences(frame)]))
 
     artifact = Artifact(
         label=f"Table {number}",

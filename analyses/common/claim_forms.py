@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from analyses.common.comparisons import largest_difference, perplexities
 from analyses.common.evidence import over_seeds
 from poet.training.spec import RunSpec
-from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence, Kind
+from suite.claim import NEGATIVE, POSITIVE, Claim, Confounder, Evidence
 from suite.context import Context
 from suite.scale import Scale
 
@@ -17,18 +17,18 @@ TOLERANCE = 0.02
 
 def ordering(
     *, key: str, place: str, says: str, differences: str, pairs: Callable[[Scale], Sequence[Pair]],
-    kind: Kind = "ordering", models: Sequence[str] = (),
+    models: Sequence[str] = (), confounders: Sequence[Confounder] = (),
 ) -> Claim:
     """The claim that some runs end with a lower perplexity than others, in every pair that a scale has.
 
     ``differences`` says for the rule what is subtracted from what. The rest is that of :class:`Claim`."""
     return Claim(
-        key=key, place=place, kind=kind,
+        key=key, place=place, kind="ordering",
         says=says,
         rule=f"Final validation perplexities, {differences}, paired by seed. The mean difference (of several the largest, "
         "with an interval that allows for the choice) is below zero.",
         unit="perplexity", region=NEGATIVE, measure=lambda context: largest_difference(context, pairs(context.scale)),
-        models=tuple(models),
+        models=tuple(models), confounders=tuple(confounders),
     )
 
 
@@ -37,8 +37,8 @@ def same_order(*, key: str, place: str, measure: Callable[[Context], Evidence], 
     return Claim(
         key=key, place=place, kind="rank agreement",
         says="The order of the printed perplexities.",
-        rule="Kendall's tau between printed and measured perplexities, one for each seed; what did not converge comes last. "
-        "Its mean is above zero.",
+        rule="Kendall's tau between printed and measured perplexities, mean over seeds; what did not converge comes last: above zero, "
+        "by a permutation of the rows.",
         unit="", region=POSITIVE, measure=measure, models=tuple(models),
     )
 

@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -36,7 +37,8 @@ def _diverged(differences: Sequence[float]) -> str:
 def perplexity_difference(context: Context, ours: Sequence[RunSpec], theirs: Sequence[RunSpec]) -> Evidence:
     """Mean difference of final perplexities, ours minus theirs, paired by seed; see :func:`paired_differences`."""
     differences = paired_differences(context, ours, theirs)
-    return over_seeds(differences, (*ours, *theirs), _diverged(differences), null=0.0)
+    found = over_seeds(differences, (*ours, *theirs), _diverged(differences))
+    return replace(found, compared=((ours[0], theirs[0]),))
 
 
 def largest_difference(context: Context, pairs: Sequence[tuple[Sequence[RunSpec], Sequence[RunSpec]]]) -> Evidence:
@@ -51,7 +53,8 @@ def largest_difference(context: Context, pairs: Sequence[tuple[Sequence[RunSpec]
     if not note:
         (ours, *_), (theirs, *_) = pairs[int(np.argmax([statistics.fmean(values) for values in differences]))]
         note = f"the largest of {len(pairs)}: {ours.model}/{ours.variant} minus {theirs.model}/{theirs.variant}"
-    return largest_of(differences, list(dict.fromkeys(spec for pair in pairs for side in pair for spec in side)), note)
+    found = largest_of(differences, list(dict.fromkeys(spec for pair in pairs for side in pair for spec in side)), note)
+    return replace(found, compared=tuple((ours[0], theirs[0]) for ours, theirs in pairs))
 
 
 def rank_agreement(context: Context, published: Sequence[float], cells: Sequence[Sequence[RunSpec]]) -> Evidence:

@@ -12,7 +12,8 @@ import pandas as pd
 from scipy import stats
 
 from poet.training.spec import RunSpec
-from suite.claim import CONFIDENCE, Evidence
+from suite.claim import Evidence
+from suite.statistics import CONFIDENCE, paired_interval, permuted_kendall
 
 #: Regions of a share: every one of them; and of a ratio whose being below 1 is all that is claimed.
 ALL = (1.0, 1.0)
@@ -26,21 +27,10 @@ TWO_DIGITS = (0.0, 0.05)
 NAMED = 4
 
 
-def paired_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float, float]:
-    """Mean of independent numbers (or paired differences) with its t-interval; without end for a single one."""
-    mean = statistics.fmean(differences)
-    if len(differences) < 2:
-        return mean, -math.inf, math.inf
-    half = stats.t.ppf((1 + confidence) / 2, len(differences) - 1) * stats.sem(differences)
-    return mean, mean - half, mean + half
-
-
-def over_seeds(values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = "", null: float = math.nan) -> Evidence:
-    """The mean over seeds, NaN if any value is; ``p`` is of a t-test against ``null``, where that is a number."""
+def over_seeds(values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
+    """The mean over seeds, NaN if any value is."""
     effect, low, high = paired_interval(values)
-    tested = len(set(values)) > 1 and not math.isnan(effect + null)
-    p = float(stats.ttest_1samp(values, null).pvalue) if tested else math.nan
-    return Evidence(effect=effect, low=low, high=high, n=len(values), p=p, runs=tuple(runs), note=note)
+    return Evidence(effect=effect, low=low, high=high, n=len(values), runs=tuple(runs), note=note)
 
 
 def largest_of(comparisons: Sequence[Sequence[float]], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
@@ -69,7 +59,8 @@ def share_of(events: Sequence[bool], runs: Sequence[RunSpec] = (), note: str = "
     """The share of independent events that happened, with its exact (Clopper-Pearson) interval."""
     interval = stats.binomtest(sum(events), len(events)).proportion_ci(CONFIDENCE, "exact")
     share = sum(events) / len(events)
-    return Evidence(effect=share, low=interval.low, high=interval.high, n=len(events), runs=tuple(runs), note=note)
+    found = Evidence(effect=share, low=interval.low, high=interval.high, n=len(events), runs=tuple(runs), note=note)
+    return replace(found, bounds=(0.0, 1.0))
 
 
 def rank_correlation(
@@ -77,19 +68,17 @@ def rank_correlation(
 ) -> Evidence:
     """Kendall's tau between given numbers and measured ones, one for each seed, the mean over groups.
 
-    A group has the given numbers, and for each of them those by seed. What did not converge (NaN) comes last."""
-    taus = [[_kendall(numbers, values) for values in zip(*by_setting, strict=True)] for numbers, by_setting in groups]
-    found = over_seeds([statistics.fmean(by_group) for by_group in zip(*taus, strict=True)], runs, note, null=0.0)
-    return replace(found, low=max(-1.0, found.low), high=min(1.0, found.high))
-
-
-def _kendall(numbers: Sequence[float], values: Sequence[float]) -> float:
-    ranks = [stats.rankdata([math.inf if math.isnan(v) else v for v in side]) for side in (numbers, values)]
-    return float(stats.kendalltau(*ranks).statistic)
+    A group has the given numbers, and for each of them those by seed. What did not converge (NaN) comes last. The p-value is that of
+    :func:`suite.statistics.permuted_kendall`: a discrete outcome has no interval."""
+    tau, p = permuted_kendall(groups)
+    said = "; ".join(filter(None, (note, f"permutation p = {p / 2:.2g} one-sided" if p < 1 else "")))
+    return Evidence(effect=tau, low=math.nan, high=math.nan, p=p, n=len(groups[0][1][0]), bounds=(-1.0, 1.0), runs=tuple(runs), note=said)
 
 
 def with_interval(evidence: Evidence) -> str:
-    """An effect with its interval, for a sentence: ``"0.33 (95% interval -0.20 to 0.87, 3 seeds)"``."""
+    """An effect with its interval or p-value, for a sentence: ``"0.33 (95% interval -0.20 to 0.87, 3 seeds)"``."""
+    if not math.isnan(evidence.p):
+        return f"{evidence.effect:.2f} (permutation p = {evidence.p:.2g}, {evidence.n} {'seeds' if evidence.n > 1 else 'seed'})"
     if evidence.n < 2:
         return f"{evidence.effect:.2f} (one seed: no interval)"
     return f"{evidence.effect:.2f} (95% interval {evidence.low:.2f} to {evidence.high:.2f}, {evidence.n} seeds)"
@@ -112,7 +101,7 @@ def over_seeds_in(
 ) -> Evidence:
     """The mean over seeds of a quantity that cannot leave some bounds: its interval ends there."""
     found = over_seeds(values, runs, note)
-    return replace(found, low=max(bounds[0], found.low), high=min(bounds[1], found.high))
+    return replace(found, low=max(bounds[0], found.low), high=min(bounds[1], found.high), bounds=bounds)
 
 
 def share_over_seeds(shares: Sequence[float], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:

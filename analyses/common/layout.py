@@ -12,8 +12,8 @@ from poet.system.files import write_text
 from suite.artifact import Artifact
 from suite.context import Context
 
-#: What a verdict looks like in a Markdown cell; the report finds it there again.
-MARKS = {"reproduced": "✓", "contradicted": "✗", "as published": "+", "opposite": "-"}
+#: What a direction looks like in a Markdown cell; the report finds it there again.
+MARKS = {"as published": "+", "opposite": "-"}
 
 
 def measured_columns(values: Sequence[float]) -> dict[str, float]:
@@ -72,26 +72,31 @@ def measured_cell(line: Any) -> str:
     return f"**{line.measured:.2f}**{spread}{mark}"
 
 
+def apart_from_zero(line: Any) -> Any:
+    """Whether the interval of a line's (or of each line's) difference to AdamW excludes zero."""
+    return (line.difference_low > 0) | (line.difference_high < 0)
+
+
 def _cell(line: Any) -> str:
     published = "–" if math.isnan(line.published) else f"{line.published:.2f}"
-    mark = MARKS.get(line.verdict) or MARKS.get(line.direction, "")
+    mark = MARKS.get(line.direction, "") if apart_from_zero(line) else ""
     return f"{published} / {measured_cell(line)} {mark}".rstrip()
 
 
-def paper_layout(frame: pd.DataFrame, artifact: Artifact, summary: list[str], path: Path) -> None:
-    """Write Markdown: methods down, models across, "published / measured" in each cell, then the sentences of a summary.
+def paper_layout(frame: pd.DataFrame, artifact: Artifact, controls: str, summary: list[str], path: Path) -> None:
+    """Write Markdown: controls, then methods down, models across, "published / measured" in each cell, then the sentences of a summary.
 
     ``frame`` is tidy, with the columns of ``results/table2.csv``."""
     scale = frame.scale.iloc[0]
     models = list(dict.fromkeys(frame.model))
     about = (
         f"Each cell: published on C4 / **measured at {scale} scale on {frame.corpus.iloc[0]}**, mean over seeds, ± standard "
-        "deviation where there are several. ✓ reproduced and ✗ contradicted (95% interval), + as published and - opposite "
-        "(direction alone), each against AdamW on the same model. Below it, trainable parameters counted at paper scale."
+        "deviation where there are several. Against AdamW on the same model: + on the printed side, - on the opposite one, no mark where "
+        "the 95% interval of the difference includes zero or there is none. Below it, trainable parameters counted at paper scale."
     )
     rows = []
     for method, part in frame.groupby("method", sort=False):
         by_model = {line.model: line for line in part.itertuples()}
         rows.append([method, *(f"{_cell(by_model[m])}<br>({by_model[m].counted_trainable})" for m in models)])
     table = markdown_table(["method", *models], "l" + "r" * len(models), rows)
-    write_text(path, markdown_page(f"{artifact.label}, {scale} scale", artifact.caption, about, table, sentences=summary))
+    write_text(path, markdown_page(f"{artifact.label}, {scale} scale", artifact.caption, controls, about, table, sentences=summary))

@@ -43,7 +43,7 @@ def stays(context: Context) -> Evidence:
 
 
 def grows(context: Context) -> Evidence:
-    return over_seeds([largest_growth(s) for s in shown(context, "adamw")], runs("adamw")(context.scale), null=0.0)
+    return over_seeds([largest_growth(s) for s in shown(context, "adamw")], runs("adamw")(context.scale))
 
 
 def ends_at(context: Context) -> Evidence:

@@ -4,15 +4,19 @@ Runs, steps and the rule for the matrix: ``analyses.figures.common.orthogonality
 matrices together: the peaks of k = 1, and where the errors have come to by the last of the five merges that it shows.
 """
 
-import numpy as np
-from scipy import stats
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 
-from analyses.common.evidence import over_seeds, ALL, as_read, share_over_seeds, share_within
+import numpy as np
+
+from analyses.common.evidence import ALL, as_read, over_seeds, rank_correlation, share_over_seeds, share_within
 from analyses.common.published import read_published
 from analyses.figures.common.orthogonality import (
     MEDIAN, TERMS, Matrix, artifact, by_terms, errors, first_tenth, middle, read_figure10, run, runs,
 )
 from analyses.figures.common.probed import layer
+from poet.training.spec import RunSpec
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
@@ -23,14 +27,15 @@ def matrices(scale: Scale) -> list[Matrix]:
     return [(middle(scale), "up_proj", side) for side in "RP"]
 
 
-def order_of_terms(medians: np.ndarray) -> float:
-    """Kendall's tau of k and the error, (k, matrices) -> the mean over matrices; -1: every further term lowers it."""
-    return float(np.mean([stats.kendalltau(TERMS, column).statistic for column in medians.T]))
+def order_of_terms(medians: Sequence[np.ndarray], specs: Sequence[RunSpec] = ()) -> Evidence:
+    """Kendall's tau of k and the errors of each seed, (k, matrices), mean over matrices; -1: every further term lowers them."""
+    if any(np.isnan(of_seed).any() for of_seed in medians):
+        return over_seeds([math.nan] * len(medians), specs, "some k has no error: its runs diverged")
+    return replace(rank_correlation([(TERMS, np.concatenate(medians, axis=1).tolist())], specs), n=len(medians))
 
 
 def lower_with_terms(context: Context) -> Evidence:
-    taus = [order_of_terms(m) for m in by_terms(context, matrices(context.scale), MEDIAN.format("first"))]
-    return over_seeds(taus, runs(context.scale), null=0.0)
+    return order_of_terms(by_terms(context, matrices(context.scale), MEDIAN.format("first")), runs(context.scale))
 
 
 def falls_at_merges(at: np.ndarray, values: np.ndarray, merge_every: int, until: int) -> np.ndarray:

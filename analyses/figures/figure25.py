@@ -26,7 +26,7 @@ def falls(context: Context) -> Evidence:
     """Mean over k >= 1 of log(error in the last tenth / in the first), by seed."""
     first, last = (by_terms(context, matrices(context.scale), MEDIAN.format(where)) for where in ("first", "last"))
     changes = [float(np.log(b[1:] / a[1:]).mean()) for a, b in zip(first, last, strict=True)]
-    return over_seeds(changes, runs(context.scale), null=0.0)
+    return over_seeds(changes, runs(context.scale))
 
 
 def diverge(context: Context) -> Evidence:

@@ -189,7 +189,7 @@ CLAIMS = (
         pairs=partial(_against, budgets=tuple(BUDGETS), others=(1.0,)),
     ),
     Claim(
-        key="figure5-worse-away-from-even", place="Figure 5", kind="trend",
+        key="figure5-worse-away-from-even", place="Figure 5", kind="ordering",
         says="The further an allocation is from balanced, on either side, the worse it performs.",
         rule="Kendall's tau between the distance of R's share from 0.5 and the final perplexity, one for each seed, the mean "
         "over budgets: above zero.",

@@ -49,7 +49,7 @@ def below(row: str, other: str) -> Callable[[Context], Evidence]:
     def measure(context: Context) -> Evidence:
         ours, theirs = ([t[-1] / t[0] for t in totals_of(context, name)[1]] for name in (row, other))
         differences = [a - b for a, b in zip(ours, theirs, strict=True)]
-        return over_seeds(differences, runs(row, other)(context.scale), null=0.0)
+        return over_seeds(differences, runs(row, other)(context.scale))
 
     return measure
 

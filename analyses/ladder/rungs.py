@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from analyses.common.evidence import paired_interval
 from analyses.common.tokens import ROW, matrix_parameters
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
 from suite.scale import Scale
+from suite.statistics import paired_interval
 from suite.tuning.cells import Cell, cells, run_at, steps_of
 
 #: What rungs are compared with: AdamW with one rate, as the paper trains it, and with two.

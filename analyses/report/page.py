@@ -8,13 +8,15 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
+from analyses.common.controls import grounds_of_all, scale_section
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.report.cards import card, groups
 from analyses.report.findings import errata, theory
+from analyses.report.markup import to_html
 from analyses.report.numbers import number
 from analyses.report.provenance import provenance
 from analyses.report.sources import left_out, on_the_page
-from analyses.report.verdicts import VERDICTS, claims, overview
+from analyses.report.verdicts import RESULTS, claims, overview
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
 from suite.discovery import find
@@ -56,9 +58,11 @@ def page(context: Context) -> str:
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(), scale=context.scale,
         unjudged=context.scale.name in UNJUDGED_SCALES, left_out=beyond,
         unbuilt={label: context.left_out[name] for name, label in unbuilt.items()}, cards=cards,
-        groups=groups(cards, artifacts), claims=found, verdicts=VERDICTS, overview=overview(found, labels),
+        groups=groups(cards, artifacts), claims=found, results=[result for result in RESULTS if any(claim["result"] == result for claim in found)],
+        every_result=RESULTS, overview=overview(found, labels), controls=to_html(scale_section(context, grounds_of_all(context)), "Controls"),
         claim_choices={
-            "verdict": _choices(VERDICTS),
+            "result": _choices(claim["result"] for claim in found),
+            "scope": _choices(sorted(claim["scope"] for claim in found)),
             "kind": _choices(sorted(claim["kind"] for claim in found)),
             "artifact": {name: label for name, label in labels.items() if name in claimed},
         },

@@ -1,4 +1,4 @@
-// Filters whose state is the URL's hash (#claims?verdict=contradicted&text=rank), and entries that open when they are linked to.
+// Filters whose state is the URL's hash (#claims?result=undecided&text=rank), and entries that open when they are linked to.
 "use strict";
 (() => {
   const panels = [...document.querySelectorAll("[data-filter]")];

@@ -1,23 +1,25 @@
-"""Every claim of the paper that can be checked, one line each, with a verdict.
+"""Every claim of the paper that can be checked, one line each, with its scope and its result.
 
-The claims stand in the files of the tables and figures that they are about, each with its rule; :mod:`suite.claim` has the
-rule of all verdicts. This file only gathers them.
+The claims stand in the files of the tables and figures that they are about, each with its rule; :mod:`suite.judging` has the
+rule of all verdicts, :mod:`suite.fitness` the controls that a scale has to pass first. This file only gathers them.
 """
 
-import math
 from collections.abc import Iterable
-from typing import get_args
+from typing import Any, get_args
 
 import pandas as pd
 
+from analyses.common.controls import grounds_of_all, scale_section
 from analyses.common.layout import bullets, markdown_page, markdown_table, write_table
 from poet.training.spec import RunSpec
 from suite.artifact import EVERY, Artifact
-from suite.claim import Claim, Evidence, Verdict, judge
+from suite.claim import Claim, Evidence
 from suite.context import Context
 from suite.discovery import discover
+from suite.grounds import Grounds
+from suite.judging import NOTHING, Result, Verdict, corrected, judge, scope_of
 
-VERDICTS = get_args(Verdict)
+RESULTS = get_args(Result)
 
 
 def named(runs: Iterable[RunSpec]) -> str:
@@ -30,59 +32,89 @@ def named(runs: Iterable[RunSpec]) -> str:
     return " ".join(f"{name}{{{','.join(map(str, sorted(found)))}}}" for name, found in seeds.items())
 
 
-def line(name: str, artifact: Artifact, claim: Claim, context: Context) -> dict:
-    """One line of ``results/claims.csv``."""
-    why = context.left_out.get(name) or artifact.unshown(claim, context.scale)
-    found = Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0, note=why) if why else claim.measure(context)
+def judged(name: str, artifact: Artifact, context: Context, grounds: Grounds) -> list[tuple[Claim, Evidence, Verdict]]:
+    """The claims of an artifact, what was measured about each, and the verdict."""
+    found = []
+    for claim in artifact.claims:
+        if why := context.left_out.get(name) or artifact.unshown(claim, context.scale):
+            evidence = NOTHING
+            verdict = Verdict(scope=scope_of(claim, artifact, context.scale.name), result="not at this scale", note=why)
+        else:
+            evidence = claim.measure(context)
+            verdict = judge(claim, artifact, evidence, context, grounds)
+        found.append((claim, evidence, verdict))
+    verdicts = corrected([verdict for _, _, verdict in found])
+    return [(claim, evidence, verdict) for (claim, evidence, _), verdict in zip(found, verdicts, strict=True)]
+
+
+def line(name: str, artifact: Artifact, claim: Claim, found: Evidence, verdict: Verdict, context: Context) -> dict[str, Any]:
+    """One line of ``claims.csv``."""
+    notes = dict.fromkeys(filter(None, (verdict.note, found.note)))
     return {
         "claim": claim.key, "artifact": name, "place": claim.place, "says": claim.says, "kind": claim.kind,
         "rule": claim.rule, "region_low": claim.region[0], "region_high": claim.region[1], "effect": found.effect,
-        "low": found.low, "high": found.high, "p": found.p, "n": found.n, "unit": claim.unit,
-        "verdict": "not at this scale" if why else judge(found, claim.region), "note": found.note,
+        "low": found.low, "high": found.high, "n": found.n, "unit": claim.unit, "scope": verdict.scope, "result": verdict.result,
+        "p": verdict.p, "holm_p": verdict.holm_p, "fitness": verdict.fitness, "note": "; ".join(notes),
         "runs": named(found.runs), "seeds": " ".join(map(str, sorted({spec.seed for spec in found.runs}))),
         "scale": "any" if artifact.scale_free else context.scale.name,
         "corpus": "" if artifact.scale_free else context.scale.corpus,
     }
 
 
-def table(context: Context) -> pd.DataFrame:
+def table(context: Context, grounds: Grounds) -> pd.DataFrame:
     """One line for each claim, by artifact."""
-    found = [(name, artifact, claim) for name, artifact in discover().items() for claim in artifact.claims]
-    keys = [claim.key for _, _, claim in found]
+    artifacts = discover()
+    keys = [claim.key for artifact in artifacts.values() for claim in artifact.claims]
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
         raise ValueError(f"two claims share one key: {', '.join(twice)}")
-    return pd.DataFrame([line(name, artifact, claim, context) for name, artifact, claim in found])
+    return pd.DataFrame([
+        line(name, artifact, *found, context)
+        for name, artifact in artifacts.items()
+        for found in judged(name, artifact, context, grounds)
+    ])
 
 
 def summary(frame: pd.DataFrame) -> list[str]:
-    """How the verdicts fell, in all and by kind."""
-    counts = frame.verdict.value_counts()
-    lines = [f"{len(frame)} claims: " + ", ".join(f"{counts.get(v, 0)} {v}" for v in VERDICTS) + "."]
-    for kind, part in frame.groupby("kind", sort=True):
-        found = part.verdict.value_counts()
-        lines.append(f"{kind} ({len(part)}): " + ", ".join(f"{found[v]} {v}" for v in VERDICTS if v in found) + ".")
-    return lines
+    """How the results fell, in all, by scope, and by kind where models were trained."""
+
+    def fell(part: pd.DataFrame) -> str:
+        counts = part.result.value_counts()
+        return ", ".join(f"{counts[result]} {result}" for result in RESULTS if result in counts)
+
+    lines = [f"{len(frame)} claims."]
+    lines += [f"{scope} ({len(part)}): {fell(part)}." for scope, part in frame.groupby("scope", sort=True)]
+    trained = frame[frame.scope == "measured"]
+    return [*lines, *(f"measured, {kind} ({len(part)}): {fell(part)}." for kind, part in trained.groupby("kind", sort=True))]
 
 
-def markdown(frame: pd.DataFrame, context: Context) -> str:
-    """The claims as a table, with the summary above."""
-    rows = []
-    for r in frame.itertuples():
-        interval = "" if r.low == r.high or pd.isna(r.effect) else f" ({r.low:.3g} to {r.high:.3g})"
-        effect = "" if pd.isna(r.effect) else f"{r.effect:.3g}{interval} {r.unit}".rstrip()
-        rows.append([r.place, r.says, effect, str(r.n), r.verdict])
-    table = markdown_table(["place", "the paper says", "effect (95% interval)", "n", "verdict"], "llrrl", rows)
-    return markdown_page(f"Claims, {context.scale.name} scale", bullets(summary(frame)), table)
+def effect_cell(line: Any) -> str:
+    """An effect with its interval, or with its p-value where it has none."""
+    if pd.isna(line.effect):
+        return ""
+    around = f" ({line.low:.3g} to {line.high:.3g})" if line.low < line.high else ""
+    agree = f" ({line.n} of {line.n} seeds)" if line.low == line.high and line.scope != "exact" and line.n > 1 else ""
+    return f"{line.effect:.3g}{around}{agree} {line.unit}".rstrip()
+
+
+def markdown(frame: pd.DataFrame, scale: str, section: str) -> str:
+    """The claims as a table, with the controls and the summary above."""
+    rows = [
+        [r.place, r.says, effect_cell(r), str(r.n), "" if pd.isna(r.p) else f"{r.p:.2g}", r.scope, r.result, "" if pd.isna(r.note) else r.note]
+        for r in frame.itertuples()
+    ]
+    heads = ["place", "the paper says", "effect (95% interval)", "n", "p", "scope", "result", "why"]
+    return markdown_page(f"Claims, {scale} scale", section, bullets(summary(frame)), markdown_table(heads, "llrrrlll", rows))
 
 
 def build(context: Context) -> None:
-    frame = table(context)
-    write_table(context, ARTIFACT, frame, markdown(frame, context))
+    grounds = grounds_of_all(context)
+    frame = table(context, grounds)
+    write_table(context, ARTIFACT, frame, markdown(frame, context.scale.name, scale_section(context, grounds)))
 
 
 ARTIFACT = Artifact(
     label="Claims",
-    caption="Every claim of the paper that can be checked, with its rule, the effect with a 95% interval, and a verdict.",
+    caption="Every claim of the paper that can be checked, with its rule, the effect with a 95% interval, its scope and its result.",
     outputs=("claims.csv", "claims.md"),
     runs=lambda scale: [], build=build, reads=(EVERY,),
 )

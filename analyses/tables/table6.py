@@ -65,7 +65,6 @@ CLAIMS = (
     ordering(
         key="table6-falls-to-400", place="Table 6",
         says="Merging often is costly: perplexity falls with every longer period from T_m = 5 to 400.",
-        kind="trend",
         differences="each T_m from 25 to 400 minus the next shorter one",
         pairs=lambda scale: [(b, a) for a, b in itertools.pairwise(specs(scale)[k] for k in ("5", "25", "50", "200", "400"))],
     ),

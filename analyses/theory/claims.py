@@ -2,7 +2,7 @@
 
 One printed statement stands on several lines there, one for each setting, each with a verdict by the rule of
 :mod:`analyses.theory.statements`. Here they are put together: the effect is the share of the settings that the statement is
-reproduced in, its interval ends where the inconclusive settings would take it, and a general statement holds if that
+confirmed in, its interval ends where the undecided settings would take it, and a general statement holds if that
 share is 1, so one setting contradicts it. Two claims are computed anew, because they take no simulation.
 """
 
@@ -53,8 +53,8 @@ def settings(selection: Selection) -> Callable[[Context], Evidence]:
 
     def measure(context: Context) -> Evidence:
         chosen = lines(context, selection)
-        share, wrong = (float((chosen.verdict == verdict).mean()) for verdict in ("reproduced", "contradicted"))
-        note = but_for(chosen.setting[chosen.verdict == "contradicted"].tolist())
+        share, wrong = (float((chosen.verdict == verdict).mean()) for verdict in ("confirmed", "refuted"))
+        note = but_for(chosen.setting[chosen.verdict == "refuted"].tolist())
         return Evidence(effect=share, low=share, high=1 - wrong, n=len(chosen), note=note)
 
     return measure

@@ -3,8 +3,8 @@
 The rule (written before any number was seen). Each measurement comes with an interval: four standard errors either side
 for means and variances, the exact (Clopper-Pearson) interval of the same confidence for frequencies, and what else the
 line's module states. Nearly two hundred are judged, which is why it is four and not two. A printed value that lies inside
-the interval is ``reproduced``, one outside ``contradicted``. A printed bound is ``reproduced`` if the whole interval
-keeps it, ``contradicted`` if the whole interval breaks it, ``inconclusive`` otherwise. A statement that the paper makes
+the interval is ``confirmed``, one outside ``refuted``. A printed bound is ``confirmed`` if the whole interval
+keeps it, ``refuted`` if the whole interval breaks it, ``undecided`` otherwise. A statement that the paper makes
 without a number has no ``published``, and only its derived value is judged.
 """
 
@@ -71,11 +71,11 @@ def verdict(measured: Measured, relation: Relation, value: float) -> str:
     if math.isnan(value):
         return ""
     if relation == "=":
-        return "reproduced" if measured.low <= value <= measured.high else "contradicted"
+        return "confirmed" if measured.low <= value <= measured.high else "refuted"
     low, high = measured.low, measured.high
     if relation == ">=":
         low, high, value = -high, -low, -value
-    return "reproduced" if high <= value else "contradicted" if low > value else "inconclusive"
+    return "confirmed" if high <= value else "refuted" if low > value else "undecided"
 
 
 def numbers(frame: pd.DataFrame, *names: str) -> pd.DataFrame:

@@ -94,9 +94,9 @@ def note(frame: pd.DataFrame) -> str:
     """How the verdicts fell."""
     counts, derived = frame.verdict.value_counts(), frame.derived_verdict.value_counts()
     return (
-        f"Of {int(counts.drop('', errors='ignore').sum())} printed values and bounds {counts.get('reproduced', 0)} are "
-        f"reproduced, {counts.get('contradicted', 0)} contradicted; of {len(frame)} derived ones "
-        f"{derived.get('reproduced', 0)} and {derived.get('contradicted', 0)}. Bars: four standard errors, or as much "
+        f"Of {int(counts.drop('', errors='ignore').sum())} printed values and bounds {counts.get('confirmed', 0)} are "
+        f"confirmed, {counts.get('refuted', 0)} refuted; of {len(frame)} derived ones "
+        f"{derived.get('confirmed', 0)} and {derived.get('refuted', 0)}. Bars: four standard errors, or as much "
         "confidence."
     )
 

@@ -8,6 +8,8 @@ import pytest
 
 from poet.launch.records import write_history, write_record
 from suite.context import Context
+from suite.discovery import find
+from suite.judging import side_of
 from suite.scale import load_scale
 
 
@@ -62,3 +64,23 @@ def probed(recorded):
         return context
 
     return _probed
+
+
+@pytest.fixture
+def measured_claims():
+    """``measured_claims(name, context)``: of an artifact's claims that the scale can show, kind, side, effect, n and note by key.
+
+    The side says where the effect lies: "inside" or "outside" of the claim's region, or "neither". Whether the scale is fit to judge
+    is not asked.
+    """
+
+    def _measured(name, context):
+        artifact, found = find(name), {}
+        for claim in artifact.claims:
+            if not artifact.unshown(claim, context.scale):
+                at = claim.measure(context)
+                side = side_of(at, claim.region)
+                found[claim.key] = {"kind": claim.kind, "side": side, "effect": at.effect, "n": at.n, "note": at.note}
+        return found
+
+    return _measured

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from analyses.figures.common.dynamics_claims import log_perplexity_at
-from analyses.tables.claims import line
 from suite.discovery import find
 from suite.scale import load_scale
 
@@ -35,20 +34,19 @@ def as_in_the_paper(spec):
 
 
 @pytest.fixture
-def judged(recorded):
-    """``judged(name, record)``: the lines of an artifact's claims by key."""
+def judged(recorded, measured_claims):
+    """``judged(name, record)``: what is measured about an artifact's claims by key."""
 
     def _judged(name, record, seeds=SEEDS):
-        context, artifact = recorded(find(name), record, seeds=seeds), find(name)
-        return {claim.key: line(name, artifact, claim, context) for claim in artifact.claims}
+        return measured_claims(name, recorded(find(name), record, seeds=seeds))
 
     return _judged
 
 
 @pytest.mark.parametrize("name", ["figure8", "figure26"])
 def test_curves_as_in_the_paper_reproduce_its_phases(judged, name):
-    assert {key: found["verdict"] for key, found in judged(name, as_in_the_paper).items() if found["verdict"] != "reproduced"} == {}
-    assert {found["verdict"] for found in judged(name, as_in_the_paper, seeds=(0,)).values()} == {"inconclusive"}
+    assert {key: found["side"] for key, found in judged(name, as_in_the_paper).items() if found["side"] != "inside"} == {}
+    assert {found["side"] for found in judged(name, as_in_the_paper, seeds=(0,)).values()} == {"neither"}
 
 
 @pytest.mark.parametrize("name", ["figure8", "figure26"])
@@ -57,7 +55,7 @@ def test_swapped_curves_contradict_them(judged, name):
         return curve(spec, ADAMW, 0.1 * spec.variant.endswith("1_2")) if spec.method == "poet" else curve(spec, POET)
 
     found = judged(name, swapped)
-    assert {at["verdict"] for at in found.values()} == {"contradicted"}, found
+    assert {at["side"] for at in found.values()} == {"outside"}, found
     crossing = next(at for key, at in found.items() if "crosses-late" in key)
     assert crossing["effect"] == 1.0 and crossing["note"] == "never: 3, below throughout: 0, of 3 seeds"
 
@@ -65,19 +63,19 @@ def test_swapped_curves_contradict_them(judged, name):
 def test_one_fast_row_of_poet_is_enough_against_slow_progress(judged):
     fast = lambda s: curve(s, (0, 4, 0.2, 3.5, 0.75, 2.9, 1, 2.8)) if s.variant == "poet-bs-b256" else as_in_the_paper(s)
     found = judged("figure8", fast)
-    assert found["figure8-slower-after-drop-350m"]["verdict"] == "contradicted"
-    assert found["figure8-crosses-late-350m"]["verdict"] == "reproduced"
+    assert found["figure8-slower-after-drop-350m"]["side"] == "outside"
+    assert found["figure8-crosses-late-350m"]["side"] == "inside"
 
 
 def test_a_curve_that_is_below_throughout_does_not_cross_late(judged):
     found = judged("figure8", lambda s: curve(s, ADAMW, -0.5 if s.method == "poet" else 0.0))["figure8-crosses-late-1.3b"]
-    assert (found["effect"], found["verdict"]) == (0.0, "contradicted") and "below throughout: 3" in found["note"]
+    assert (found["effect"], found["side"]) == (0.0, "outside") and "below throughout: 3" in found["note"]
 
 
 def test_without_adamw_there_is_nothing_to_cross_and_poet_that_diverged_never_crosses(judged):
     gone = lambda method: lambda s: curve(s, POET if s.method == "poet" else ADAMW, until=0.5 if s.method == method else 1.0)
     found = judged("figure8", gone("adamw")).values()
-    assert {at["verdict"] for at in found} == {"inconclusive"} and all(math.isnan(at["effect"]) for at in found)
+    assert {at["side"] for at in found} == {"neither"} and all(math.isnan(at["effect"]) for at in found)
     found = judged("figure8", gone("poet"))
     assert found["figure8-crosses-late-350m"]["effect"] == 1.0
     assert math.isnan(found["figure8-slower-after-drop-350m"]["effect"])

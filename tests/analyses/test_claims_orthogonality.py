@@ -9,7 +9,7 @@ from analyses.figures import figure10, figure23, figure25
 from analyses.figures.common.orthogonality import TERMS
 from analyses.figures.common.probed import layer
 from poet.training.memory import PROJECTIONS
-from suite.claim import judge
+from suite.judging import side_of
 
 CLAIMS = {claim.key: claim for figure in (figure10, figure23, figure25) for claim in figure.CLAIMS}
 #: One run that diverges shows that runs can.
@@ -52,23 +52,23 @@ def diverged(*terms):
     return lambda spec: {"status": "diverged"} if spec.parameters["neumann_terms"] in terms else {}
 
 
-def verdicts(probed, measure, record=lambda spec: {}, seeds=(0, 1)):
+def sides(probed, measure, record=lambda spec: {}, seeds=(0, 1)):
     context = probed(figure10.ARTIFACT, measure, record, seeds=seeds)
-    return {key: judge(claim.measure(context), claim.region) for key, claim in CLAIMS.items()}
+    return {key: side_of(claim.measure(context), claim.region) for key, claim in CLAIMS.items()}
 
 
 def test_data_like_the_papers_reproduce_every_claim(probed):
-    assert verdicts(probed, falling, diverged(0)) == dict.fromkeys(CLAIMS, "reproduced")
+    assert sides(probed, falling, diverged(0)) == dict.fromkeys(CLAIMS, "inside")
 
 
 def test_data_that_go_the_other_way_contradict_every_claim_but_one(probed):
     rising = measurement(lambda terms: 0.01 * 2.0**terms, resets=False, late=3.0)
     # That no run of three diverged does not say that none can.
-    assert verdicts(probed, rising, diverged(3)) == dict.fromkeys(CLAIMS, "contradicted") | {DIVERGENCE: "inconclusive"}
+    assert sides(probed, rising, diverged(3)) == dict.fromkeys(CLAIMS, "outside") | {DIVERGENCE: "neither"}
 
 
 def test_one_seed_decides_nothing_but_that_runs_can_diverge(probed):
-    assert verdicts(probed, falling, diverged(1), seeds=(0,)) == dict.fromkeys(CLAIMS, "inconclusive") | {DIVERGENCE: "reproduced"}
+    assert sides(probed, falling, diverged(1), seeds=(0,)) == dict.fromkeys(CLAIMS, "neither") | {DIVERGENCE: "inside"}
 
 
 def test_a_run_that_diverged_at_once_leaves_no_error_to_compare(probed):
@@ -77,7 +77,7 @@ def test_a_run_that_diverged_at_once_leaves_no_error_to_compare(probed):
         return {name: values[:4] for name, values in found.items()} if spec.parameters["neumann_terms"] == 2 else found
 
     # k = 3 and k = 4 can still be compared, and k = 0 and 1 went on.
-    assert verdicts(probed, cut) == dict.fromkeys(CLAIMS, "inconclusive") | {"figure23-k3-like-k4": "reproduced"}
+    assert sides(probed, cut) == dict.fromkeys(CLAIMS, "neither") | {"figure23-k3-like-k4": "inside"}
 
 
 def test_one_term_of_one_matrix_and_one_merge_are_enough(probed):
@@ -91,8 +91,8 @@ def test_one_term_of_one_matrix_and_one_merge_are_enough(probed):
         return found
 
     # That no run of two diverged leaves open whether any can.
-    assert verdicts(probed, one_off) == dict.fromkeys(CLAIMS, "reproduced") | {
-        "figure23-each-term-lowers": "contradicted", "figure10-merges-reset": "contradicted", DIVERGENCE: "inconclusive"
+    assert sides(probed, one_off) == dict.fromkeys(CLAIMS, "inside") | {
+        "figure23-each-term-lowers": "outside", "figure10-merges-reset": "outside", DIVERGENCE: "neither"
     }  # fmt: skip
 
 
@@ -112,10 +112,12 @@ def test_falls_are_taken_at_the_merges_before_the_end():
 
 def test_the_order_of_terms():
     lower = np.array([[6 - k, 6.0 - k] for k in TERMS])
-    assert figure10.order_of_terms(lower) == pytest.approx(-1)
+    found = figure10.order_of_terms([lower, lower])
+    assert found.effect == pytest.approx(-1) and found.n == 2  # seeds, not matrices
+    assert found.p == pytest.approx(2 / math.factorial(len(TERMS)))  # one order of k for all of them
     mixed = np.stack((lower[:, 0], lower[::-1, 0]), 1)
-    assert figure10.order_of_terms(mixed) == pytest.approx(0)
-    assert math.isnan(figure10.order_of_terms(np.where(lower == 4, np.nan, lower)))
+    assert figure10.order_of_terms([mixed]).effect == pytest.approx(0)
+    assert math.isnan(figure10.order_of_terms([lower, np.where(lower == 4, np.nan, lower)]).effect)
 
 
 def test_printed_ranges_have_half_a_unit_of_their_digits():

@@ -11,7 +11,7 @@ from analyses.figures.common.probing import CONE
 from analyses.figures.figure2 import phase_claims
 from analyses.phases import Phases, fall_per_step, straightness
 from poet.training.memory import PROJECTIONS
-from suite.claim import judge
+from suite.judging import side_of
 
 CLAIMS = {claim.key: claim for figure in (phase_claims, figure11, figure13, figure14) for claim in figure.CLAIMS}
 #: True of any run, before training has done anything.
@@ -81,23 +81,23 @@ OTHER = (
 )
 
 
-def verdicts(probed, data, seeds=(0, 1)):
+def sides(probed, data, seeds=(0, 1)):
     context = probed(figure11.ARTIFACT, *data, seeds=seeds)
-    return {key: judge(claim.measure(context), claim.region) for key, claim in CLAIMS.items()}
+    return {key: side_of(claim.measure(context), claim.region) for key, claim in CLAIMS.items()}
 
 
 def test_data_like_the_papers_reproduce_all_but_its_own_contradiction(probed):
     # The text's 80% for phase II do not fit the figure's phases, which these are.
-    assert verdicts(probed, PAPER) == dict.fromkeys(CLAIMS, "reproduced") | {"figure2-phase-two-length": "contradicted"}
+    assert sides(probed, PAPER) == dict.fromkeys(CLAIMS, "inside") | {"figure2-phase-two-length": "outside"}
 
 
-def test_data_that_go_another_way_contradict_or_have_no_phase_to_judge(probed):
+def test_data_that_go_another_way_contradict_or_have_no_phase_to_side_of(probed):
     without = ("figure2-phase-three-start", "figure2-linear-fall", "figure2-learning-slows", "figure14-trace-constant")
-    assert verdicts(probed, OTHER) == dict.fromkeys(CLAIMS, "contradicted") | dict.fromkeys(without, "inconclusive")
+    assert sides(probed, OTHER) == dict.fromkeys(CLAIMS, "outside") | dict.fromkeys(without, "neither")
 
 
 def test_one_seed_decides_nothing(probed):
-    assert verdicts(probed, PAPER, seeds=(0,)) == dict.fromkeys(CLAIMS, "inconclusive") | {EXACT: "reproduced"}
+    assert sides(probed, PAPER, seeds=(0,)) == dict.fromkeys(CLAIMS, "neither") | {EXACT: "inside"}
 
 
 def test_a_diverged_run_decides_nothing(probed):
@@ -105,13 +105,13 @@ def test_a_diverged_run_decides_nothing(probed):
         found = PAPER[0](spec, probe, steps)
         return {name: values[:30] for name, values in found.items()} if spec.seed == 1 else found
 
-    assert verdicts(probed, (cut, PAPER[1])) == dict.fromkeys(CLAIMS, "inconclusive") | {EXACT: "reproduced"}
+    assert sides(probed, (cut, PAPER[1])) == dict.fromkeys(CLAIMS, "neither") | {EXACT: "inside"}
 
 
 def test_a_long_second_phase_is_80_percent(probed):
     data = measurement(0.01, lambda share: (share < 0.82) * 1.0, lambda m, s: 0.62, lambda m, s: 0.62)
-    found = verdicts(probed, (data, history(slower)))
-    assert found["figure2-phase-two-length"] == "reproduced" and found["figure2-phase-three-start"] == "contradicted"
+    found = sides(probed, (data, history(slower)))
+    assert found["figure2-phase-two-length"] == "inside" and found["figure2-phase-three-start"] == "outside"
 
 
 def test_one_matrix_outside_of_the_cone_is_enough_but_not_in_general(probed):
@@ -140,7 +140,7 @@ def test_one_block_without_phases_is_enough(probed):
                     found[f"{layer(1, p)}.{side}"][..., 0] = np.linspace(1, 0.62, len(steps))
         return found
 
-    assert verdicts(probed, (measure, PAPER[1]))["figure11-phases-everywhere"] == "contradicted"
+    assert sides(probed, (measure, PAPER[1]))["figure11-phases-everywhere"] == "outside"
 
 
 def test_the_trace_is_followed_through_phase_two_alone():

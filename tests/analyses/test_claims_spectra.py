@@ -10,7 +10,7 @@ from analyses.figures.common.probed import layer
 from analyses.figures.common.spectra import POET
 from poet.initialization import standard
 from poet.training.memory import PROJECTIONS
-from suite.claim import judge
+from suite.judging import side_of
 
 FIGURES = (figure1, figure6, figure7, figure17, figure20)
 #: Claims that training has no part in.
@@ -64,23 +64,23 @@ def the_other_way_round(spec, probe, steps):
     return {name: np.stack([1.3 * growth * noise, share * 0 + 1, share * 0 + 1], -1) for name in names}
 
 
-def verdicts(probed, measure, seeds=(0, 1)):
+def sides(probed, measure, seeds=(0, 1)):
     context = probed(figure6.ARTIFACT, measure, seeds=seeds)  # all three methods' runs
-    return {key: judge(CLAIMS[key][1].measure(context), CLAIMS[key][1].region) for key in TRAINED}
+    return {key: side_of(CLAIMS[key][1].measure(context), CLAIMS[key][1].region) for key in TRAINED}
 
 
 def test_data_like_the_papers_reproduce_every_claim(probed):
-    assert verdicts(probed, like_the_paper) == dict.fromkeys(TRAINED, "reproduced")
+    assert sides(probed, like_the_paper) == dict.fromkeys(TRAINED, "inside")
 
 
 def test_data_that_go_the_other_way_contradict_every_claim(probed):
     # Norms that do not grow cannot level off.
-    expected = dict.fromkeys(TRAINED, "contradicted") | {"figure17-norm-levels-off": "inconclusive"}
-    assert verdicts(probed, the_other_way_round) == expected
+    expected = dict.fromkeys(TRAINED, "outside") | {"figure17-norm-levels-off": "neither"}
+    assert sides(probed, the_other_way_round) == expected
 
 
 def test_one_seed_decides_nothing(probed):
-    assert verdicts(probed, like_the_paper, seeds=(0,)) == dict.fromkeys(TRAINED, "inconclusive")
+    assert sides(probed, like_the_paper, seeds=(0,)) == dict.fromkeys(TRAINED, "neither")
 
 
 def test_a_diverged_run_decides_nothing(probed):
@@ -88,7 +88,7 @@ def test_a_diverged_run_decides_nothing(probed):
         found = like_the_paper(spec, probe, steps)
         return {name: values[:3] for name, values in found.items()} if spec.seed == 1 else found
 
-    assert verdicts(probed, cut) == dict.fromkeys(TRAINED, "inconclusive")
+    assert sides(probed, cut) == dict.fromkeys(TRAINED, "neither")
 
 
 def test_norms_that_grow_to_the_end_do_not_level_off():
@@ -118,8 +118,8 @@ def test_every_matrix_counts(probed):
             found[name] = found[name][::-1] if spec.method == "adamw" else found[name] * np.where(steps > 0, 0.9, 1)[:, None]
         return found
 
-    assert verdicts(probed, one_off) == dict.fromkeys(TRAINED, "reproduced") | dict.fromkeys(
-        ("figure1-poet-avoids-large", "figure17-every-matrix-grows", "figure20-every-spectrum-stays"), "contradicted"
+    assert sides(probed, one_off) == dict.fromkeys(TRAINED, "inside") | dict.fromkeys(
+        ("figure1-poet-avoids-large", "figure17-every-matrix-grows", "figure20-every-spectrum-stays"), "outside"
     )
 
 
@@ -132,9 +132,9 @@ def test_a_change_on_the_way_counts(probed):
             values[5] *= 1.1 if probe == "energy" else [1.2, 1, 1]
         return found
 
-    assert verdicts(probed, blip) == dict.fromkeys(TRAINED, "reproduced") | dict.fromkeys(
+    assert sides(probed, blip) == dict.fromkeys(TRAINED, "inside") | dict.fromkeys(
         ("figure1-poet-spectrum-stays", "figure20-every-spectrum-stays", "figure6-poet-stays", "figure7-poet-stays-small"),
-        "contradicted",
+        "outside",
     )
 
 
@@ -142,9 +142,9 @@ def test_the_printed_starts_are_those_of_fresh_weights(monkeypatch):
     monkeypatch.setattr(figure6, "DRAWS", 1)
     _, claim = CLAIMS["figure6-starts"]
     found = claim.measure(None)
-    assert judge(found, claim.region) == "reproduced" and found.n == 18
+    assert side_of(found, claim.region) == "inside" and found.n == 18
     monkeypatch.setattr(figure6, "normalized", lambda n, m, generator: standard(n, m, generator).cumsum(0))
-    assert judge(claim.measure(None), claim.region) == "contradicted"
+    assert side_of(claim.measure(None), claim.region) == "outside"
 
 
 def test_the_matrix_is_the_one_that_figure_1_shows(probed):

@@ -14,8 +14,8 @@ from analyses.theory.random_matrices import MEAN, VARIANCE
 from poet.initialization import xavier
 from poet.primitives import BlockPrimitive
 from poet.training.errors import RunError
-from suite.claim import judge
 from suite.context import Context
+from suite.judging import WORDS, side_of
 from suite.scale import load_scale
 
 RECORDED = Path(__file__).resolve().parents[2] / "analyses" / "recorded" / "mini"
@@ -45,12 +45,12 @@ def change(context, name, edit):
 
 
 def verdict(context, key):
-    return judge(CLAIMS[key].measure(context), CLAIMS[key].region)
+    return WORDS["exact"].get(side_of(CLAIMS[key].measure(context), CLAIMS[key].region), "undecided")
 
 
 def test_the_recorded_theory_is_judged_as_its_lines_are(context):
     assert {key: verdict(context, key) for key in ON_LINES} == {
-        key: "contradicted" if key in WRONG else "reproduced" for key in ON_LINES
+        key: "refuted" if key in WRONG else "confirmed" for key in ON_LINES
     }
     n = {key: CLAIMS[key].measure(context).n for key in ON_LINES}
     assert n["theory-probing-mean"] == 9 and n["theory-lemma-lower-count"] == 11 + 10 and n["theory-gaussian-law"] == 2
@@ -58,7 +58,7 @@ def test_the_recorded_theory_is_judged_as_its_lines_are(context):
     assert "uniform spectrum d=64 n=48" in CLAIMS["theory-energy-needs-gaussian"].measure(context).note
 
 
-@pytest.mark.parametrize(("found", "expected"), [("inconclusive", "inconclusive"), ("contradicted", "contradicted")])
+@pytest.mark.parametrize(("found", "expected"), [("undecided", "undecided"), ("refuted", "refuted")])
 def test_one_setting_decides_about_a_general_statement(context, found, expected):
     frame = context.table("theory")
     first = frame.index[frame.statement == MEAN][0]
@@ -66,7 +66,7 @@ def test_one_setting_decides_about_a_general_statement(context, found, expected)
     assert verdict(context, "theory-probing-mean") == expected
     evidence = CLAIMS["theory-probing-mean"].measure(context)
     assert (evidence.effect, evidence.n) == (8 / 9, 9)
-    assert (frame.setting[first] in evidence.note) == (found == "contradicted")
+    assert (frame.setting[first] in evidence.note) == (found == "refuted")
 
 
 def test_a_table_without_the_statement_is_refused(context):
@@ -76,21 +76,21 @@ def test_a_table_without_the_statement_is_refused(context):
 
 
 def test_a_variance_that_does_not_shrink_contradicts_its_order(context):
-    assert verdict(context, "theory-probing-order") == "reproduced"
+    assert verdict(context, "theory-probing-order") == "confirmed"
 
     def constant(frame):
         chosen = (frame.statement == VARIANCE) & frame.setting.str.startswith("m=256")
         return frame.assign(**{name: frame[name].where(~chosen, 0.1) for name in ("measured", "low", "high")})
 
     change(context, "theory", constant)
-    assert verdict(context, "theory-probing-order") == "contradicted"
+    assert verdict(context, "theory-probing-order") == "refuted"
 
 
 def test_spectra_of_rwp_and_terms_of_neumann(context, monkeypatch):
-    assert verdict(context, "theory-spectrum-of-rwp") == verdict(context, "theory-neumann-terms") == "reproduced"
+    assert verdict(context, "theory-spectrum-of-rwp") == verdict(context, "theory-neumann-terms") == "confirmed"
     monkeypatch.setattr(claims, "transform", lambda weight, r, p: p.mT @ weight @ (1.001 * r.mT))
     monkeypatch.setattr(claims, "cayley_neumann", lambda q, k: claims.cayley(q) * (1 + k))
-    assert verdict(context, "theory-spectrum-of-rwp") == verdict(context, "theory-neumann-terms") == "contradicted"
+    assert verdict(context, "theory-spectrum-of-rwp") == verdict(context, "theory-neumann-terms") == "refuted"
     # Terms that help at any norm of Q contradict the second half of the sentence.
     monkeypatch.setattr(claims, "cayley_neumann", lambda q, k: claims.cayley(q) * (1 + 2.0**-k))
     below = sum(norm < 1 for norm in claims.NORMS) / len(claims.NORMS)
@@ -98,8 +98,8 @@ def test_spectra_of_rwp_and_terms_of_neumann(context, monkeypatch):
 
 
 def test_initializations_are_judged_by_their_draws(context, monkeypatch):
-    expected = {"figure3-uniform-spectrum": "reproduced", "figure3-normalized-largest": "reproduced",
-                "figure3-normalized-smallest": "contradicted"}
+    expected = {"figure3-uniform-spectrum": "confirmed", "figure3-normalized-largest": "confirmed",
+                "figure3-normalized-smallest": "refuted"}
     assert {key: verdict(context, key) for key in expected} == expected
 
     def moved(frame):
@@ -113,21 +113,21 @@ def test_initializations_are_judged_by_their_draws(context, monkeypatch):
 
     change(context, "figure3", moved)
     assert {key: verdict(context, key) for key in expected} == dict(
-        zip(expected, ("contradicted", "inconclusive", "reproduced"), strict=True)
+        zip(expected, ("refuted", "undecided", "confirmed"), strict=True)
     )
 
 
 def test_the_start_of_a_standard_weight(context, monkeypatch):
-    assert verdict(context, "figure3-standard-largest") == "reproduced"
+    assert verdict(context, "figure3-standard-largest") == "confirmed"
     monkeypatch.setattr(figure3, "DRAWS", 2)
-    assert verdict(context, "figure3-standard-largest") == "inconclusive"
+    assert verdict(context, "figure3-standard-largest") == "undecided"
     monkeypatch.setitem(figure3.INITIALIZATIONS, "standard", xavier)
     monkeypatch.setattr(figure3, "DRAWS", 4)
-    assert verdict(context, "figure3-standard-largest") == "contradicted"
+    assert verdict(context, "figure3-standard-largest") == "refuted"
 
 
 def test_primitives_have_the_printed_parameters_and_move_what_they_should(context, monkeypatch):
-    assert verdict(context, "figure4-free-parameters") == verdict(context, "figure4-all-dimensions") == "reproduced"
+    assert verdict(context, "figure4-free-parameters") == verdict(context, "figure4-all-dimensions") == "confirmed"
     change(context, "figure4", lambda frame: frame.assign(published=frame.published.replace(18, 19)))
     found = CLAIMS["figure4-free-parameters"].measure(context)
     assert (found.effect, found.n) == (4 / 6, 6) and "Block-stochastic SPO 1" in found.note
@@ -138,13 +138,13 @@ def test_primitives_have_the_printed_parameters_and_move_what_they_should(contex
 
 def test_updates_are_judged_by_their_counts(context):
     keys = sorted(key for key in CLAIMS if key.startswith(("figure15", "figure16")))
-    assert {key: verdict(context, key) for key in keys} == dict.fromkeys(keys, "reproduced") and len(keys) == 4
+    assert {key: verdict(context, key) for key in keys} == dict.fromkeys(keys, "confirmed") and len(keys) == 4
     change(context, "figure15", lambda frame: frame.assign(measured=frame.measured.where(frame.quantity != "max", 201)))
-    assert verdict(context, "figure15-every-element") == "contradicted"
+    assert verdict(context, "figure15-every-element") == "refuted"
     change(context, "figure16", lambda frame: frame.assign(measured=frame.measured.where(frame.variant != "POET-FS (b=1/2)", 200)))
-    assert verdict(context, "figure16-fewer-updates") == "contradicted"
+    assert verdict(context, "figure16-fewer-updates") == "refuted"
     change(context, "figure16", lambda frame: frame.assign(measured=np.where(frame.variant == "POET-FS (b=1/8)", 0.1, 9)))
-    assert verdict(context, "figure16-uneven") == "inconclusive"  # 0.1 with a spread of 0.1 over three seeds
+    assert verdict(context, "figure16-uneven") == "undecided"  # 0.1 with a spread of 0.1 over three seeds
 
 
 def test_a_sampler_that_never_changes_does_not_even_out(context, monkeypatch):
@@ -155,4 +155,4 @@ def test_a_sampler_that_never_changes_does_not_even_out(context, monkeypatch):
     # Both sides move the same quarter of their coordinates: a count is the sum of two draws of 0 or all, over the elements.
     for steps in (100, 1600):
         assert coverage.relative_spread(config, 0, steps) == pytest.approx((2 * 0.25 * 0.75) ** 0.5 / 0.5)
-    assert verdict(context, "figure16-evens-out") == "contradicted"
+    assert verdict(context, "figure16-evens-out") == "refuted"

@@ -68,14 +68,14 @@ def _slow_start(context: Context) -> Evidence:
         small, large = ([log_perplexity_at(evaluations(context, s), MIDDLE, s) for s in specs] for specs in by_row)
         found.append([a - b for a, b in zip(small, large, strict=True)])
         runs += [spec for specs in by_row for spec in specs]
-    return over_seeds([statistics.fmean(by_model) for by_model in zip(*found, strict=True)], runs, null=0.0)
+    return over_seeds([statistics.fmean(by_model) for by_model in zip(*found, strict=True)], runs)
 
 
 def late_crossing(artifact: str, place: str, model: str) -> Claim:
     """The claim that POET is above AdamW until late in training."""
     low, high = (float(printed_text("dynamics", end, quantity=CROSSING)) for end in ("low", "high"))
     return Claim(
-        key=f"{artifact}-crosses-late-{model}", place=place, kind="phase",
+        key=f"{artifact}-crosses-late-{model}", place=place, kind="ordering",
         says=f"POET FS b=1/2 is above AdamW for most of training and overtakes it in the last part, here at {model.upper()}.",
         rule="The share of training from which on POET FS b=1/2 is below AdamW to the end, one for each seed (0: throughout; "
         f"never: {NEVER:g}): between {low:g} and {high:g}, as read off the figures.",
@@ -88,7 +88,7 @@ def slower_progress(artifact: str, place: str, model: str) -> Claim:
     ends = ("end of phase I", "start of phase III")
     shares = tuple(float(printed_text("figure2", "low", quantity=end)) for end in ends)
     return Claim(
-        key=f"{artifact}-slower-after-drop-{model}", place=place, kind="phase",
+        key=f"{artifact}-slower-after-drop-{model}", place=place, kind="ordering",
         says=f"After an initial rapid drop, POET's perplexity improves more slowly than AdamW's, here at {model.upper()}.",
         rule="The fall of the log perplexity in phase II of Figure 2 (evaluations nearest to "
         f"{' and '.join(f'{share:.0%}' for share in shares)} of training), POET's minus AdamW's, paired by seed. The larger "

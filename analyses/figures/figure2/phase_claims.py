@@ -1,7 +1,7 @@
 """What the paper says of the three phases (Section 1, Figure 2, Appendix A): the claims of ``analyses/figures/figure2/figure2.py``.
 
 Runs, definitions and the rule that finds the phases: :mod:`analyses.figures.common.probing` and :mod:`analyses.phases`. Where a claim is about
-a phase that the rule does not find, there is nothing to measure (NaN), which is inconclusive.
+a phase that the rule does not find, there is nothing to measure (NaN), which is undecided.
 """
 
 import math
@@ -56,7 +56,7 @@ def second_phase(context: Context) -> Evidence:
     lengths = [length_of_second(at, r[..., COSINE]) for r in rotations(context)]
     missing = lengths.count(0)
     note = f"a phase is missing in {missing} of {len(lengths)} runs" if missing else ""
-    return over_seeds(lengths, runs(context.scale), note, null=0.0)
+    return over_seeds(lengths, runs(context.scale), note)
 
 
 def end(quantity: str) -> Callable[[Context], Evidence]:
@@ -93,7 +93,7 @@ def slows_down(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure2-cosine-starts-at-one", place="Section 1, phase (1); Section 3.2.3, Step 2", kind="invariance",
+        key="figure2-cosine-starts-at-one", place="Section 1, phase (1); Section 3.2.3, Step 2", kind="invariance", exact=True,
         says="R and P begin as the identity: the cosine starts at 1.",
         rule="Largest distance of v'Rv from 1 before the first step, over all R and P of all runs: rounding (1e-6).",
         unit="cosine", region=(0.0, ROUNDING), measure=starts_at_one,

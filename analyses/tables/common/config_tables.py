@@ -153,7 +153,7 @@ def hyperparameter_table(name: str, variant: str, reasons: Mapping[tuple[str, st
 def cells_claim(name: str, place: str, what: str) -> Claim:
     """The claim that the printed cells of Table 8, 9 or 10 describe one configuration, which ``what`` has in words."""
     return Claim(
-        key=f"{name}-cells", place=place, kind="number",
+        key=f"{name}-cells", place=place, kind="number", configuration=True,
         says=f"{what} are those of the printed cells.",
         rule="Share of the printed cells that config/scales/paper.yaml has as they are printed: all of them. Where a cell cannot be "
         "had together with another statement of the paper, the table's column `reason` says which.",

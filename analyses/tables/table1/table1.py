@@ -165,32 +165,32 @@ FORMULAS_RULE = (
 )
 CLAIMS = (
     Claim(
-        key="table1-adamw-and-galore", place="Table 1", kind="number",
+        key="table1-adamw-and-galore", place="Table 1", kind="number", exact=True,
         says="AdamW trains mn parameters in 3mn of memory, GaLore mn in mn + mr + 2nr.",
         rule=FORMULAS_RULE,
         unit="share of values", region=ALL, measure=as_held("adamw", "galore"),
     ),
     Claim(
-        key="table1-poet-fs", place="Table 1", kind="number",
+        key="table1-poet-fs", place="Table 1", kind="number", exact=True,
         says="Fully stochastic POET trains b(b-1) parameters in mn + 3b(b-1) of memory.",
         rule=FORMULAS_RULE + " (b is budget x the shorter side.)",
         unit="share of values", region=ALL, measure=as_held("poet-fs"),
     ),
     Claim(
-        key="table1-poet-bs", place="Table 1", kind="number",
+        key="table1-poet-bs", place="Table 1", kind="number", exact=True,
         says="Block-stochastic POET trains (m+n)(b-1)/2 parameters in mn + 3(m+n)(b-1)/2 of memory.",
         rule=FORMULAS_RULE,
         unit="share of values", region=ALL, measure=as_held("poet-bs"),
     ),
     Claim(
-        key="table1-less-memory-than-adamw", place="Section 4, Parameter and memory complexity", kind="ordering",
+        key="table1-less-memory-than-adamw", place="Section 4, Parameter and memory complexity", kind="ordering", exact=True,
         says="With a suitable budget both variants of POET need much less memory than AdamW.",
         rule="Weights plus optimizer state of all matrices, as the runs of POET-FS b=1/2 and POET-BS b=256 held them, the larger one "
         "over AdamW's: below 1.",
         unit="of AdamW's memory", region=BELOW_ONE, measure=memory_beside_adamw,
     ),
     Claim(
-        key="table1-same-model-for-inference", place="Sections 3.1 and 4, Inductive bias", kind="invariance",
+        key="table1-same-model-for-inference", place="Sections 3.1 and 4, Inductive bias", kind="invariance", exact=True,
         says="For inference POET's network has the architecture and the parameter count of a conventionally trained one.",
         rule="Tensors of the 60M model, by name and shape, that differ after POET (FS b=1/2, BS b=256) is put on and merged away: none.",
         unit="tensors", region=(0.0, 0.0), measure=after_export,

@@ -59,7 +59,7 @@ GROUPS = {"baselines": tuple(row for row in ROWS if row not in POET), "poet-bs":
 CLAIMS = (
     *(
         Claim(
-            key=f"table2-counts-{name}", place="Table 2", kind="number",
+            key=f"table2-counts-{name}", place="Table 2", kind="number", exact=True,
             says=f"The trainable parameters of {', '.join(map(label, rows))} on four models.",
             rule="Cells whose count, from the model at paper scale, has other digits than the printed number: none.",
             unit="cells", region=(0.0, 0.0), measure=partial(_different_counts, rows=rows), models=MODELS,
@@ -67,14 +67,14 @@ CLAIMS = (
         for name, rows in GROUPS.items()
     ),
     Claim(
-        key="table2-fewer-parameters", place="Section 5.1", kind="bound",
+        key="table2-fewer-parameters", place="Section 5.1", kind="bound", exact=True,
         says=f"{label(FS)} and {label(BS)} have significantly fewer trainable parameters than AdamW and GaLore.",
         rule="The largest of their shares of AdamW's trainable parameters over the four models, counted at paper scale: "
         "below one half.",
         unit="share", region=(0.0, 0.5), measure=_largest_share, models=MODELS,
     ),
     Claim(
-        key="table2-one-tenth", place="Section 5.1", kind="number",
+        key="table2-one-tenth", place="Section 5.1", kind="number", exact=True,
         says=f"{label(BS)} has one-tenth of AdamW's trainable parameters at 1.3B.",
         rule="Its share of AdamW's trainable parameters, counted at paper scale: 0.1 when rounded to two digits.",
         unit="share", region=(0.095, 0.105),
@@ -82,7 +82,7 @@ CLAIMS = (
         models=("1.3b",),
     ),
     Claim(
-        key="table2-six-million-fewer", place="Section 5.1", kind="number",
+        key="table2-six-million-fewer", place="Section 5.1", kind="number", exact=True,
         says=f"{label(BS)} has nearly 6M fewer trainable parameters than {label(FS)} at 130M.",
         rule="The difference of the two, counted at paper scale: short of 6M (\"nearly\"), and 6M when rounded.",
         unit="million parameters", region=(5.5, 6.0),

@@ -1,25 +1,25 @@
 """Table 2: validation perplexity and trainable parameters, nine methods by four model sizes.
 
-The rule (written before any run). The paper prints each row as better (lower perplexity) or worse than AdamW on the
-same model. A cell is ``reproduced`` if the mean difference to AdamW, paired by seed, has the printed sign and its 95%
-t-interval excludes zero; ``contradicted`` if the interval excludes zero on the other side; ``inconclusive`` otherwise.
-With one seed there is no interval: the cell is ``inconclusive`` and only ``direction`` says what was seen. A run that
-diverged makes its cell ``diverged``; if it was AdamW's, the cells beside it have no reference. Runs that end as a uniform
-guess are counted as ``collapsed`` and judged like any other. At smoke scale nothing is judged. What the paper says about the
-table, cell by cell and in all, is judged in ``analyses/tables/table2/claims.py``.
+The paper prints each row as better (lower perplexity) or worse than AdamW on the same model. ``direction`` says on which side the mean
+difference to AdamW, paired by seed, lies; ``difference_low`` and ``difference_high`` are its 95% t-interval (one seed has none). A cell
+whose runs, or whose AdamW, diverged has no direction. Runs that end as a uniform guess are counted as ``collapsed``. The table
+judges nothing: what the paper says about it, cell by cell and in all, is judged in ``analyses/tables/table2/claims.py``, where the
+scale is fit (:mod:`suite.fitness`).
 """
 
 import math
 import statistics
+from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
-from analyses.common.evidence import paired_interval, with_interval
+from analyses.common.controls import table_section
+from analyses.common.evidence import with_interval
 from analyses.common.grid import BASELINE, grid_runs
-from analyses.common.layout import paper_layout
+from analyses.common.layout import apart_from_zero, paper_layout
 from analyses.common.plotting import save_figure
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.claims import CLAIMS, agreement
@@ -28,8 +28,9 @@ from poet.methods import table_rows
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
-from suite.claim import UNJUDGED_SCALES, Evidence
+from suite.claim import Evidence
 from suite.context import Context
+from suite.statistics import paired_interval
 
 #: Marker, line and name of each family of rows: told apart without colour.
 FAMILIES = {
@@ -42,28 +43,17 @@ FAMILIES = {
 }
 
 
-def cell_verdict(
-    published_difference: float | None, values: list[float], baseline: list[float], scale: str
-) -> tuple[str, str]:
-    """(direction, verdict) of a cell's perplexities beside AdamW's, both by seed, by the rule at the top of this file.
+def beside_adamw(published_difference: float | None, values: list[float], baseline: list[float]) -> dict[str, Any]:
+    """The columns of a cell's perplexities beside AdamW's, both by seed; see the top of this file.
 
     The published difference, to AdamW's perplexity, is None for a row that the paper does not have."""
-    if any(map(math.isnan, values)):
-        return "", "diverged"
-    if values is baseline:
-        return "", "reference"
-    if any(map(math.isnan, baseline)):
-        return "", "reference diverged"
-    differences = [v - b for v, b in zip(values, baseline, strict=True)]
-    if published_difference is None:
-        return "", "not in the paper"
-    mean, low, high = paired_interval(differences)
-    direction = "as published" if mean * published_difference > 0 else "opposite"
-    if scale in UNJUDGED_SCALES:
-        return direction, "not at this scale"
-    if low <= 0 <= high:
-        return direction, "inconclusive"
-    return direction, "reproduced" if direction == "as published" else "contradicted"
+    found = {"published_difference": published_difference, "measured_difference": statistics.fmean(values) - statistics.fmean(baseline)}
+    low, high, direction = math.nan, math.nan, ""
+    if values is not baseline and not any(map(math.isnan, (*values, *baseline))):
+        mean, low, high = paired_interval([v - b for v, b in zip(values, baseline, strict=True)])
+        if published_difference is not None:
+            direction = "as published" if mean * published_difference > 0 else "opposite"
+    return {**found, "difference_low": low, "difference_high": high, "direction": direction}
 
 
 def table(context: Context) -> pd.DataFrame:
@@ -84,14 +74,12 @@ def table(context: Context) -> pd.DataFrame:
         values, paper, baseline = measured[key], printed.get(key), printed.get((model, BASELINE))
         reference = measured[model, BASELINE]
         published_difference = float(paper.perplexity) - float(baseline.perplexity) if paper else None
-        direction, verdict = cell_verdict(published_difference, values, reference, context.scale.name)
         trainable = as_printed(counts[key], paper.trainable if paper else "1.00M")
         first = records[key][0]
         lines.append({
             "model": model, "method": row.label, "published": float(paper.perplexity) if paper else math.nan,
-            **perplexity_columns(context, specs), "published_difference": published_difference,
-            "measured_difference": statistics.fmean(values) - statistics.fmean(reference), "direction": direction,
-            "verdict": verdict, "published_trainable": paper.trainable if paper else "", "counted_trainable": trainable,
+            **perplexity_columns(context, specs), **beside_adamw(published_difference, values, reference),
+            "published_trainable": paper.trainable if paper else "", "counted_trainable": trainable,
             "counted_trainable_exact": counts[key],
             "trainable_agrees": ("yes" if trainable == paper.trainable else "no") if paper else "",
             "run_trainable": first["trainable_parameters"], "run_parameters": first["total_parameters"],
@@ -102,14 +90,12 @@ def table(context: Context) -> pd.DataFrame:
 
 def summary(frame: pd.DataFrame, agreements: dict[str, Evidence]) -> list[str]:
     """What the table shows, in sentences with the numbers in them; agreements with the paper are by model."""
-    judged = frame[frame.direction != ""]
-    same = int((judged.direction == "as published").sum())
-    lines = []
-    if frame.scale.iloc[0] in UNJUDGED_SCALES:
-        lines.append("This scale checks the plumbing: its perplexities mean nothing.")
-    lines += [
-        f"Against AdamW on the same model, {same} of {len(judged)} cells stand on the side that the paper prints.",
-        *(f"{v}: {n} cells." for v, n in judged.verdict.value_counts().items()),
+    compared = frame[frame.direction != ""]
+    same = int((compared.direction == "as published").sum())
+    apart = int(apart_from_zero(compared).sum())
+    lines = [
+        f"Against AdamW on the same model, {same} of {len(compared)} cells stand on the side that the paper prints. The intervals of "
+        f"{apart} of {len(compared)} differences exclude zero. Whether that says anything of the paper is judged in claims.md."
     ]
     for model, found in agreements.items():
         lines.append(f"{model}: rank agreement with the paper ({found.note}), Kendall's tau {with_interval(found)}.")
@@ -152,7 +138,7 @@ def draw(frame: pd.DataFrame) -> Figure:
 def build(context: Context) -> None:
     frame = table(context)
     agreements = {model: agreement(context, model) for model in dict.fromkeys(frame.model)}
-    paper_layout(frame, ARTIFACT, summary(frame, agreements), context.results / "table2.md")
+    paper_layout(frame, ARTIFACT, table_section(context, grid_runs(context.scale)), summary(frame, agreements), context.results / "table2.md")
     save_figure(draw(frame), frame, context, ARTIFACT, "Above: measured. Below: as printed in the paper, on C4.")
 
 

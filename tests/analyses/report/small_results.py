@@ -14,13 +14,14 @@ from analyses.report.sources import on_the_page
 from poet.launch.records import write_record
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
-from suite.claim import Evidence, judge
+from suite.claim import Evidence
 from suite.collection import collect_runs
 from suite.context import Context
+from suite.judging import WORDS, side_of
 
 #: What a text may not do to the page.
 HOSTILE = "<script>document.title = 'broken'</script><img src=x onerror=alert(1)>"
-#: (effect, low, high, region): one of each verdict, of each form of region and of each form of interval.
+#: (effect, low, high, region): one of each result, of each form of region and of each form of interval.
 EFFECTS = (
     (-2.0, -3.0, -1.0, (-math.inf, math.nextafter(0, -1))),
     (4.0, 3.5, 4.5, (0.9, 1.1)),
@@ -74,7 +75,7 @@ def record(spec: RunSpec) -> dict[str, Any]:
 
 
 def claim_lines(artifacts: dict[str, Artifact], scale: str) -> list[dict[str, Any]]:
-    """A claim of each artifact, over all kinds and verdicts."""
+    """A claim of each artifact, over all kinds and results."""
     lines = []
     for i, name in enumerate(artifacts):
         effect, low, high, region = EFFECTS[i % len(EFFECTS)]
@@ -93,10 +94,13 @@ def claim_lines(artifacts: dict[str, Artifact], scale: str) -> list[dict[str, An
                 "effect": effect,
                 "low": low,
                 "high": high,
-                "p": math.nan,
                 "n": 0 if nothing else 3,
                 "unit": "perplexity",
-                "verdict": "not at this scale" if nothing else judge(found, region),
+                "scope": "measured",
+                "result": "not at this scale" if nothing else WORDS["measured"].get(side_of(found, region), "undecided"),
+                "p": math.nan,
+                "holm_p": math.nan,
+                "fitness": "",
                 "note": "a reason" if nothing else "",
                 "runs": "60m/adamw{0,1}",
                 "seeds": "0 1",
@@ -142,8 +146,8 @@ def theory_lines() -> list[dict[str, Any]]:
             "high": 0.6,
             "n": 10,
             "unit": "",
-            "verdict": ("reproduced", "contradicted")[i % 2],
-            "derived_verdict": "reproduced",
+            "verdict": ("confirmed", "refuted")[i % 2],
+            "derived_verdict": "confirmed",
             "scale": "any",
         }
         for i in range(6)
@@ -152,7 +156,7 @@ def theory_lines() -> list[dict[str, Any]]:
 
 def table_text(artifact: Artifact) -> str:
     """Markdown as the tables write it, with a mark and with a text that would like to be HTML."""
-    cells = "| AdamW | 26.68 / **133.98**<br>(25.30M) | 1.00 / **2.00** ± 0.10 ✗<br>(1.21B) |"
+    cells = "| AdamW | 26.68 / **133.98**<br>(25.30M) | 1.00 / **2.00** ± 0.10 -<br>(1.21B) |"
     return (
         f"# {artifact.label}, mini scale\n\n{artifact.caption}\n\n| method | 60m | 130m |\n| --- | ---: | ---: |\n{cells}\n"
         f"| {HOSTILE} | [out](https://example.org/) | `<https://example.org/>` - |\n\n- A sentence.\n"

@@ -107,7 +107,7 @@ def test_texts_stay_texts(built, page):
 
 def test_marks_have_words_and_cells_their_lines(built):
     _, text = built
-    mark = '<span class="mark contradicted"><span aria-hidden="true">✗</span> contradicted</span>'
+    mark = '<span class="mark opposite"><span aria-hidden="true">-</span> opposite</span>'
     assert f'<td class="number">1.00 / <strong>2.00</strong> ± 0.10{mark}(1.21B)</td>' in text
     assert re.search(r'<td class="number">26\.68 / <strong>133\.98</strong><br ?/?>\s*\(25\.30M\)</td>', text)
     # No measured number is before it, so this is no mark.
@@ -124,12 +124,23 @@ def test_the_summary_says_where_the_numbers_come_from(built):
     assert "aaaaaaaaa" in head and "bbbbbbbbb" in head and "some with uncommitted changes" in head
 
 
-def test_verdicts_are_counted(built):
+def test_results_are_counted(built):
     context, text = built
     with open(context.results / "claims.csv", newline="") as file:
-        verdicts = [line["verdict"] for line in csv.DictReader(file)]
-    for verdict in ("reproduced", "contradicted", "inconclusive", "not at this scale"):
-        assert f"<strong>{verdicts.count(verdict)}</strong> {verdict}</a>" in text
+        results = [line["result"] for line in csv.DictReader(file)]
+    for result in ("same direction", "opposite direction", "undecided", "not at this scale"):
+        assert results.count(result) and f"<strong>{results.count(result)}</strong> {result}</a>" in text
+
+
+def test_nothing_is_called_reproduced_but_the_project_s_name(built):
+    _, text = built
+    body = text[text.index("<body>") :].replace("POET, reproduced", "")
+    assert not re.search(r"\b(reproduced|contradicted)\b", re.sub(r"<script.*?</script>", "", body, flags=re.S))
+
+
+def test_the_page_says_whether_the_scale_is_fit(built):
+    _, text = built
+    assert "not fit to judge orders" in text and "full training beats LoRA" in text
 
 
 def test_only_the_smoke_scale_disowns_its_numbers(built, tmp_path):

@@ -122,9 +122,9 @@ def expected(context, name, **wanted):
 @pytest.mark.parametrize(
     ("section", "query", "wanted"),
     [
-        ("claims", "verdict=contradicted&kind=trend", {"verdict": "contradicted", "kind": "trend"}),
-        ("claims", "verdict=not+at+this+scale", {"verdict": "not at this scale"}),
-        ("claims", "verdict=not%20at%20this%20scale&artifact=table7", {"verdict": "not at this scale", "artifact": "table7"}),
+        ("claims", "result=opposite+direction&kind=trend", {"result": "opposite direction", "kind": "trend"}),
+        ("claims", "result=not+at+this+scale", {"result": "not at this scale"}),
+        ("claims", "result=not%20at%20this%20scale&artifact=table7", {"result": "not at this scale", "artifact": "table7"}),
         ("claims", "text=SAYS7.", {"says": "Says7. <script>document.title = 'broken'</script><img src=x onerror=alert(1)>"}),
         ("claims", "kind=no+such+kind", {"kind": "no such kind"}),
         ("claims", "text=says7.+no+such", {"says": "every word has to be there"}),
@@ -146,8 +146,8 @@ def test_the_url_filters(context, browser, section, query, wanted):
 def test_a_filter_that_shows_the_wrong_rows_is_seen(altered, browser, context):
     page = altered("script-src 'sha256-", "script-src 'unsafe-inline' 'unhashed-")
     page.write_text(page.read_text().replace("item.dataset[name] !== value", "item.dataset[name] === value"))
-    browser.open(page, "#claims?verdict=contradicted")
-    assert set(browser.evaluate(f"({SHOWN})('claims')")["keys"]) != expected(context, "claims", verdict="contradicted")
+    browser.open(page, "#claims?result=opposite+direction")
+    assert set(browser.evaluate(f"({SHOWN})('claims')")["keys"]) != expected(context, "claims", result="opposite direction")
 
 
 def test_what_is_chosen_stands_in_the_url_and_can_be_taken_back(context, browser):
@@ -165,11 +165,11 @@ def test_what_is_chosen_stands_in_the_url_and_can_be_taken_back(context, browser
     shown = browser.evaluate(f"({SHOWN})('claims')")
     assert shown["hash"] == "#claims" and len(shown["keys"]) == len(lines(context, "claims"))
     browser.evaluate(
-        "new Promise((done) => { addEventListener('hashchange', () => done(), {once: true}); location.hash = '#claims?verdict=reproduced'; })"
+        "new Promise((done) => { addEventListener('hashchange', () => done(), {once: true}); location.hash = '#claims?result=same+direction'; })"
     )
     shown = browser.evaluate(f"({SHOWN})('claims')")
-    assert set(shown["keys"]) == expected(context, "claims", verdict="reproduced")
-    assert browser.evaluate("document.querySelector('#claims [name=verdict]').value") == "reproduced" and not browser.complaints
+    assert set(shown["keys"]) == expected(context, "claims", result="same direction")
+    assert browser.evaluate("document.querySelector('#claims [name=result]').value") == "same direction" and not browser.complaints
 
 
 def test_a_link_to_a_claim_opens_it(context, browser):
@@ -182,7 +182,7 @@ def test_a_link_to_a_claim_opens_it(context, browser):
 def test_without_the_script_everything_is_there_but_the_filters(context, browser):
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
-        browser.open(context.results / "report.html", "#claims?verdict=reproduced")
+        browser.open(context.results / "report.html", "#claims?result=same+direction")
         shown = browser.evaluate(f"({SHOWN})('claims')")
         forms = browser.evaluate("[...document.forms].filter((form) => form.checkVisibility()).length")
     finally:

@@ -11,7 +11,8 @@ from analyses.report.interval import MARGIN, WIDTH, interval
 from analyses.report.markup import to_html
 from analyses.report.numbers import between, comparison, number
 from suite.artifact import Artifact
-from suite.claim import NEGATIVE, POSITIVE, Evidence, judge
+from suite.claim import NEGATIVE, POSITIVE, Evidence
+from suite.judging import side_of
 
 INFINITY = math.inf
 
@@ -89,8 +90,8 @@ def test_a_drawing_shows_the_verdict(region, centre, half):
     band, line, dot = drawn(interval(centre, low, high, region))
     inside = band[0] <= line[0] and line[1] <= band[1]
     apart = line[1] < band[0] or band[1] < line[0]
-    shown = "reproduced" if inside else "contradicted" if apart else "inconclusive"
-    assert shown == judge(Evidence(effect=centre, low=low, high=high, n=3), region)
+    shown = "inside" if inside else "outside" if apart else "neither"
+    assert shown == side_of(Evidence(effect=centre, low=low, high=high, n=3), region)
     assert line[0] <= dot <= line[1] and 0 <= band[0] < band[1] <= WIDTH
     assert math.isinf(region[0]) or band[0] > MARGIN  # the ends of the region are in the drawing
     assert math.isinf(region[1]) or band[1] < WIDTH - MARGIN
@@ -104,15 +105,16 @@ def test_an_endless_interval_has_arrows_and_nothing_is_drawn_of_nothing():
 
 
 def test_every_mark_of_the_paper_s_layout_gets_its_word(tmp_path):
-    cells = [("reproduced", ""), ("contradicted", ""), ("inconclusive", "as published"), ("inconclusive", "opposite"), ("reference", "")]
+    cells = [("as published", -2.0, -1.0), ("opposite", 1.0, 2.0), ("opposite", -1.0, 2.0), ("", math.nan, math.nan)]
     shared = {"model": "60m", "published": 1.5, "measured": 2.0, "n": 2, "std": 0.1, "diverged": 0, "collapsed": 0}
     lines = [
-        {"method": f"row {i}", **shared, "scale": "mini", "corpus": "text", "verdict": verdict, "direction": direction, "counted_trainable": "1M"}
-        for i, (verdict, direction) in enumerate(cells)
+        {"method": f"row {i}", **shared, "scale": "mini", "corpus": "text", "direction": direction, "difference_low": low, "difference_high": high,
+         "counted_trainable": "1M"}
+        for i, (direction, low, high) in enumerate(cells)
     ]
     artifact = Artifact(label="Table 0", caption="Nothing - at all +", outputs=(), runs=lambda s: [], build=print)
-    paper_layout(pd.DataFrame(lines), artifact, ["A sentence -"], tmp_path / "table.md")
+    paper_layout(pd.DataFrame(lines), artifact, "Fit.", ["A sentence -"], tmp_path / "table.md")
     page = to_html((tmp_path / "table.md").read_text(), "Table 0")
     words = re.findall(r'<span class="mark ([\w-]+)"><span aria-hidden="true">.</span> ([\w ]+)</span>', page)
-    assert words == [("reproduced",) * 2, ("contradicted",) * 2, ("as-published", "as published"), ("opposite",) * 2]
+    assert words == [("as-published", "as published"), ("opposite",) * 2]
     assert "<h1" not in page and page.count("<table>") == 1 and 'class="scroll" tabindex="0"' in page

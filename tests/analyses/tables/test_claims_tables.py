@@ -12,9 +12,10 @@ from analyses.tables import table8, table9, table10
 from analyses.tables.table1 import table1
 from analyses.tables.table1.memory_formulas import QUANTITIES
 from analyses.tables.table11 import table11
-from suite.claim import Kind, judge
+from suite.claim import Kind
 from suite.context import Context
 from suite.discovery import find
+from suite.judging import WORDS, side_of
 from suite.scale import load_scale
 
 NAMES = ("theory", "table1", "table8", "table9", "table10", "table11")
@@ -29,7 +30,7 @@ def context(tmp_path):
 
 
 def verdict(context, key):
-    return judge(CLAIMS[key].measure(context), CLAIMS[key].region)
+    return WORDS["exact"].get(side_of(CLAIMS[key].measure(context), CLAIMS[key].region), "undecided")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -61,11 +62,11 @@ def held(paper_agrees="yes"):
 def test_printed_formulas_hold_or_fail_line_by_line(context):
     write_csv(held(), context.results / "table1.csv")
     keys = ("table1-adamw-and-galore", "table1-poet-fs", "table1-poet-bs", "table1-less-memory-than-adamw")
-    assert [verdict(context, key) for key in keys] == ["reproduced"] * 4
+    assert [verdict(context, key) for key in keys] == ["confirmed"] * 4
     both = CLAIMS["table1-adamw-and-galore"].measure(context)
     assert both.n == 2 * 2 * 2 and {spec.method for spec in both.runs} == {"adamw", "galore"}
     write_csv(held("no"), context.results / "table1.csv")
-    assert [verdict(context, key) for key in keys[:3]] == ["reproduced", "reproduced", "contradicted"]
+    assert [verdict(context, key) for key in keys[:3]] == ["confirmed", "confirmed", "refuted"]
     found = CLAIMS["table1-poet-bs"].measure(context)
     assert found.effect == 2 / 4 and "POET (BS) 32 x 88 trainable parameters" in found.note
 
@@ -74,21 +75,21 @@ def test_one_variant_that_needs_as_much_memory_is_enough(context):
     frame = held()
     frame.loc[frame.variant == table1.ROWS["poet-fs"], "measured"] = 3.0
     write_csv(frame, context.results / "table1.csv")
-    assert verdict(context, "table1-less-memory-than-adamw") == "contradicted"
+    assert verdict(context, "table1-less-memory-than-adamw") == "refuted"
 
 
 def test_a_model_that_is_not_merged_is_another_one_at_inference(context, monkeypatch):
-    assert verdict(context, "table1-same-model-for-inference") == "reproduced"
+    assert verdict(context, "table1-same-model-for-inference") == "confirmed"
     method = table1.get_method("poet")
     monkeypatch.setattr(method, "export", lambda self, model: model)
-    assert verdict(context, "table1-same-model-for-inference") == "contradicted"
+    assert verdict(context, "table1-same-model-for-inference") == "refuted"
 
 
 def test_printed_cells_are_counted(context):
     for table in (table8, table9, table10):
         table.ARTIFACT.build(context)
     keys = ("table8-cells", "table8-divisible", "table9-cells", "table10-cells")
-    assert [verdict(context, key) for key in keys] == ["reproduced", "reproduced", "contradicted", "reproduced"]
+    assert [verdict(context, key) for key in keys] == ["confirmed", "confirmed", "refuted", "confirmed"]
     found = CLAIMS["table9-cells"].measure(context)
     assert (found.effect, found.n) == (69 / 72, 72) and found.note.startswith("not so: 130m b=1/2 batch size; 130m b=1/4")
 
@@ -96,7 +97,7 @@ def test_printed_cells_are_counted(context):
 def test_a_dimension_that_a_block_size_does_not_divide_is_enough(context, monkeypatch):
     printed = read_published("table8").replace("5376", "5464")
     monkeypatch.setattr(table8, "read_published", lambda name: printed if name == "table8" else read_published(name))
-    assert verdict(context, "table8-divisible") == "contradicted"
+    assert verdict(context, "table8-divisible") == "refuted"
 
 
 def timed(**medians):
@@ -113,7 +114,7 @@ def timed(**medians):
 def test_speed_ups_are_judged_by_the_intervals_of_both_variants(context):
     write_csv(timed(neumann=(1.2, 1.5), kernel=(0.7, 0.8), total=(0.95, 2.0)), context.results / "table11.csv")
     keys = ("table11-neumann-is-faster", "table11-kernel-is-faster", "table11-all-is-faster")
-    assert [verdict(context, key) for key in keys] == ["reproduced", "contradicted", "inconclusive"]
+    assert [verdict(context, key) for key in keys] == ["confirmed", "refuted", "undecided"]
     found = CLAIMS["table11-neumann-is-faster"].measure(context)
     assert (found.effect, found.low, found.high, found.n) == pytest.approx((1.35, 1.1, 1.6, 5))
     assert "FS and BS together; CPU: a proxy, which says nothing of H100s" in found.note
@@ -121,6 +122,6 @@ def test_speed_ups_are_judged_by_the_intervals_of_both_variants(context):
 
 def test_printed_speed_ups_may_be_of_either_variant(context):
     write_csv(timed(neumann=(1.0, 1.52), kernel=(1.3, 5.0), total=(3.8, 3.8)), context.results / "table11.csv")
-    assert verdict(context, "table11-values") == "reproduced" and table11.CLAIMS[-1].paper_only
+    assert verdict(context, "table11-values") == "confirmed" and table11.CLAIMS[-1].paper_only
     write_csv(timed(neumann=(1.0, 1.52), kernel=(1.3, 5.0), total=(3.6, 3.9)), context.results / "table11.csv")
     assert CLAIMS["table11-values"].measure(context).effect == pytest.approx(2 / 3)

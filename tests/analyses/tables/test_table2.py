@@ -1,13 +1,15 @@
-"""Table 2: the counts, the rule of its verdicts, and what its rows are."""
+"""Table 2: the counts, directions beside AdamW, and what its rows are."""
 
 import math
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from analyses.common.grid import MODELS, grid_runs
+from analyses.common.layout import apart_from_zero
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
-from analyses.tables.table2.table2 import cell_verdict, summary
+from analyses.tables.table2.table2 import beside_adamw, summary
 from poet.methods import table_rows
 from poet.training.llama import build_llama
 from suite.claim import Evidence
@@ -50,33 +52,31 @@ def test_a_printed_number_survives_reading_and_printing(text):
     assert as_printed(printed_number(text), text) == text
 
 
-def test_one_seed_never_settles_a_cell():
-    assert cell_verdict(-1.4, [80.0], [100.0], "mini") == ("as published", "inconclusive")
-    assert cell_verdict(-1.4, [120.0], [100.0], "mini") == ("opposite", "inconclusive")
-
-
-def test_verdicts_follow_the_paired_interval():
+def test_a_direction_is_the_sign_and_its_interval_is_paired():
     baseline = [50.0, 60.0, 70.0]
-    assert cell_verdict(-1.4, [48.0, 57.9, 68.1], baseline, "mini") == ("as published", "reproduced")
-    assert cell_verdict(-1.4, [52.0, 62.1, 71.9], baseline, "mini") == ("opposite", "contradicted")
-    assert cell_verdict(-1.4, [48.0, 62.1, 69.0], baseline, "mini") == ("as published", "inconclusive")
-    assert cell_verdict(-1.4, [48.0, math.nan, 68.1], baseline, "mini") == ("", "diverged")
-    assert cell_verdict(-1.4, [48.0, 57.9, 68.1], baseline, "smoke") == ("as published", "not at this scale")
-    assert cell_verdict(None, [48.0, 57.9, 68.1], baseline, "mini") == ("", "not in the paper")
+    found = beside_adamw(-1.4, [48.0, 57.9, 68.1], baseline)
+    assert found["direction"] == "as published" and found["measured_difference"] == pytest.approx(-2.0)
+    assert found["difference_low"] < -2.0 < found["difference_high"] < 0 and apart_from_zero(SimpleNamespace(**found))
+    assert beside_adamw(-1.4, [52.0, 62.1, 71.9], baseline)["direction"] == "opposite"
+    assert not apart_from_zero(SimpleNamespace(**beside_adamw(-1.4, [48.0, 62.1, 69.0], baseline)))
+    assert beside_adamw(None, [48.0, 57.9, 68.1], baseline)["direction"] == ""
+    one = beside_adamw(-1.4, [80.0], [100.0])
+    assert one["direction"] == "as published" and not apart_from_zero(SimpleNamespace(**one))
 
 
-def test_a_diverged_baseline_is_not_the_fault_of_the_cells_beside_it():
+def test_what_diverged_has_no_direction():
     baseline = [math.nan]
-    assert cell_verdict(0.0, baseline, baseline, "mini") == ("", "diverged")
-    assert cell_verdict(-1.4, [48.0], baseline, "mini") == ("", "reference diverged")
+    for values, reference in (([48.0], baseline), (baseline, baseline), (baseline, [50.0])):
+        found = beside_adamw(-1.4, values, reference)
+        assert found["direction"] == "" and math.isnan(found["difference_low"])
 
 
-def test_the_summary_has_the_rank_agreement_of_each_model_with_its_interval():
-    cells = {"model": "60m", "direction": ["", "opposite"], "verdict": ["reference", "inconclusive"], "trainable_agrees": "yes"}
-    agreements = {"60m": Evidence(effect=0.5, low=0.1, high=0.9, n=3, note="9 rows")}
+def test_the_summary_has_the_rank_agreement_of_each_model_with_its_p_value():
+    cells = {"model": "60m", "direction": ["", "opposite"], "difference_low": -1.0, "difference_high": 1.0, "trainable_agrees": "yes"}
+    agreements = {"60m": Evidence(effect=0.5, low=math.nan, high=math.nan, p=0.02, n=3, note="9 rows")}
     lines = summary(pd.DataFrame({**cells, "scale": "mini"}), agreements)
-    assert "60m: rank agreement with the paper (9 rows), Kendall's tau 0.50 (95% interval 0.10 to 0.90, 3 seeds)." in lines
-    assert lines[0] == "Against AdamW on the same model, 0 of 1 cells stand on the side that the paper prints."
+    assert "60m: rank agreement with the paper (9 rows), Kendall's tau 0.50 (permutation p = 0.02, 3 seeds)." in lines
+    assert lines[0].startswith("Against AdamW on the same model, 0 of 1 cells stand on the side that the paper prints.")
 
 
 def test_the_grid_is_every_row_on_every_model():

@@ -14,9 +14,9 @@ from poet.initialization import standard
 @pytest.mark.parametrize(
     ("relation", "value", "expected"),
     [
-        ("=", 1.0, "reproduced"), ("=", 1.3, "contradicted"), ("=", 0.7, "contradicted"), ("=", math.nan, ""),
-        ("<=", 1.3, "reproduced"), ("<=", 1.1, "inconclusive"), ("<=", 0.7, "contradicted"),
-        (">=", 0.7, "reproduced"), (">=", 0.9, "inconclusive"), (">=", 1.3, "contradicted"),
+        ("=", 1.0, "confirmed"), ("=", 1.3, "refuted"), ("=", 0.7, "refuted"), ("=", math.nan, ""),
+        ("<=", 1.3, "confirmed"), ("<=", 1.1, "undecided"), ("<=", 0.7, "refuted"),
+        (">=", 0.7, "confirmed"), (">=", 0.9, "undecided"), (">=", 1.3, "refuted"),
     ],
 )
 def test_verdict(relation, value, expected):
@@ -25,9 +25,9 @@ def test_verdict(relation, value, expected):
 
 def test_a_line_judges_print_and_derivation_each_by_its_own_relation():
     found = line("s", "p", "w", "q", Measured(1.0, 0.8, 1.2, 10), published=0.5, relation="<=", derived=1.1, derived_relation="=")
-    assert (found["verdict"], found["derived_verdict"], found["scale"]) == ("contradicted", "reproduced", "any")
+    assert (found["verdict"], found["derived_verdict"], found["scale"]) == ("refuted", "confirmed", "any")
     same = line("s", "p", "w", "q", Measured(1.0, 0.8, 1.2, 10), published=2.0, relation="<=")
-    assert (same["derived"], same["derived_verdict"]) == (2.0, "reproduced")
+    assert (same["derived"], same["derived_verdict"]) == (2.0, "confirmed")
 
 
 def test_intervals_are_four_standard_errors():
@@ -94,9 +94,9 @@ def test_slope_of_error():
 def test_the_limit_beyond_lambda_one_is_positive():
     lines = pd.DataFrame(random_matrices.spectrum(torch.Generator().manual_seed(0)))
     paper = lines[lines.setting.str.contains("d=512 n=1376") & lines.quantity.eq("smallest singular value")]
-    assert len(paper) == 2 and (paper.published < 0).all() and (paper.verdict == "contradicted").all()
+    assert len(paper) == 2 and (paper.published < 0).all() and (paper.verdict == "refuted").all()
     assert paper.derived.tolist() == pytest.approx([math.sqrt(1376 / 512) - 1] * 2)
-    assert (paper.derived_verdict == "reproduced").all()
+    assert (paper.derived_verdict == "confirmed").all()
 
 
 def test_transform_is_the_papers_product():
@@ -116,18 +116,18 @@ def test_moments_notice_a_wrong_scale_a_shift_and_a_correlation():
     def verdicts(moved):
         return [found["verdict"] for found in invariance.moments(moved, 1.0, "")]
 
-    assert verdicts(weights) == ["reproduced", "reproduced"]
-    assert verdicts(1.1 * weights) == ["reproduced", "contradicted"]
-    assert verdicts(weights + 0.1)[0] == "contradicted"
+    assert verdicts(weights) == ["confirmed", "confirmed"]
+    assert verdicts(1.1 * weights) == ["confirmed", "refuted"]
+    assert verdicts(weights + 0.1)[0] == "refuted"
     mixed = weights.clone()
     mixed[:, 0] = (weights[:, 0] + 0.2 * weights[:, 1]) / math.sqrt(1.04)
-    assert verdicts(mixed) == ["reproduced", "contradicted"]
+    assert verdicts(mixed) == ["confirmed", "refuted"]
 
 
 def test_normalized_neurons_lose_their_norm_as_derived():
     lines = pd.DataFrame(invariance.distribution(np.random.default_rng(5), torch.Generator().manual_seed(5)))
-    assert (lines.derived_verdict == "reproduced").all()
-    assert lines[lines.verdict == "contradicted"].quantity.tolist() == ["variance of |w_j|^2 in RWP"]
+    assert (lines.derived_verdict == "confirmed").all()
+    assert lines[lines.verdict == "refuted"].quantity.tolist() == ["variance of |w_j|^2 in RWP"]
 
 
 def test_energies_where_they_are_known():
@@ -141,8 +141,8 @@ def test_energies_where_they_are_known():
 
 def test_energy_lines_find_the_exception():
     lines = pd.DataFrame(invariance.energy(12, 8, np.random.default_rng(6), torch.Generator().manual_seed(6)))
-    assert (lines.derived_verdict == "reproduced").all()
-    wrong = lines[lines.verdict == "contradicted"]
+    assert (lines.derived_verdict == "confirmed").all()
+    wrong = lines[lines.verdict == "refuted"]
     assert wrong.setting.tolist() == ["uniform spectrum d=12 n=8"] and wrong.derived.item() == pytest.approx(math.sqrt(0.5))
 
 

@@ -1,0 +1,55 @@
+"""The controls of a scale, above its tables and its claims: what came out as known, and whether orders are judged."""
+
+from collections.abc import Sequence
+
+from analyses.common.grid import grid_runs
+from analyses.common.layout import markdown_table
+from poet.training.spec import RunSpec
+from suite.claim import UNJUDGED_SCALES
+from suite.context import Context
+from suite.discovery import discover
+from suite.fitness import CONTROLS, NEEDS, Reading, readings
+from suite.grounds import Grounds, subject_of
+from suite.judging import why_not
+
+#: How many of a control's numbers a cell shows.
+_SHOWN = 6
+
+
+def grounds_of_all(context: Context) -> Grounds:
+    """The runs of everything that ``snakemake all`` makes at the scale."""
+    artifacts = {name: a for name, a in discover().items() if a.in_all and name not in context.left_out}
+    makeable = [a for a in artifacts.values() if set(a.models) <= set(context.scale.models)]
+    return Grounds(context, [spec for artifact in makeable for spec in artifact.runs(context.scale)])
+
+
+def table_section(context: Context, specs: Sequence[RunSpec]) -> str:
+    """What a table's own runs show of the controls, for the place above it."""
+    return _section(context, Grounds(context, specs), specs, "claims.md has the controls of all runs, and what they let the scale judge.")
+
+
+def scale_section(context: Context, grounds: Grounds) -> str:
+    """What all runs show of the controls, for the rows of Table 2 on the scale's models."""
+    specs = [spec for spec in grid_runs(context.scale) if grounds.trained([spec])]
+    return _section(context, grounds, specs, "Each claim is judged by the controls that it needs, on its own models and rows.")
+
+
+def _section(context: Context, grounds: Grounds, specs: Sequence[RunSpec], more: str) -> str:
+    scale = context.scale.name
+    if scale == "paper":
+        return ""
+    if scale in UNJUDGED_SCALES:
+        return f"The {scale} scale checks the plumbing: it is fit to judge nothing."
+    found = readings(grounds, subject_of(specs), NEEDS["ordering"])
+    why = why_not(found)
+    fit = f"The {scale} scale is **not fit to judge orders** here ({why})" if why else f"The {scale} scale is fit to judge orders here"
+    rules = {control.name: control.rule for control in CONTROLS}
+    rows = [[name, rules[name], shown(reading), reading.outcome] for name, reading in found.items()]
+    table = markdown_table(["known fact", "passes if", "measured", ""], "llll", rows)
+    return f"{fit}: known facts, from the runs below. What was not measured has not passed. {more}\n\n{table}"
+
+
+def shown(reading: Reading) -> str:
+    """A control's numbers, the first few where there are many."""
+    parts = reading.measured.split("; ")
+    return "; ".join(parts[:_SHOWN]) + (f"; and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else "")
