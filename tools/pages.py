@@ -63,6 +63,7 @@ def _parts(root: Path) -> dict[str, str]:
         "protocol": protocol(load_protocol(root)),
         "rates": rates(sweeps),
         "grids": grids(sweeps),
+        "alarms": _alarms(kept / "alarms.csv"),
         "faults": _faults(kept / "faults.csv"),
         "bench": _steps(kept / "bench.csv"),
         "method-example": _code(root / "docs" / "examples" / "sgd.py"),
@@ -85,6 +86,7 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
     """Single numbers that sentences quote."""
     table2, controls = read(mini / "table2.csv"), read(mini / "controls.csv")
     counted = [line["trainable_agrees"] for line in table2]
+    orders = [line for line in read(mini / "claims.csv") if line["kind"] in ("ordering", "rank agreement") and line["scope"] == "measured"]
     errata = [line["verdict"] for line in read(mini / "errata.csv")]
     adamw = next(line for line in table2 if (line["model"], line["variant"]) == ("60m", "adamw"))
     paper = yaml.safe_load((root / "config" / "scales" / "paper.yaml").read_text())
@@ -98,6 +100,7 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
     accumulation = next(line for line in read(mini / "claims.csv") if line["claim"] == "figure20-no-accumulation")
     return {
         "counts-equal": f"{counted.count('yes')} of {len(counted)}",
+        "orders-not-judged": f"{sum(line['result'] == 'not at this scale' for line in orders)} of {len(orders)}",
         "errata-confirmed": f"{errata.count('confirmed error')} of {len(errata)}",
         "tokens-mini": f"{int(adamw['run_tokens']) / int(adamw['run_trainable']):,.0f}",
         "tokens-paper": f"{positions / int(adamw['counted_trainable_exact']):,.0f}",
@@ -156,6 +159,16 @@ def _bullets(page: Path) -> str:
 
 def _code(file: Path) -> str:
     return f"```python\n{file.read_text()}```"
+
+
+def _alarms(table: Path) -> str:
+    """How often the check finds fault with an unchanged method, as :mod:`suite.check.alarms` simulated it."""
+    (line,) = read(table)
+    share, low, high = (float(line[name]) for name in ("share", "low", "high"))
+    return (
+        f"Simulated under the model that they assume, for the {line['numbers']} numbers of {line['scale']}, {line['alarms']} of {line['checks']} checks of an "
+        f"unchanged method raise one: {share:.1%} (95% interval {low:.1%} to {high:.1%}; `python -m suite.check.alarms {line['scale']}`)."
+    )
 
 
 def _faults(table: Path) -> str:
