@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analyses.common.layout import measured_columns, write_csv
+from analyses.common.layout import measured_columns
 from analyses.common.plotting import LINES, MARKERS, save_figure
 from analyses.ladder.orders import order_line, printed_pairs, side
 from analyses.ladder.rungs import BASELINES, Rung, gap, rung, rungs, steps_on, tokens_per_parameter
@@ -166,9 +166,8 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_csv(frame, context.results / "ladder.csv")
     write_text(context.results / "ladder.md", markdown(frame))
-    save_figure(draw(frame), context, ARTIFACT, "Bars: standard deviation on the left, 95% intervals over seeds elsewhere. Lines join measured lengths.")
+    save_figure(draw(frame), frame, context, ARTIFACT, "Bars: standard deviation on the left, 95% intervals over seeds elsewhere. Lines join measured lengths.")
 
 
 ARTIFACT = Artifact(

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 from analyses.common.tokens import ROW, matrix_parameters
-from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
@@ -34,14 +33,13 @@ class Rung:
     specs: list[RunSpec]
 
     def perplexities(self, context: Context) -> dict[int, float]:
-        """Final perplexities by seed, of the runs that have a record; NaN where one diverged."""
-        found = {}
-        for spec in self.specs:
-            try:
-                found[spec.seed] = context.record(spec)["validation_perplexity"]
-            except RunError:
-                continue
-        return found
+        """Final perplexities by seed, of the runs that have a record; NaN where one diverged.
+
+        Raises:
+            RunError: a record is there and cannot be trusted.
+        """
+        there = (spec for spec in self.specs if (context.home / "runs" / spec.name / "record.json").exists())
+        return {spec.seed: context.record(spec)["validation_perplexity"] for spec in there}
 
 
 def steps_on(scale: Scale) -> list[Cell]:

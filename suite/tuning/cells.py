@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
+from poet.launch.records import check_record
 from poet.methods import all_rows
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
@@ -128,12 +129,12 @@ class Tuning:
         """
         path = self.results / "runs" / spec.name / "record.json"
         try:
-            record = json.loads(path.read_text())
+            check_record(record := json.loads(path.read_text()))
             return float(record["validation_perplexity"]) if record["spec_digest"] == spec.digest else None
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, KeyError, TypeError):
-            raise RunError(f"{path} cannot be read as a record: remove it, and the trial is trained again") from None
+            raise RunError(f"{path} cannot be read as a record, or was edited: remove it, and the trial is trained again") from None
 
     def before(self, cell: Cell) -> Cell | None:
         """The cell whose choice is the start of this one's search; None if the protocol's starts are."""

@@ -30,7 +30,7 @@ def test_a_recorded_run_is_restored_and_a_stale_one_is_trained(project):
     assert "Nothing to be done" in (again := project.snakemake("-n", RECORD, "--config", "scale=smoke")).stdout + again.stderr
 
     with open(project.folder / "poet" / "training" / "schedule.py", "a") as file:
-        file.write("\n# another line\n")
+        file.write("\nANOTHER = 1\n")
     log.unlink()
     done = project.snakemake(*RESUME)
     assert done.returncode == 0, done.stderr[-2000:]

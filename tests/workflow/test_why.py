@@ -44,7 +44,7 @@ def asked(project, *options):
 
 def append(project, path):
     with open(project.folder / path, "a") as file:
-        file.write("\n# another line\n")
+        file.write("\nANOTHER = 1\n")
 
 
 def test_a_changed_file_spec_or_parameter_is_named(one):
@@ -62,9 +62,9 @@ def test_a_changed_file_spec_or_parameter_is_named(one):
     assert data.endswith(" is prepared: poet/data/tokenizer.py changed")
     assert run == f"- {RUN} is trained: poet/data/tokenizer.py changed, poet/training/schedule.py changed"
     assert artifact == "- figure99 is built: analyses/figures/figure99.py changed; its runs are trained"
-    one.edit("poet/training/schedule.py", "\n# another line\n", "")
-    one.edit("poet/data/tokenizer.py", "\n# another line\n", "")
-    one.edit("analyses/figures/figure99.py", "\n# another line\n", "")
+    one.edit("poet/training/schedule.py", "\nANOTHER = 1\n", "")
+    one.edit("poet/data/tokenizer.py", "\nANOTHER = 1\n", "")
+    one.edit("analyses/figures/figure99.py", "\nANOTHER = 1\n", "")
 
     one.edit("config/scales/smoke.yaml", "weight_decay: 0.01", "weight_decay: 0.02")
     assert asked(one, "--seeds", "[0,1]")[1:] == [
@@ -76,7 +76,7 @@ def test_a_changed_file_spec_or_parameter_is_named(one):
 
 def test_what_is_no_target_is_one_sentence(one):
     for target, words in (
-        ("results/figure98.csv", "name a file such as results/figure99.csv, or all"),
+        ("results/figure98.csv", "the nearest is results/figure99.csv"),
         ("results/mini/figure99.csv", "is of scale mini, and smoke is asked for: add SCALE=mini"),
         ("results/runs/smoke/60m/sgd/seed0/record.json", "there is no run 'smoke/60m/sgd/seed0'"),
     ):

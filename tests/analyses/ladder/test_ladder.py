@@ -10,6 +10,7 @@ import pytest
 from analyses.ladder import ladder
 from analyses.ladder.orders import OPPOSITE, PRINTED, UNDECIDED, appears_from, crossings, printed_pairs, side
 from analyses.ladder.rungs import gap, rung
+from poet.launch.records import write_record
 from poet.training.errors import RunError
 from suite.context import Context
 from suite.rates import RateTable, Trial
@@ -48,7 +49,7 @@ def built(tmp_path):
             if (found := value(spec)) is not None:
                 folder = tmp_path / "runs" / spec.name
                 folder.mkdir(parents=True)
-                (folder / "record.json").write_text(json.dumps({"spec_digest": spec.digest, "validation_perplexity": found}))
+                write_record(folder / "record.json", {"spec_digest": spec.digest, "validation_perplexity": found})
         return Context(scale, tmp_path)
 
     return _built

@@ -81,12 +81,12 @@ def test_what_it_cannot_do_is_refused(copy, change, said):
 def test_it_makes_nobody_else_s_data_again_and_retrains_nobody(copy, repository):
     code = (
         "from poet.launch.sources import data_digest as d, training_digest as t\n"
-        "print(d('enwik8'), d('c4'), t('poet', 'cpu'), d('files'), d())"
+        "print(d('enwik8'), d('c4'), t('poet', 'cpu'), d('files'))"
     )
-    *before, of_none, of_all = python(repository, "-c", code).stdout.split()
-    *after, own, all_with_it = python(copy, "-c", code).stdout.split()
+    *before, without = python(repository, "-c", code).stdout.split()
+    *after, own = python(copy, "-c", code).stdout.split()
     assert after == before and len(after) == 3
-    assert own != of_none and all_with_it != of_all
+    assert own != without
 
 
 def test_two_files_with_one_name_are_refused(tmp_path, monkeypatch):

@@ -1,11 +1,12 @@
 """How far the tuning of a scale is, replayed over records."""
 
-import json
+
 from fractions import Fraction
 from math import log2
 
 import pytest
 
+from poet.launch.records import write_record
 from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from poet.training.errors import RunError
@@ -40,7 +41,7 @@ class Trials:
         folder = self.results / "runs" / spec.name
         folder.mkdir(parents=True)
         record = {"validation_perplexity": perplexity, "spec_digest": spec.digest, **changed}
-        (folder / "record.json").write_text(json.dumps(record))
+        write_record(folder / "record.json", record)
 
 
 def best_at(**rates):
