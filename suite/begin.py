@@ -62,5 +62,6 @@ def begin(suite: Suite, config: dict[str, Any], settings: Any, arguments: Namesp
         pipeline.claim()
     if call.unlocks:
         pipeline.unlock()
-    for note in ask_for_lost(suite, settings, call.targets):
-        print(note, file=sys.stderr)
+    if settings is not None:  # none where Snakemake builds no DAG to carry out, as for --summary
+        for note in ask_for_lost(suite, settings, call.targets):
+            print(note, file=sys.stderr)

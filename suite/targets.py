@@ -13,6 +13,7 @@ from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from suite.artifact import names_read
 from suite.collection import RESULTS, Suite
+from suite.sources import noted_sources, sources_note
 
 
 def files(suite: Suite) -> list[str]:
@@ -60,7 +61,7 @@ def check_targets(suite: Suite, targets: Iterable[str]) -> None:
 def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
     """Records and histories that are gone although what is asked for was made from them, by the artifact.
 
-    Snakemake misses no input of a file that is up to date.
+    Snakemake misses no input of a file that is up to date. Where the specs are others by now, it makes the artifact again itself.
 
     Args:
         targets: as on a command line; none stands for all.
@@ -72,7 +73,9 @@ def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for name in dict.fromkeys(n for one in wanted for n in (one, *names_read(suite.artifacts[one], suite.artifacts))):
         files = (file for record in suite.records(name) for file in (record, record.with_name("history.csv")))
-        if all(path.exists() for path in suite.outputs(name)) and (gone := [file for file in files if not file.exists()]):
+        note = noted_sources(sources_note(suite.folder, name)) or {}
+        built = note.get("specs") == suite.digests(name) and all(path.exists() for path in suite.outputs(name))
+        if built and (gone := [file for file in files if not file.exists()]):
             found[name] = gone
     return found
 

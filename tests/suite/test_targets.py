@@ -6,6 +6,7 @@ import pytest
 
 from poet.system.errors import UserError
 from suite.collection import load_suite
+from suite.sources import note_sources, sources_note
 from suite.targets import ask_for_lost, check_targets, files, lost_files
 
 
@@ -41,6 +42,7 @@ def test_a_record_that_is_gone_is_asked_for_again_where_something_was_made_from_
     for path in made:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
+    note_sources(sources_note(suite.folder, "table2"), [], specs=suite.digests("table2"))
     assert not lost_files(suite, ["results/table2.csv"])
     gone = suite.records("table2")[3]
     gone.unlink()
@@ -52,5 +54,8 @@ def test_a_record_that_is_gone_is_asked_for_again_where_something_was_made_from_
     settings = types.SimpleNamespace(targets=set())
     ask_for_lost(suite, settings, [])
     assert settings.targets == {"all", str(gone)}
+    note_sources(sources_note(suite.folder, "table2"), [], specs=["another"])
+    assert not lost_files(suite, ["table2"]), "the table is made again with other runs"
+    note_sources(sources_note(suite.folder, "table2"), [], specs=suite.digests("table2"))
     suite.outputs("table2")[0].unlink()
     assert not lost_files(suite, ["table2"]), "Snakemake misses them itself"

@@ -107,7 +107,7 @@ def test_a_record_of_another_spec_is_none_and_a_broken_one_is_told(tmp_path):
     assert tuning.perplexity(spec) is None
     path = tmp_path / "runs" / spec.name / "record.json"
     path.write_text(path.read_text()[:20])
-    with pytest.raises(RunError, match="record.json cannot be read as a record: remove it"):
+    with pytest.raises(RunError, match="record.json cannot be read as a record, or was edited: remove it"):
         tuning.perplexity(spec)
 
 
