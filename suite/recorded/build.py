@@ -58,7 +58,8 @@ def recorded_seeds(scale: str, runs: Iterable[RecordedRun]) -> list[int]:
 
     names = {run.name: run.spec.seed for run in runs}
     found = {}
-    for seed in sorted(set(names.values())):
+    trials = load_scale({"scale": scale, "seeds": [0]}).protocol.seed  # no table takes it
+    for seed in sorted(set(names.values()) - {trials}):
         suite = load_suite({"scale": scale, "seeds": [seed]})
         used = {spec.name for a in suite.artifacts.values() if a.in_all for spec in a.runs(suite.scale) if spec.seed == seed}
         found[seed] = len(used & set(names))

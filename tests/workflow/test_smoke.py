@@ -42,7 +42,7 @@ def test_table_2_at_this_scale_judges_nothing(made):
 def test_a_run_that_artifacts_share_is_trained_once(made, suite):
     asked = [spec for artifact in suite.artifacts.values() for spec in artifact.runs(suite.scale)]
     # Other tests train runs of their own scales in the same project: they do not count here.
-    records = (made.folder / "results" / "runs" / "smoke").rglob("record.json")
+    records = (path for path in (made.folder / "results" / "runs" / "smoke").rglob("record.json") if path.parent.name != "seed1000")  # trials
     assert {str(path.parent.relative_to(made.folder / "results" / "runs")) for path in records} == set(suite.runs)
     assert len(suite.runs) < 0.7 * len(asked)
     for name, spec in suite.runs.items():
@@ -69,7 +69,7 @@ def test_each_run_left_a_whole_record(made):
 
 def test_methods_share_the_batch_order(made):
     tokens = {
-        path.parts[-3]: pd.read_csv(path).tokens.tolist()[:6]
+        path.parts[-3]: pd.read_csv(path).tokens.tolist()[:3]  # trials and rungs of the ladder have three steps
         for path in (made.folder / "results" / "runs" / "smoke").rglob("history.csv")
     }
     assert len(tokens) > 40
@@ -83,8 +83,9 @@ def test_everything_is_built_from_recorded_runs(made, project, suite):
     built = project.recorded("build", "--scale", "smoke")
     assert built.returncode == 0, built.stderr[-3000:]
     results = project.folder / "results" / "recorded" / "smoke"
-    assert f"{len(suite.artifacts)} artifacts built from {len(suite.runs)} recorded runs" in built.stdout.splitlines()[-1]
-    for name, artifact in suite.artifacts.items():
+    whole = {name: artifact for name, artifact in suite.artifacts.items() if name != "lr_sweep"}  # its trials are of no table
+    assert f"{len(whole)} artifacts built from {len(suite.runs)} recorded runs" in built.stdout.splitlines()[-1]
+    for name, artifact in whole.items():
         assert all((results / output).stat().st_size for output in artifact.outputs), name
     for name in ("table2", "table5", "figure1", "figure6"):
         assert (results / f"{name}.csv").read_bytes() == (made.folder / "results" / f"{name}.csv").read_bytes(), name
