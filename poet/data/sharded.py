@@ -22,6 +22,7 @@ from poet.data.packing import row_dtype
 from poet.data.tokenizer import Tokenizer
 from poet.data.workers import workers
 from poet.data.writing import write_rows
+from poet.system.files import PART
 from poet.system.progress import Progress, say
 
 _SUMMED = ("file_bytes", "rows", "tokens", "tokens_without_padding", "text_bytes")
@@ -132,8 +133,9 @@ def _check_space(work: _Work, shards: list[Shard]) -> None:
 
 
 def _remove_others(folder: Path, kept: list[dict]) -> None:
-    """Removes rows and notes that are no part of the data: of another description, or beyond the cap."""
+    """Removes rows and notes that are no part of the data: of another description, beyond the cap, or of a process that
+    was ended while it wrote them."""
     names = {Path(note["file"]).stem for note in kept}
-    for path in [*folder.glob("*.npy"), *folder.glob("*.json")]:
+    for path in [path for ending in ("npy", "json", PART[1:]) for path in folder.glob(f"*.{ending}")]:
         if path.stem not in names:
             path.unlink()

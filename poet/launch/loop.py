@@ -179,6 +179,7 @@ def _record(run: Run, code: dict[str, Any]) -> dict[str, Any]:
         "held": run.elements,
         "weights_sha256": run.weights_digest(),
         "data_sha256": run.batches.sha256,
+        "validation_sha256": run.validation_rows.meta["splits"]["validation"]["sha256"],
         "cost": {
             "train_seconds": run.seconds,
             "probe_seconds": run.probes.seconds,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from poet.launch.records import record_digest
-from poet.launch.sources import data_digest, training_digest
+from poet.launch.sources import training_digest
 from poet.system.files import write_text
 from poet.training.spec import RunSpec
 
@@ -37,10 +37,9 @@ def read_origin(folder: Path) -> tuple[str, dict[str, Any]] | None:
     return (note["origin"], record) if note["record_sha256"] == record_digest(record) else None
 
 
-def changed_since(spec: RunSpec, record: dict[str, Any], device: str) -> list[str]:
-    """What is not as it was when a run was recorded: "training code", "data code", both or neither."""
-    today = {"training": training_digest(spec.method, device), "data": data_digest(spec.data["corpus"])}
-    return [f"{part} code" for part, digest in today.items() if record[f"{part}_digest"] != digest]
+def code_changed(spec: RunSpec, record: dict[str, Any], device: str) -> bool:
+    """Whether the training code is another than when a run was recorded. Of the data the rows count, not the code that made them."""
+    return record["training_digest"] != training_digest(spec.method, device)
 
 
 def origins(results: Path, specs: Iterable[RunSpec]) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -69,8 +68,8 @@ def sentence(results: Path, specs: Iterable[RunSpec]) -> str:
         where = record["provenance"]
         commit = f"commit {where['commit'][:_SHORT]}" if where["commit"] else "outside a checkout"
         dirty = " with uncommitted changes" if where["dirty"] else ""
-        changed = changed_since(specs[name], record, "cpu" if where["device"].startswith("cpu") else "cuda")
-        stale = f", {' and '.join(changed)} changed since" if changed else ""
+        device = "cpu" if where["device"].startswith("cpu") else "cuda"
+        stale = ", training code changed since" if code_changed(specs[name], record, device) else ""
         source = f"foreign, from {origin}, " if origin else ""
         text = f"{source}on {where['machine']['cpu']}, {where['device']}, {commit}{dirty}{stale}"
         groups[text] = groups.get(text, 0) + 1

@@ -9,7 +9,7 @@ from poet.system.files import atomic_path
 from poet.system.progress import say
 from poet.training.spec import RunSpec
 from suite.recorded.archive import archive_path, read
-from suite.recorded.origin import changed_since, write_note
+from suite.recorded.origin import code_changed, write_note
 from suite.recorded.run import FILES, RecordedRun
 
 
@@ -30,29 +30,31 @@ def unpack(run: RecordedRun, folder: Path) -> None:
             (folder / file).unlink(missing_ok=True)
 
 
-def why_not(run: RecordedRun, spec: RunSpec, device: str, data_sha256: str) -> str:
+def why_not(run: RecordedRun, spec: RunSpec, device: str, splits: dict[str, dict]) -> str:
     """Why a recorded run cannot take the place of training a spec; empty if it can.
 
     Args:
         run: recorded under the spec's name.
         spec: what is asked for today.
         device: "cpu" or "cuda", where it would be trained.
-        data_sha256: of the rows that it would read.
+        splits: of the prepared data, as their meta.json describes them.
     """
     if spec.keep_weights:
         return "its weights are asked for, and archives have none"
     changed = ["spec"] if run.spec.digest != spec.digest else []
     if run.device != device:
         changed.append(f"device ({run.device} then, {device} now)")
-    else:
-        changed += changed_since(spec, run.record, device)
-    if run.record["data_sha256"] != data_sha256:
+    elif code_changed(spec, run.record, device):
+        changed.append("training code")
+    validation = splits["validation"]["sha256"]
+    # Records of 2026-11-22 and before do not say which validation rows they were measured on.
+    if (run.record["data_sha256"], run.record.get("validation_sha256", validation)) != (splits["train"]["sha256"], validation):
         changed.append("prepared data")
     return f"not as recorded: {', '.join(changed)}" if changed else ""
 
 
 def restored(spec: RunSpec, folder: Path, data: Path, device: str, archive: Path | None = None) -> bool:
-    """Restore a run instead of training it if its recording is of today's spec, code and data; the log says which it was.
+    """Restore a run instead of training it if its recording is of today's spec, training code and rows; the log says which it was.
 
     Args:
         spec: the run.
@@ -67,8 +69,8 @@ def restored(spec: RunSpec, folder: Path, data: Path, device: str, archive: Path
     """
     archive = archive or archive_path(spec.scale)
     run = read(archive, only=spec.name).get(spec.name)
-    rows = json.loads((data / "meta.json").read_text())["splits"]["train"]["sha256"]
-    why = "it is not among the recorded runs" if run is None else why_not(run, spec, device, rows)
+    splits = json.loads((data / "meta.json").read_text())["splits"]
+    why = "it is not among the recorded runs" if run is None else why_not(run, spec, device, splits)
     if why:
         say(f"{spec.name}: trained, and not taken from {archive.name}: {why}")
         return False

@@ -52,7 +52,7 @@ def test_an_artifact_whose_runs_are_gone_is_named(run, capsys):
     for path in suite.outputs("table2"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    note_sources(sources_note(suite.folder, "table2"), [], seeds=[0, 2])
+    note_sources(sources_note(suite.folder, "table2"), [], seeds=[0, 2], specs=suite.digests("table2"))
     assert verify.main([]) == 1
     (error,) = capsys.readouterr().err.splitlines()
     assert "results/smoke/table2.csv was made from" in error and "make results/table2.csv SCALE=smoke SEEDS='[0,2]'" in error

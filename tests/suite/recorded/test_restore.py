@@ -17,7 +17,7 @@ def asked(tmp_path, recorded_run, specs, capsys):
         recorded = specs["60m/adamw"]
         archive.write(tmp_path / "runs.parquet", [recorded_run(recorded, origin, **changes)])
         (tmp_path / "data").mkdir(exist_ok=True)
-        (tmp_path / "data" / "meta.json").write_text(json.dumps({"splits": {"train": {"sha256": rows}}}))
+        (tmp_path / "data" / "meta.json").write_text(json.dumps({"splits": {"train": {"sha256": rows}, "validation": {"sha256": "v" * 64}}}))
         folder = tmp_path / "runs" / "it"
         done = restored(spec or recorded, folder, tmp_path / "data", device, tmp_path / "runs.parquet")
         assert done == (folder / "record.json").exists()
@@ -36,15 +36,21 @@ def test_a_foreign_one_is_called_foreign(asked):
     assert done and "foreign, from lab-b" in log
 
 
-@pytest.mark.parametrize(("digest", "why"), [("training_digest", "training code"), ("data_digest", "data code")])
+@pytest.mark.parametrize(
+    ("digest", "why"), [("training_digest", "training code"), ("data_sha256", "prepared data"), ("validation_sha256", "prepared data")]
+)
 def test_a_stale_run_is_not_restored_and_the_log_says_why(asked, digest, why):
     done, log = asked(**{digest: "0" * 64})
     assert not done and log == f"smoke/60m/adamw/seed0: trained, and not taken from runs.parquet: not as recorded: {why}\n"
 
 
+def test_other_code_that_prepares_the_same_rows_trains_nothing_again(asked):
+    assert asked(data_digest="0" * 64)[0]
+
+
 def test_all_that_differs_is_named(asked):
-    done, log = asked(training_digest="0" * 64, data_digest="0" * 64, rows="s" * 64)
-    assert not done and "not as recorded: training code, data code, prepared data\n" in log
+    done, log = asked(training_digest="0" * 64, rows="s" * 64)
+    assert not done and "not as recorded: training code, prepared data\n" in log
 
 
 def test_another_spec_device_or_weights_are_trained(asked, specs):
