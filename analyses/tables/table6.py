@@ -1,9 +1,10 @@
 """Table 6: how often R and P are merged and reinitialized.
 
-POET-FS with b = 1/2 on the 60M model, T_m from 5 to 1600 steps. The rule for shorter training: where the longest period,
-1600 steps, fits into training, the printed T_m are used as they are. Where it does not, all are divided by 5, the largest
-number that divides them all: their ratios stay the paper's, and the shortest becomes a single step. A period that is
-still longer than training merges never; the column ``merges`` says how often each run merged. Claims name the printed T_m.
+POET-FS with b = 1/2 on the 60M model, T_m from 5 to 1600 steps. The rule for shorter training: the scale's own T_m stands for
+the printed 400, and the others keep their ratios to it, so that a run merges as often as the paper's. Where the shortest would
+be less than half a step, all are divided by 5 instead, the largest number that divides them all: the shortest becomes a single
+step. A period that is longer than training merges never; the column ``merges`` says how often each run merged. Claims name
+the printed T_m.
 """
 
 import itertools
@@ -19,18 +20,22 @@ from suite.context import Context
 from suite.scale import Scale
 
 MODEL, ROW = "60m", "poet-fs-1_2"
+#: T_m of the paper's other tables (Table 10).
+PRINTED_DEFAULT = 400
 
 
-def periods(steps: int) -> dict[str, int]:
-    """T_m that a training of ``steps`` uses, by the printed one; see the rule above."""
+def periods(own: int) -> dict[str, int]:
+    """T_m that a scale whose own T_m is ``own`` uses, by the printed one; see the rule above."""
     printed = [int(period) for period in read_published("table6").merge_every]
-    divisor = 1 if max(printed) <= steps else math.gcd(*printed)
-    return {str(period): period // divisor for period in printed}
+    share = own / PRINTED_DEFAULT
+    if 2 * min(printed) * share < 1:
+        share = 1 / math.gcd(*printed)
+    return {str(period): max(1, round(period * share)) for period in printed}
 
 
 def specs(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each printed T_m, by seed."""
-    used = periods(scale.settings.models[MODEL].steps)
+    used = periods(scale.run(MODEL, ROW, scale.seeds[0]).parameters["merge_every"])
     return {
         label: [scale.run(MODEL, ROW, seed, overrides={"merge_every": period}) for seed in scale.seeds]
         for label, period in used.items()

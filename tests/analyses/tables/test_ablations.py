@@ -48,9 +48,11 @@ def test_runs_of_table_2_are_not_trained_again(name):
 
 
 def test_shorter_training_keeps_the_ratios_between_merge_periods():
-    assert list(table6.periods(1600).values()) == [5, 25, 50, 200, 400, 1600]
-    assert list(table6.periods(1599).values()) == [1, 5, 10, 40, 80, 320]
-    assert list(table6.periods(6).values()) == [1, 5, 10, 40, 80, 320]
+    assert list(table6.periods(400).values()) == [5, 25, 50, 200, 400, 1600]
+    assert list(table6.periods(76).values()) == [1, 5, 10, 38, 76, 304]
+    assert list(table6.periods(40).values()) == [1, 2, 5, 20, 40, 160]
+    for own in (39, 5):
+        assert list(table6.periods(own).values()) == [1, 5, 10, 40, 80, 320]
 
 
 def test_table_6_says_what_was_used_and_how_often_it_merged(recorded):
