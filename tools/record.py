@@ -46,12 +46,13 @@ def kept_outputs(artifacts: dict[str, Artifact]) -> list[str]:
 
 
 def cost(results: Path, scale: str, seeds: list[int]) -> str:
-    """CSV of what each artifact's runs cost, and all together; a run that is shared counts once in each line."""
+    """CSV of what the runs of each artifact that was made cost, and those of ``all``; a run that is shared counts once in each line."""
     suite = load_suite({"scale": scale, "seeds": seeds})
-    groups = {name: artifact.runs(suite.scale) for name, artifact in suite.artifacts.items() if artifact.in_all}
-    distinct = {spec.name: spec for specs in groups.values() for spec in specs}
+    made = {name: a for name, a in suite.artifacts.items() if all((results / scale / output).exists() for output in a.outputs)}
+    groups = {name: artifact.runs(suite.scale) for name, artifact in made.items()}
+    everything = [spec for name, specs in groups.items() if made[name].in_all for spec in specs]
     lines = []
-    for name, specs in {**groups, "all": list(distinct.values())}.items():
+    for name, specs in {**groups, "all": everything}.items():
         records = [read_record(results, spec) for spec in {spec.name: spec for spec in specs}.values()]
         if not records:
             continue
@@ -64,6 +65,8 @@ def cost(results: Path, scale: str, seeds: list[int]) -> str:
             "device": records[0]["provenance"]["device"], "torch": records[0]["provenance"]["versions"]["torch"],
             "commits": " ".join(sorted({r["provenance"]["commit"][:9] for r in records})),
         })
+    if not lines:
+        raise UserError(f"no artifact of scale {scale} that has runs was made")
     return "\n".join([",".join(lines[0]), *(",".join(map(str, line.values())) for line in lines)]) + "\n"
 
 
