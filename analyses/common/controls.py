@@ -11,7 +11,10 @@ from suite.discovery import discover
 from suite.fitness import CONTROLS, NEEDS, Reading, readings
 from suite.grounds import Grounds, subject_of
 from suite.judging import why_not
+from suite.scale import load_scale
 
+#: The scale of the paper's tokens for each parameter that needs no GPU.
+LONG = "night"
 #: How many of a control's numbers a cell shows.
 _SHOWN = 6
 
@@ -42,11 +45,17 @@ def _section(context: Context, grounds: Grounds, specs: Sequence[RunSpec], more:
         return f"The {scale} scale checks the plumbing: it is fit to judge nothing."
     found = readings(grounds, subject_of(specs), NEEDS["ordering"])
     why = why_not(found)
-    fit = f"The {scale} scale is **not fit to judge orders** here ({why})" if why else f"The {scale} scale is fit to judge orders here"
+    fit = f"The {scale} scale is **not fit to judge orders** here ({why}{_longer(scale, specs)})" if why else f"The {scale} scale is fit to judge orders here"
     rules = {control.name: control.rule for control in CONTROLS}
     rows = [[name, rules[name], shown(reading), reading.outcome] for name, reading in found.items()]
     table = markdown_table(["known fact", "passes if", "measured", ""], "llll", rows)
     return f"{fit}: known facts, from the runs below. What was not measured has not passed. {more}\n\n{table}"
+
+
+def _longer(scale: str, specs: Sequence[RunSpec]) -> str:
+    """Where the same machine trains these models as long as the paper does."""
+    models = [model for model in load_scale({"scale": LONG, "seeds": [0]}).models if any(spec.model == model for spec in specs)]
+    return f"; `SCALE={LONG}` trains {' and '.join(models)} as long as the paper" if models and scale != LONG else ""
 
 
 def shown(reading: Reading) -> str:
