@@ -79,7 +79,7 @@ def _runs(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
 
 def _of_run(suite: Suite, name: str) -> str:
     """Why a run would be trained; empty if its files do not say."""
-    spec, folder = suite.runs[name], RESULTS / "runs" / name
+    spec, folder = suite.trainable[name], RESULTS / "runs" / name
     if not (folder / "record.json").exists():
         return "no record yet"
     try:

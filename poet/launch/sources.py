@@ -54,9 +54,13 @@ def _substance(path: Path) -> str:
     content = path.read_bytes()
     if path.name == "requirements.lock":
         return "\n".join(line for line in content.decode().splitlines() if re.match(rf"({'|'.join(PACKAGES)})==", line))
-    if path.suffix != ".py":
-        return hashlib.sha256(content).hexdigest()
-    tree = ast.parse(content)
+    return _said(content) if path.suffix == ".py" else hashlib.sha256(content).hexdigest()
+
+
+@functools.cache
+def _said(source: bytes) -> str:
+    """A Python source without docstrings and comments; many digests share a file, and parsing is what they cost."""
+    tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]

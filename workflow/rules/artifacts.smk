@@ -31,7 +31,8 @@ for artifact_name, artifact in suite.artifacts.items():
             scale=suite.scale.name,
             seeds=list(suite.scale.seeds),
             digests=suite.digests(artifact_name),
-            sources=artifact_sources(artifact_name),
+            # Only of an artifact that is looked at: of all of them, each job would wait for it.
+            sources=lambda wildcards, name=artifact_name: artifact_sources(name),
         script:
             "../scripts/artifact.py"
 
