@@ -40,8 +40,7 @@ def sentences(figure: Figure) -> list[str]:
 
 
 def cut_off(figure: Figure) -> bool:
-    """Whether something reaches beyond the frame that is saved."""
-    figure.draw_without_rendering()
+    """Whether something of a figure that has been drawn reaches beyond the frame that is saved."""
     whole = figure.get_tightbbox()  # in inches
     width, height = figure.get_size_inches()
     slack = ROUNDING / figure.dpi

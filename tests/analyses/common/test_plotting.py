@@ -63,6 +63,7 @@ def test_what_is_hard_to_read_is_found():
     assert len(sentences(figure)) == 1
     clean, axis = plt.subplots(layout="constrained")
     axis.plot([1, 2])
+    clean.draw_without_rendering()
     assert not cut_off(clean)
     clean.text(0.5, -0.1, "below")
     assert cut_off(clean)
