@@ -34,16 +34,11 @@ class Phases:
         return float(np.maximum(0, self.last_start - self.first_end))
 
     def __str__(self) -> str:
+        """Which phases there are, for a caption."""
         if math.isnan(self.first_end):
-            return "By the rule of analyses/phases.py there are no phases."
-        if math.isnan(self.last_start):
-            return f"Phase I ends at {self.first_end:.0%} of training; by the rule of analyses/phases.py there is no phase III."
-        if not self.second:
-            return (
-                f"By the rule of analyses/phases.py there is no phase II: the cosines settle at {self.first_end:.0%} of "
-                f"training, and have slowed down at {self.last_start:.0%} already."
-            )
-        return f"Phases I and II end at {self.first_end:.0%} and {self.last_start:.0%} of training."
+            return "The rule of analyses/phases.py finds no phases."
+        missing = "III" if math.isnan(self.last_start) else "" if self.second else "II"
+        return "Shaded: the phases by the rule of analyses/phases.py" + (f", which finds no phase {missing}." if missing else ".")
 
 
 def find_phases(steps: np.ndarray, cosines: np.ndarray) -> Phases:

@@ -1,4 +1,4 @@
-"""The controls of a scale, above its tables and its claims: what came out as known, and whether orders are judged."""
+"""The controls of a scale, above its tables and claims and below its figures: what came out as known, and whether orders are judged."""
 
 from collections.abc import Sequence
 
@@ -17,6 +17,7 @@ from suite.scale import load_scale
 LONG = "night"
 #: How many of a control's numbers a cell shows.
 _SHOWN = 6
+_PLUMBING = "The {} scale checks the plumbing: it is fit to judge nothing."
 
 
 def grounds_of_all(context: Context) -> Grounds:
@@ -31,6 +32,17 @@ def table_section(context: Context, specs: Sequence[RunSpec]) -> str:
     return _section(context, Grounds(context, specs), specs, "claims.md has the controls of all runs, and what they let the scale judge.")
 
 
+def fitness_sentence(context: Context, specs: Sequence[RunSpec]) -> str:
+    """Whether a figure's own runs let the scale judge the orders that it shows, for its caption; empty at paper scale."""
+    scale = context.scale.name
+    if scale == "paper":
+        return ""
+    if scale in UNJUDGED_SCALES:
+        return _PLUMBING.format(scale)
+    why = why_not(readings(Grounds(context, specs), subject_of(specs), NEEDS["ordering"]))
+    return f"By these runs the {scale} scale is {f'not fit to judge orders ({why})' if why else 'fit to judge orders'}."
+
+
 def scale_section(context: Context, grounds: Grounds) -> str:
     """What all runs show of the controls, for the rows of Table 2 on the scale's models."""
     specs = [spec for spec in grid_runs(context.scale) if grounds.trained([spec])]
@@ -42,7 +54,7 @@ def _section(context: Context, grounds: Grounds, specs: Sequence[RunSpec], more:
     if scale == "paper":
         return ""
     if scale in UNJUDGED_SCALES:
-        return f"The {scale} scale checks the plumbing: it is fit to judge nothing."
+        return _PLUMBING.format(scale)
     found = readings(grounds, subject_of(specs), NEEDS["ordering"])
     why = why_not(found)
     fit = f"The {scale} scale is **not fit to judge orders** here ({why}{_longer(scale, specs)})" if why else f"The {scale} scale is fit to judge orders here"

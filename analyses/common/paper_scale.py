@@ -1,4 +1,4 @@
-"""The paper's own scale, and the weight matrices of its models at their sizes."""
+"""The paper's own scale, the weight matrices of its models at their sizes, and what a scale's models are called beside them."""
 
 import functools
 
@@ -27,3 +27,10 @@ def matrix_shapes(model: str, row: str) -> dict[str, tuple[int, int]]:
 
     The feed-forward width depends on the row of Table 2."""
     return _shapes(_paper().run(model, row, 0).architecture)
+
+
+def model_label(scale: Scale, model: str) -> str:
+    """A model's name on a figure; where it is not of the paper's size it is called a proxy: "1.3b proxy, 128 wide"."""
+    own, paper = (found.settings.models[model] for found in (scale, _paper()))
+    alike = (own.hidden_size, own.layers) == (paper.hidden_size, paper.layers)
+    return model if alike else f"{model} proxy, {own.hidden_size} wide"

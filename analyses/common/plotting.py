@@ -1,6 +1,7 @@
 """What the figures share: look, caption, files."""
 
-import textwrap
+import itertools
+import math
 from typing import Any
 
 import matplotlib
@@ -8,55 +9,108 @@ import matplotlib
 matplotlib.use("Agg")  # no display is ever needed
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullFormatter
+from matplotlib.ticker import Locator, MaxNLocator, NullLocator
 
 from analyses.common.layout import write_csv
-from poet.system.files import atomic_path
+from poet.system.files import atomic_path, write_text
 from suite.artifact import Artifact
 from suite.context import Context
 from suite.recorded.marking import caption
 
-sns.set_theme(context="paper", style="whitegrid", palette="colorblind", font_scale=1.1)
+sns.set_theme(
+    context="paper", style="whitegrid", palette="colorblind", font_scale=1.1,
+    rc={"figure.constrained_layout.w_pad": 0.1, "figure.constrained_layout.h_pad": 0.1},  # inches, as tight_layout has it
+)
 
 #: Markers and lines in the order of the palette, so that series are told apart without colour.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 1, 2)))
-#: Characters of a caption's line for each inch of the figure's width.
-CAPTION_CHARACTERS = 15
+
+
+def figure_outputs(name: str) -> tuple[str, ...]:
+    """The files of a figure, below the results folder: the picture twice, and its caption as text."""
+    return tuple(f"figures/{name}.{suffix}" for suffix in ("png", "pdf", "txt"))
 
 
 def numbered_figure(number: int, caption: str, **attributes: Any) -> Artifact:
-    """A figure of the paper, with its CSV, PNG and PDF; ``attributes`` are further ones of :class:`Artifact`."""
-    outputs = (f"figure{number}.csv", f"figures/figure{number}.png", f"figures/figure{number}.pdf")
-    return Artifact(label=f"Figure {number}", caption=caption, outputs=outputs, **attributes)
+    """A figure of the paper, with its CSV and :func:`figure_outputs`; ``attributes`` are further ones of :class:`Artifact`."""
+    name = f"figure{number}"
+    return Artifact(label=f"Figure {number}", caption=caption, outputs=(f"{name}.csv", *figure_outputs(name)), **attributes)
 
 
-def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact: Artifact, note: str = "") -> None:
-    """Write an artifact's CSV, and its figure with label, caption, scale and a note below as PDF and PNG; close it.
+def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact: Artifact, note: str = "", findings: str = "") -> None:
+    """Write an artifact's CSV, its figure as PDF and PNG, and its caption as text beside them; close the figure.
+
+    Args:
+        figure: the picture, with everything inside its frame.
+        frame: the numbers.
+        context: what it is built from.
+        artifact: what it is a picture of.
+        note: what the marks mean, of which runs, and whether the scale may judge what they show. It joins label, caption and scale.
+        findings: what the numbers come to, in sentences: a paragraph of its own below the caption.
 
     Raises:
         DiskError: the disk is full or the folder cannot be written.
     """
     write_csv(frame, context.results / artifact.outputs[0])
-    lines = textwrap.fill(caption(context, artifact, note), int(CAPTION_CHARACTERS * figure.get_figwidth()))
-    figure.text(0.5, -0.01, lines, ha="center", va="top", fontsize="small")
-    for legend in figure.legends:
-        if legend.get_bbox_to_anchor() is figure.bbox:  # would follow the tight frame, onto the caption
-            legend.set_bbox_to_anchor((0, 0, 1, 1), transform=figure.transFigure)
+    of_suffix = {output.rpartition(".")[2]: context.results / output for output in artifact.outputs}
+    write_text(of_suffix["txt"], "\n\n".join(filter(None, (caption(context, artifact, note), findings))) + "\n")
     # No dates in the files: the same records give the same bytes.
-    for suffix, options in ((".pdf", {"metadata": {"CreationDate": None}}), (".png", {"dpi": 150, "metadata": {"Software": None}})):
-        (name,) = (output for output in artifact.outputs if output.endswith(suffix))
-        with atomic_path(context.results / name) as temporary:
-            figure.savefig(temporary, format=suffix[1:], bbox_inches="tight", pad_inches=0.15, **options)
+    for suffix, options in (("pdf", {"metadata": {"CreationDate": None}}), ("png", {"dpi": 150, "metadata": {"Software": None}})):
+        with atomic_path(of_suffix[suffix]) as temporary:
+            figure.savefig(temporary, format=suffix, **options)
     plt.close(figure)
 
 
-def plain_logarithmic(axis: Axis) -> None:
-    """A few round numbers, written out, on a logarithmic axis that spans less than a decade."""
-    axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
+def bars(std: pd.Series) -> pd.Series | None:
+    """Half-lengths of error bars for ``errorbar``; None where a single seed gives no line any."""
+    return std if std.notna().any() else None
+
+
+def spread_note(context: Context, marks: str = "Bars") -> str:
+    """What the error bars of a figure are, for its caption; that there are none where there is one seed."""
+    n = len(context.scale.seeds)
+    return f"{marks}: one standard deviation either side, n = {n} seeds." if n > 1 else "n = 1: no error bars."
+
+
+class RoundLogarithmic(Locator):
+    """Round numbers on a logarithmic axis, as many as stand apart.
+
+    Steps of equal size crowd at the upper end of the axis, steps of equal ratio are few where the axis spans less than a decade: of
+    both kinds the set with the most numbers is taken, none of them closer to the next than two thirds of an even share.
+
+    Args:
+        most: how many numbers there may be.
+    """
+
+    #: First digits, roundest first.
+    DIGITS = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7))
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def __call__(self) -> np.ndarray:
+        return self.tick_values(*self.axis.get_view_interval())
+
+    def tick_values(self, vmin: float, vmax: float) -> np.ndarray:
+        """The numbers between two ends, which are positive."""
+        low, high = sorted((vmin, vmax))
+        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        found = [np.array([digit * 10.0**decade for decade, digit in itertools.product(decades, digits)]) for digits in self.DIGITS]
+        found += [np.asarray(MaxNLocator(n, steps=[1, 2, 5, 10]).tick_values(low, high)) for n in range(1, 2 * self.most)]
+        inside = [numbers[(numbers >= low) & (numbers <= high)] for numbers in found]
+        apart = 2 / 3 * math.log(high / low) / self.most
+        fitting = [n for n in inside if len(n) <= self.most and (np.diff(np.log(n)) >= apart).all()]
+        return max(fitting, key=len)
+
+
+def plain_logarithmic(axis: Axis, most: int = 7) -> None:
+    """Round numbers, written out, on a logarithmic axis; see :class:`RoundLogarithmic`."""
+    axis.set_major_locator(RoundLogarithmic(most))
     axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())

@@ -36,7 +36,8 @@ from analyses.common.claim_forms import Pair, ordering
 from analyses.common.comparisons import perplexities
 from analyses.common.layout import markdown_page, markdown_table, measured_cell
 from analyses.common.longer import longer_runs
-from analyses.common.plotting import MARKERS, plain_logarithmic, save_figure
+from analyses.common.paper_scale import model_label
+from analyses.common.plotting import MARKERS, bars, figure_outputs, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published
 from analyses.controls.cells import (
     ADAMW, CONTROLS, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells, specs_of,
@@ -111,7 +112,7 @@ def answers(frame: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _draw_controls(axis: Axes, part: pd.DataFrame, model: str) -> None:
+def _draw_controls(axis: Axes, part: pd.DataFrame, title: str) -> None:
     labels = list(CONTROLS)
     for y, label in enumerate(labels):
         own = part[(part.control == label) & (part.own_rate == "yes")]
@@ -120,7 +121,7 @@ def _draw_controls(axis: Axes, part: pd.DataFrame, model: str) -> None:
             others.measured, [y] * len(others), marker="o", linestyle="", markersize=5, fillstyle="none", color=f"C{y}"
         )
         axis.errorbar(
-            own.measured, [y] * len(own), xerr=own["std"].fillna(0), marker=MARKERS[y], linestyle="", markersize=9,
+            own.measured, [y] * len(own), xerr=bars(own["std"]), marker=MARKERS[y], linestyle="", markersize=9,
             capsize=3, color=f"C{y}",
         )
         for line in own.itertuples():
@@ -136,26 +137,26 @@ def _draw_controls(axis: Axes, part: pd.DataFrame, model: str) -> None:
     reference = part[(part.control == ADAMW) & (part.own_rate == "yes")].measured.iloc[0]
     axis.axvline(reference, color="black", linewidth=0.8, linestyle="--", zorder=0)
     axis.set(
-        title=model, xlabel="validation perplexity", xscale="log", yticks=range(len(labels)), yticklabels=labels,
-        ylim=(len(labels) - 0.5, -0.7),
+        title=title, xlabel="validation perplexity", xscale="log", yticks=range(len(labels)), yticklabels=labels,
+        ylim=(len(labels) - 0.5, -1),
     )
-    plain_logarithmic(axis.xaxis)
+    plain_logarithmic(axis.xaxis, most=5)
     axis.margins(x=0.15)
 
 
-def draw(frame: pd.DataFrame) -> Figure:
+def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
     """Above: the controls on each model. Below: AdamW and POET over what their runs cost."""
     chosen = frame[frame.quantity == PERPLEXITY]
     models = list(dict.fromkeys(chosen.model))
     figure = plt.figure(figsize=(3.6 * max(3, len(models)), 7.2), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=(1, 1))
     for index, (axis, model) in enumerate(zip(above.subplots(1, len(models), squeeze=False)[0], models, strict=True)):
-        _draw_controls(axis, chosen[chosen.model == model], model)
+        _draw_controls(axis, chosen[chosen.model == model], model_label(scale, model))
         if index:
             axis.set_yticklabels([])
     styles = {label: list(CONTROLS).index(label) for label in AT_EQUAL_COST}
     for axis, cost in zip(below.subplots(1, len(COSTS)), COSTS, strict=True):
-        draw_cost(axis, frame, cost, styles)
+        draw_cost(axis, frame, cost, styles, model_label(scale, SMALLEST))
     return figure
 
 
@@ -176,10 +177,8 @@ def markdown(frame: pd.DataFrame) -> str:
 def build(context: Context) -> None:
     frame = table(context)
     write_text(context.results / "controls.md", markdown(frame))
-    save_figure(
-        draw(frame), frame, context, ARTIFACT,
-        " ".join(answers(frame)) + " Small hollow markers above: other rates of AdamW; below: AdamW at POET's cost.",
-    )
+    hollow = "Small hollow markers above: other rates of AdamW; below: AdamW at POET's cost."
+    save_figure(draw(frame, context.scale), frame, context, ARTIFACT, f"{hollow} {spread_note(context)}")
 
 
 def _same_rates(scale: Scale) -> list[Pair]:
@@ -200,6 +199,6 @@ CLAIMS = (
 ARTIFACT = Artifact(
     label="Controls (not in the paper)",
     caption="What AdamW gains from POET's initialization and learning rates, what POET has without R and P, and equal cost.",
-    outputs=("controls.csv", "controls.md", "figures/controls.png", "figures/controls.pdf"),
+    outputs=("controls.csv", "controls.md", *figure_outputs("controls")),
     runs=runs, build=build, models=(SMALLEST,), claims=CLAIMS,
 )

@@ -15,9 +15,10 @@ import pandas as pd
 from analyses.common.evidence import (
     over_seeds, ALL, SIZE, TWO_DIGITS, as_read, over_seeds_in, share_over_seeds, share_within,
 )
+from analyses.common.paper_scale import model_label
 from analyses.common.plotting import numbered_figure, plt, save_figure
 from analyses.common.published import printed_text, read_published
-from analyses.figures.common.probed import LABELS, layer
+from analyses.figures.common.probed import LABELS, drawn_seed, layer
 from analyses.figures.common.spectra import (
     POET, ROWS, about_runs, draw, largest_change, largest_growth, measured, model, runs, table,
 )
@@ -94,20 +95,15 @@ def build(context: Context) -> None:
     printed = {(p.row, p.quantity, p.when): float(p.value) for p in read_published("figure1").itertuples()}
     frames = {row: table(context, row, [(block, PROJECTION)], printed) for row in ("adamw", POET)}
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), sharey=True)
-    growth = []
-    for axis, (row, frame) in zip(axes, frames.items(), strict=True):
+    for axis, row in zip(axes, frames, strict=True):
         steps, seeds = measured(context, row, "spectrum")
         draw(axis, steps, seeds[0][layer(block, PROJECTION)])
-        axis.set(title=ROWS[row], xlabel="step")
-        largest = frame[frame.quantity == "largest"].measured.to_numpy()
-        change = frame[frame.quantity == "largest relative change"].measured.item()
-        grown = f"largest {largest[0]:.3g} to {largest[-1]:.3g}, largest change of a value relative to its start {change:.3g}"
-        growth.append(f"{ROWS[row]}: {grown}.")
+        axis.set(title=f"{ROWS[row]}, {model_label(context.scale, model(context.scale))}", xlabel="step")
     axes[0].set(ylabel="singular value", ylim=(0, None))
     axes[0].legend(title="thin lines: between", loc="upper left")
     figure.tight_layout()
     matrix = f"{LABELS[PROJECTION]} projection of block {block}"
-    note = f"Matrix: {matrix}. {' '.join(growth)} {about_runs(context)}"
+    note = f"Matrix: {matrix}. {about_runs(context)} {drawn_seed(context)}"
     save_figure(figure, pd.concat(frames.values()), context, ARTIFACT, note)
 
 

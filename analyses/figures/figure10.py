@@ -102,5 +102,5 @@ CLAIMS = (
 )
 ARTIFACT = artifact(
     10, "Approximation error of the orthogonal matrices R and P of a weight matrix, by the number k of Neumann terms.",
-    matrices, published=read_figure10(), claims=CLAIMS,
+    matrices, each=True, published=read_figure10(), claims=CLAIMS,
 )

@@ -137,8 +137,7 @@ def draw(found: list[Example]):
             if i % 2 == 0:
                 axis.set_title(f"({'abcd'[i // 2]}) {example.method}", fontsize="medium")
         handles = [Patch(**style, label=label) for style, label in zip(styles, LABELS, strict=True)]
-        # Anchored: otherwise it follows the frame that saving widens for the caption.
-        figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 0), ncol=3, frameon=False)
+        figure.legend(handles=handles, loc="lower center", ncol=3, frameon=False)
         figure.tight_layout(rect=(0, 0.05, 1, 1))
     return figure
 

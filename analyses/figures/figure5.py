@@ -21,8 +21,10 @@ from matplotlib.figure import Figure
 from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering, same_order
 from analyses.common.comparisons import perplexities, rank_agreement
+from analyses.common.controls import fitness_sentence
 from analyses.common.evidence import rank_correlation
-from analyses.common.plotting import LINES, MARKERS, numbered_figure, plain_logarithmic, save_figure
+from analyses.common.paper_scale import model_label
+from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
@@ -100,15 +102,11 @@ def effect(frame: pd.DataFrame, column: str) -> float:
 def _panel(axis: Axes, frame: pd.DataFrame, column: str, title: str) -> None:
     for index, (budget, part) in enumerate(frame.groupby("budget", sort=False)):
         given, h = part[part.share_r.notna()], part.h.iloc[0]
-        axis.plot(
-            given.share_r, given[column], marker=MARKERS[index], linestyle=LINES[index], color=f"C{index}",
-            label=f"{budget} (h = {h})",
+        axis.errorbar(
+            given.share_r, given[column], bars(given["std"]) if column == "measured" else None, capsize=2,
+            marker=MARKERS[index], linestyle=LINES[index], color=f"C{index}", label=f"{budget} (h = {h})",
         )
         if column == "measured":
-            axis.fill_between(
-                given.share_r, given.measured - given["std"], given.measured + given["std"], color=f"C{index}",
-                alpha=0.2, linewidth=0,
-            )
             standard = part[part.share_r.isna()]
             axis.plot(
                 standard.share_r_trained, standard.measured, marker=MARKERS[index], markersize=11, fillstyle="none",
@@ -119,12 +117,11 @@ def _panel(axis: Axes, frame: pd.DataFrame, column: str, title: str) -> None:
     axis.invert_xaxis()
 
 
-def draw(frame: pd.DataFrame) -> Figure:
-    """Perplexity by share: measured on the left, as printed on the right, with equal ratios on both axes."""
+def draw(frame: pd.DataFrame, title: str) -> Figure:
+    """Perplexity by share: measured on the left, below a title, as printed on the right, with equal ratios on both axes."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 4.2))
-    scale = frame.scale.iloc[0]
-    _panel(axes[0], frame, "measured", f"measured ({MODEL}, {scale} scale)")
-    _panel(axes[1], frame, "published", "published (read off the figure)")
+    _panel(axes[0], frame, "measured", title)
+    _panel(axes[1], frame, "published", f"{MODEL}, read off the paper's figure")
     limits = [(frame[column].min(), frame[column].max()) for column in ("measured", "published")]
     # The same height means the same ratio of perplexities left and right: what is flat looks flat.
     half = 1.04 * max(math.sqrt(high / low) for low, high in limits)
@@ -144,9 +141,10 @@ def build(context: Context) -> None:
     for kind, column in (("measured", "measured"), ("printed", "published")):
         best = ", ".join(f"{share} ({budget})" for budget, share in best_shares(frame, column).items())
         parts.append(f"{kind} {best}, the worst split being {effect(frame, column):.0%} above the best")
-    note = f"Best R:P: {'; '.join(parts)} (mean over budgets)."
-    note += " Large hollow markers: standard POET, at the share that R has of all its parameters."
-    save_figure(draw(frame), frame, context, ARTIFACT, note)
+    findings = f"Best R:P: {'; '.join(parts)} (mean over budgets)."
+    hollow = "Large hollow markers: standard POET, at the share that R has of all its parameters."
+    note = f"{hollow} {spread_note(context)} {fitness_sentence(context, runs(context.scale))}"
+    save_figure(draw(frame, f"{model_label(context.scale, MODEL)}, measured"), frame, context, ARTIFACT, note, findings)
 
 
 def _rank_agreement(context: Context) -> Evidence:

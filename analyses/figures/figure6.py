@@ -13,8 +13,8 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import exactly, over_seeds, SIZE, as_read, over_seeds_in
-from analyses.common.paper_scale import matrix_shapes
-from analyses.common.plotting import numbered_figure, plt, save_figure
+from analyses.common.paper_scale import matrix_shapes, model_label
+from analyses.common.plotting import bars, numbered_figure, plt, save_figure, sns, spread_note
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, layer, line
 from analyses.figures.common.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
@@ -163,12 +163,14 @@ CLAIMS = (
 
 def build(context: Context) -> None:
     frame = table(context)
-    figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True)
+    figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True, sharey=True)
     *panels, corner = axes.flat
     for axis, matrix in zip(panels, LABELS.values(), strict=True):
-        for row, (marker, style) in STYLES.items():
+        for colour, (row, (marker, style)) in zip(sns.color_palette(), STYLES.items(), strict=False):
             part = frame[(frame.matrix == matrix) & (frame.method == ROWS[row])]
-            axis.plot(part.step, part.measured, marker=marker, linestyle=style, markersize=4, label=ROWS[row])
+            look = {"color": colour, "marker": marker}
+            axis.errorbar(part.step, part.measured, bars(part["std"]), **look, linestyle=style, markersize=4, capsize=2, label=ROWS[row])
+            axis.plot(part.step, part.published, **look, linestyle="", markersize=10, fillstyle="none", label=f"{ROWS[row]}, paper")
         axis.set_title(matrix)
         axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 4))
     for axis in (*axes[1, :3], axes[0, 3]):
@@ -177,13 +179,11 @@ def build(context: Context) -> None:
     for axis in axes[:, 0]:
         axis.set_ylabel("entropy")
     corner.axis("off")
-    corner.legend(*axes[0, 0].get_legend_handles_labels(), loc="center", frameon=False)
+    handles = sorted(zip(*axes[0, 0].get_legend_handles_labels(), strict=True), key=lambda one: one[1].endswith("paper"))
+    corner.legend(*zip(*handles, strict=True), loc="center", frameon=False, title=model_label(context.scale, model(context.scale)))
     figure.tight_layout()
-    ends = frame[(frame.matrix == "k") & frame.step.isin((0, frame.step.max()))]
-    ends = ends.groupby("method", sort=False)[["measured", "published"]].agg(lambda v: v.iloc[-1] - v.iloc[0])
-    changes = ", ".join(f"{r.Index} {r.measured:+.3f} ({r.published:+.3f})" for r in ends.itertuples())
-    note = f"Change over the run for k, measured (read off the paper's figure): {changes}."
-    save_figure(figure, frame, context, ARTIFACT, f"{note} {about_runs(context)}")
+    note = "Large hollow markers: read off the paper's figure, at the same share of the run."
+    save_figure(figure, frame, context, ARTIFACT, f"{note} {about_runs(context)} {spread_note(context)}")
 
 
 ARTIFACT = numbered_figure(

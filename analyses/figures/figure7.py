@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from analyses.common.evidence import over_seeds, SIZE, TWO_DIGITS, over_seeds_in
-from analyses.common.plotting import numbered_figure, plt, save_figure, sns
+from analyses.common.paper_scale import model_label
+from analyses.common.plotting import bars, numbered_figure, plt, save_figure, sns, spread_note
 from analyses.figures.common.probed import line
 from analyses.figures.common.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
 from suite.claim import NEGATIVE, Claim, Evidence
@@ -82,14 +83,14 @@ def build(context: Context) -> None:
     figure, axis = plt.subplots(figsize=(5.2, 4))
     for colour, (row, (marker, style)) in zip(sns.color_palette(), STYLES.items(), strict=False):
         part = frame[(frame.method == ROWS[row]) & (frame.quantity == "sum over matrices")]
-        axis.plot(part.step, part.measured, marker=marker, linestyle=style, color=colour, label=ROWS[row])
+        look = {"marker": marker, "linestyle": style, "color": colour}
+        axis.errorbar(part.step, part.measured, bars(part["std"]), **look, capsize=2, label=ROWS[row])
         axis.axhline(part.measured.iloc[0], color=colour, linewidth=0.8, alpha=0.6, linestyle=style)
-    axis.set(xlabel="step", ylabel="hyperspherical energy, sum over matrices")
+    axis.set(title=model_label(context.scale, model(context.scale)), xlabel="step", ylabel="hyperspherical energy, sum over matrices")
     axis.legend()
-    last = frame[(frame.quantity == "change from the start") & (frame.step == frame.step.max())].dropna(subset="measured")
-    order = " < ".join(f"{r.method} {r.measured:+.2%}" for r in last.sort_values("measured").itertuples())
-    note = f"Horizontal lines: the energy at the start. Change over the run: {order}."
-    save_figure(figure, frame, context, ARTIFACT, f"{note} {about_runs(context)}")
+    figure.tight_layout()
+    note = f"Horizontal lines: the energy at the start. {about_runs(context)} {spread_note(context)}"
+    save_figure(figure, frame, context, ARTIFACT, note)
 
 
 ARTIFACT = numbered_figure(

@@ -15,9 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from analyses.common.claim_forms import ordering
+from analyses.common.controls import fitness_sentence
 from analyses.common.layout import measured_columns
 from analyses.common.longer import crossing, longer_runs
-from analyses.common.plotting import LINES, MARKERS, numbered_figure, plain_logarithmic, save_figure
+from analyses.common.paper_scale import model_label
+from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published
 from poet.training.spec import RunSpec
 from suite.claim import Claim
@@ -109,14 +111,14 @@ def crossing_sentences(frame: pd.DataFrame) -> str:
     return f"POET reaches the last value of {'; of '.join(parts)}. {paper}"
 
 
-def draw(frame: pd.DataFrame) -> Figure:
+def draw(frame: pd.DataFrame, title: str) -> Figure:
     """The curves over tokens, AdamW's last values as levels, and POET's crossings."""
     figure, axis = plt.subplots(figsize=(7, 4.6))
     curves = frame[(frame.quantity == PERPLEXITY) & frame.tokens.notna()]
     for index, (label, part) in enumerate(curves.groupby("series", sort=False)):
         width = 2.2 if label == POET else 1.2
         axis.errorbar(
-            part.tokens, part.measured, part["std"].fillna(0), marker=MARKERS[index], linestyle=LINES[index],
+            part.tokens, part.measured, bars(part["std"]), marker=MARKERS[index], linestyle=LINES[index],
             linewidth=width, capsize=2, label=label, color=f"C{index}", markersize=4.5,
         )
         if label != POET:
@@ -128,11 +130,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             crossings.measured, last[crossings.against], marker="o", linestyle="", markersize=12, fillstyle="none",
             color="black", label="POET reaches AdamW's last value",
         )
-    # What matters is the end of training: the first evaluations may leave the frame above.
-    low, high = curves.measured.min(), curves.groupby("series", sort=False).measured.nth(slice(1, None)).max()
-    axis.set(
-        xlabel="tokens seen", ylabel=f"validation perplexity, {MODEL}", yscale="log", ylim=(0.93 * low, 1.05 * high)
-    )
+    axis.set(title=title, xlabel="tokens seen", ylabel="validation perplexity", yscale="log")
     axis.xaxis.set_major_formatter(EngFormatter(sep=""))
     plain_logarithmic(axis.yaxis)
     axis.legend(fontsize="small")
@@ -142,7 +140,8 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def build(context: Context) -> None:
     frame = table(context)
-    save_figure(draw(frame), frame, context, ARTIFACT, crossing_sentences(frame))
+    note = f"{spread_note(context)} {fitness_sentence(context, ARTIFACT.runs(context.scale))}"
+    save_figure(draw(frame, model_label(context.scale, MODEL)), frame, context, ARTIFACT, note, crossing_sentences(frame))
 
 
 def _against(factor: int, place: str, words: str) -> Claim:

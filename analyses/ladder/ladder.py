@@ -17,7 +17,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analyses.common.layout import measured_columns
-from analyses.common.plotting import LINES, MARKERS, save_figure
+from analyses.common.paper_scale import model_label
+from analyses.common.plotting import LINES, MARKERS, bars, figure_outputs, plain_logarithmic, save_figure
 from analyses.ladder.orders import order_line, printed_pairs, side
 from analyses.ladder.rungs import BASELINES, Rung, gap, rung, rungs, steps_on, tokens_per_parameter
 from poet.methods import all_rows
@@ -140,40 +141,52 @@ def _sentence(line: Any) -> str:
     return order + "; ".join([said, *parts]) + turns + "."
 
 
-def draw(frame: pd.DataFrame) -> Figure:
+def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
     """Perplexity, and the gaps to both AdamWs, over tokens for each parameter; only measured lengths, joined by straight lines."""
-    shown = frame[(frame.quantity == PERPLEXITY) & frame.get("measured", pd.Series(math.nan, frame.index)).notna()]
-    figure, axes = plt.subplots(1, 3, figsize=(13, 4.6), layout="constrained")
-    rows = list(dict.fromkeys(frame[frame.quantity == PERPLEXITY].variant))
-    columns = ("measured", *(f"gap_{baseline}" for baseline in BASELINES))
-    titles = ("validation perplexity", *(f"nats above {label}" for label in BASELINES.values()))
-    for axis, column, title in zip(axes, columns, titles, strict=True):
-        for index, row in enumerate(rows):
-            part = shown[shown.variant == row]
-            if column not in part or part[column].isna().all():
-                continue
-            style = {"color": f"C{index % 10}", "marker": MARKERS[index % len(MARKERS)], "linestyle": LINES[index % len(LINES)]}
-            error = None if column == "measured" else (part[f"{column}_high"] - part[column]).where(lambda v: v.map(math.isfinite))
-            axis.errorbar(part.tokens_per_parameter, part[column], yerr=part["std"] if error is None else error, capsize=2, markersize=5, label=all_rows()[row][1].label, **style)
-        if column != "measured":
-            axis.axhline(0, color="black", linewidth=0.8, zorder=0)
-        axis.set(xscale="log", xlabel="tokens a matrix parameter", title=title)
-    axes[0].set_yscale("log")
-    handles, labels = axes[0].get_legend_handles_labels()
+    shown = frame[(frame.quantity == PERPLEXITY) & frame.measured.notna()]
+    models, rows = list(dict.fromkeys(shown.model)), list(dict.fromkeys(shown.variant))
+    figure, axes = plt.subplots(len(models), 3, figsize=(13, 0.6 + 4 * len(models)), squeeze=False, layout="constrained")
+    titles = {"measured": "validation perplexity"} | {f"gap_{baseline}": f"nats above {label}" for baseline, label in BASELINES.items()}
+    for line, model in zip(axes, models, strict=True):
+        for axis, (column, title) in zip(line, titles.items(), strict=True):
+            for index, row in enumerate(rows):
+                part = shown[(shown.model == model) & (shown.variant == row)]
+                if column not in part or part[column].isna().all():
+                    continue
+                look = {"color": f"C{index % 10}", "marker": MARKERS[index % len(MARKERS)], "linestyle": LINES[index % len(LINES)]}
+                half = part["std"] if column == "measured" else part[f"{column}_high"] - part[column]
+                half = bars(half.where(half.map(math.isfinite)))
+                axis.errorbar(part.tokens_per_parameter, part[column], half, capsize=2, markersize=5, label=all_rows()[row][1].label, **look)
+            if column == "measured":
+                axis.set_yscale("log")
+                plain_logarithmic(axis.yaxis)
+            else:
+                axis.axhline(0, color="black", linewidth=0.8, zorder=0)
+            axis.set(xscale="log", xlabel="tokens a matrix parameter", title=f"{model_label(scale, model)}: {title}")
+            plain_logarithmic(axis.xaxis)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncol=6, frameon=False, fontsize="small")
     return figure
+
+
+def note(frame: pd.DataFrame) -> str:
+    """What the marks mean, for the caption."""
+    n = (frame.n + frame.diverged).dropna()
+    seeds = f"n = {n.min()} seed{'s' if n.min() > 1 else ''}" if n.min() == n.max() else f"n = {n.min()} to {n.max()} seeds"
+    spread = "Bars: one standard deviation on the left, 95% intervals elsewhere" if n.max() > 1 else "No error bars"
+    return f"{spread}, {seeds}. Lines join measured lengths."
 
 
 def build(context: Context) -> None:
     frame = table(context)
     write_text(context.results / "ladder.md", markdown(frame))
-    save_figure(draw(frame), frame, context, ARTIFACT, "Bars: standard deviation on the left, 95% intervals over seeds elsewhere. Lines join measured lengths.")
+    save_figure(draw(frame, context.scale), frame, context, ARTIFACT, note(frame))
 
 
 ARTIFACT = Artifact(
     label="Horizon ladder (not in the paper)",
     caption="Perplexity of every row over the length of training, each length with its own schedule and its own tuned rates.",
-    outputs=("ladder.csv", "ladder.md", "figures/ladder.png", "figures/ladder.pdf"),
+    outputs=("ladder.csv", "ladder.md", *figure_outputs("ladder")),
     runs=runs,
     build=build,
     in_all=False,

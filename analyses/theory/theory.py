@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analyses.common.plotting import plt, save_figure
+from analyses.common.plotting import figure_outputs, plt, save_figure
 from analyses.theory import approximation, invariance, random_matrices
 from analyses.theory.claims import CLAIMS
 from analyses.theory.statements import numbers
@@ -90,25 +90,24 @@ def draw(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def note(frame: pd.DataFrame) -> str:
+def findings(frame: pd.DataFrame) -> str:
     """How the verdicts fell."""
     counts, derived = frame.verdict.value_counts(), frame.derived_verdict.value_counts()
     return (
         f"Of {int(counts.drop('', errors='ignore').sum())} printed values and bounds {counts.get('confirmed', 0)} are "
         f"confirmed, {counts.get('refuted', 0)} refuted; of {len(frame)} derived ones "
-        f"{derived.get('confirmed', 0)} and {derived.get('refuted', 0)}. Bars: four standard errors, or as much "
-        "confidence."
+        f"{derived.get('confirmed', 0)} and {derived.get('refuted', 0)}."
     )
 
 
 def build(context: Context) -> None:
     frame = table()
-    save_figure(draw(frame), frame, context, ARTIFACT, note(frame))
+    save_figure(draw(frame), frame, context, ARTIFACT, "Bars: four standard errors, or as much confidence.", findings(frame))
 
 
 ARTIFACT = Artifact(
     label="Theory",
     caption="Statements of Section 4 and Appendices A to D, measured.",
-    outputs=("theory.csv", "figures/theory.png", "figures/theory.pdf"),
+    outputs=("theory.csv", *figure_outputs("theory")),
     runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

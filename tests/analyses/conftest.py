@@ -3,6 +3,7 @@
 import hashlib
 import json
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -11,6 +12,19 @@ from suite.context import Context
 from suite.discovery import find
 from suite.judging import side_of
 from suite.scale import load_scale
+from tests.analyses.legibility import problems
+
+
+@pytest.fixture(autouse=True)
+def drawn(monkeypatch):
+    """The figures that a test has saved, each of which has to be legible."""
+    figures = []
+    monkeypatch.setattr(plt, "close", lambda figure=None: figures.append(figure))
+    yield figures
+    monkeypatch.undo()
+    found = [problems(figure) for figure in figures if figure is not None]
+    plt.close("all")
+    assert not any(found), found
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def test_every_artifact_knows_its_runs_at_every_scale(scale):
         assert found.outputs[0].removeprefix("figures/").partition(".")[0] == name
         kinds = {output.rpartition(".")[2] for output in found.outputs}
         assert "csv" in kinds or found.reads, name
-        assert kinds <= {"csv", "md", "png", "pdf", "html"} and ("png" in kinds) == ("pdf" in kinds), name
+        assert kinds <= {"csv", "md", "png", "pdf", "txt", "html"} and len(kinds & {"png", "pdf", "txt"}) in (0, 3), name
         assert not found.scale_free or not found.runs(suite.scale), name
     assert not suite.left_out or scale in ("night", "gpu")
 

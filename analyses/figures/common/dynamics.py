@@ -16,8 +16,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analyses.common.ablation import collapsed
+from analyses.common.controls import fitness_sentence
 from analyses.common.grid import BASELINE, grid_runs
-from analyses.common.plotting import LINES, numbered_figure, plt, save_figure, sns
+from analyses.common.paper_scale import model_label
+from analyses.common.plotting import LINES, numbered_figure, plain_logarithmic, plt, save_figure, sns, spread_note
 from analyses.common.published import read_published
 from analyses.figures.common.probed import line
 from poet.methods import table_rows
@@ -99,24 +101,27 @@ def style(variant: str) -> dict:
 
 
 def draw(axis: Axes, context: Context, model: str, found: dict[tuple[str, str], pd.DataFrame], steps: int) -> None:
-    """The curves of a model with a band of one standard deviation, and a cross where a run diverged."""
-    tops = []
+    """The curves of a model, from the first point to the last, with a band of one standard deviation, and a cross where a run diverged.
+
+    The axis of perplexities is logarithmic: the first points are far above the last ones."""
+    first = steps
     for (name, variant), by_seed in found.items():
         if name != model or by_seed.empty:
             continue
         mean, spread = by_seed.mean(axis=1, skipna=False).dropna(), by_seed.std(axis=1, ddof=1)
         look = style(variant)
         label, every = table_rows()[variant][1].label, max(1, len(mean) // 8)
-        axis.plot(mean.index, mean, **look, markersize=4, markevery=every, label=label)
+        axis.plot(mean.index, mean, **look, markersize=4, markevery=every, label=label, clip_on=False)  # markers at the ends are whole
         if len(by_seed.columns) > 1:
             half = spread[mean.index]
             axis.fill_between(mean.index, mean - half, mean + half, color=look["color"], alpha=0.2, linewidth=0)
         if len(mean) and mean.index[-1] < steps:
             axis.plot(mean.index[-1], mean.iloc[-1], marker="x", color="black", markersize=11, markeredgewidth=2.5)
-        tops.append((mean[mean.index >= steps / 5].max(), mean.min()))
-    high, low = (pd.DataFrame(tops).max()[0], pd.DataFrame(tops).min()[1])
-    # The first fifth of training falls from far above and would flatten the rest.
-    axis.set(title=model, xlabel="step", ylim=(low * 0.97, high * 1.05) if low < high else None)
+        first = min(first, by_seed.index[0])
+    axis.set(title=model_label(context.scale, model), xlabel="step", yscale="log")
+    if first < steps:
+        axis.set_xlim(first, steps)
+    plain_logarithmic(axis.yaxis)
 
 
 def dynamics_artifact(
@@ -145,9 +150,11 @@ def dynamics_artifact(
         figure.legend(handles, labels, loc="upper center", ncol=5, frameon=False)
         figure.tight_layout(rect=(0, 0, 1, 1 - 0.28 * lines / figure.get_figheight()))
         rows = tuple(n or "all" for n in (specs[0].evaluation_rows, specs[0].final_evaluation_rows))
-        note = f"Curves: {rows[0]} validation rows; the table's numbers: {rows[1]}."
-        crosses = " Crosses mark divergence." if frame.diverged.any() else ""
-        save_figure(figure, frame, context, artifact, f"{sentence(frame)} {note}{crosses}")
+        parts = [
+            f"Curves: {rows[0]} validation rows; the table's numbers: {rows[1]}.", "Crosses: diverged." if frame.diverged.any() else "",
+            spread_note(context, "Bands"), fitness_sentence(context, specs),
+        ]
+        save_figure(figure, frame, context, artifact, " ".join(filter(None, parts)), sentence(frame))
 
     artifact = numbered_figure(
         number, caption, runs=lambda scale: runs(scale, models, prefixes), build=build, models=needed, claims=claims,

@@ -23,9 +23,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure
 from analyses.common.published import read_published
-from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
+from analyses.figures.common.probed import LABELS, along, drawn_seed, layer, line
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.claim import Claim
@@ -123,70 +124,99 @@ def table(context: Context, matrices: Sequence[Matrix], published: Mapping | Non
     return pd.DataFrame(lines)
 
 
-def draw(axis: Axes, context: Context, found: dict, key: str, whole_run: bool) -> None:
-    """The error of one matrix for every k; a cross where a run diverged.
+def curve(context: Context, terms: int, values: np.ndarray, until: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What a figure shows of the (steps,) errors of a run: steps, errors, and which of them are ends of merge periods.
 
-    The whole run is drawn by the ends of its merge periods, thin lines between them; its first tenth in full.
-    """
+    0 at the start is left out: the scale is logarithmic."""
+    spec = run(context.scale, terms, context.scale.seeds[0])
+    at = np.array(spec.probes["orthogonality"])
+    shown = (at <= until) & (at > 0) & np.isfinite(values)
+    return at[shown], values[shown], at[shown] % spec.parameters["merge_every"] == 0
+
+
+def mark_divergence(axis: Axes, context: Context, terms: int, at: np.ndarray, values: np.ndarray, until: int) -> None:
+    """A cross where the run with k terms diverged, if it did before the last step that is shown."""
+    record = context.record(run(context.scale, terms, context.scale.seeds[0]))
+    if record["status"] == "diverged" and record["steps"] <= until and len(at):
+        axis.plot(at[-1], values[-1], marker="x", color="black", markersize=11, markeredgewidth=2.5)
+
+
+def draw(axis: Axes, context: Context, found: dict, key: str, until: int) -> None:
+    """The error of one matrix for every k: the ends of its merge periods joined, thin lines between them."""
     for terms, seeds in found.items():
-        spec = run(context.scale, terms, context.scale.seeds[0])
-        at, values = np.array(spec.probes["orthogonality"]), seeds[0][key]
-        until = spec.steps if whole_run else first_tenth(spec.steps)
-        # 0 at the start is left out: the scale is logarithmic.
-        shown = (at <= until) & (at > 0) & np.isfinite(values)
-        thick = shown & (at % spec.parameters["merge_every"] == 0) if whole_run else shown
-        if whole_run:
-            axis.plot(at[shown], values[shown], color=f"C{terms}", linewidth=0.6, alpha=0.5)
-        every = max(1, thick.sum() // 8)
+        at, values, ends = curve(context, terms, seeds[0][key], until)
+        axis.plot(at, values, color=f"C{terms}", linewidth=0.6, alpha=0.4)
+        every = max(1, ends.sum() // 8)
         style = {"color": f"C{terms}", "linestyle": LINES[terms], "marker": MARKERS[terms], "label": f"k={terms}"}
         marks = (terms * every // len(TERMS), every)  # side by side where lines overlap
-        axis.plot(at[thick], values[thick], **style, linewidth=1.2, markersize=4.5, markevery=marks)
-        record = context.record(spec)
-        if record["status"] == "diverged" and record["steps"] <= until and shown.any():
-            axis.plot(at[shown][-1], values[shown][-1], marker="x", color="black", markersize=11, markeredgewidth=2.5)
+        axis.plot(at[ends], values[ends], **style, linewidth=1.2, markersize=4.5, markevery=marks)
+        mark_divergence(axis, context, terms, at, values, until)
     axis.set(yscale="log", xlabel="step")
 
 
-def note(context: Context, frame: pd.DataFrame, where: str) -> str:
-    """What the runs were, how they ended, and how the errors compare between the k."""
-    specs = {terms: run(context.scale, terms, context.scale.seeds[0]) for terms in TERMS}
-    spec, records = specs[TERMS[0]], {terms: context.record(spec) for terms, spec in specs.items()}
-    failed = ", ".join(f"k={k} at step {r['steps']:,}" for k, r in records.items() if r["status"] == "diverged")
-    medians = frame[frame.quantity == MEDIAN.format(where)].groupby("terms").measured.median()
-    errors = ", ".join(f"{medians[k]:.1e}" for k in TERMS)
-    perplexities = ", ".join(f"{r['validation_perplexity']:.1f}" for r in records.values())
-    return (
-        f"Model: {MODEL}, {spec.steps:,} steps, a merge every {spec.parameters['merge_every']}. "
-        f"{f'Diverged (cross): {failed}.' if failed else 'No run diverged.'} For k = 0 to {TERMS[-1]}: error at the end of "
-        f"merge periods, median of the {where} tenth: {errors}; final perplexity: {perplexities}. {several_seeds(context)}"
-    ).strip()
+def draw_each(axes: Sequence[Axes], context: Context, found: dict, key: str, until: int) -> None:
+    """The error of one matrix, a panel for each k, with the other k in grey."""
+    curves = {terms: curve(context, terms, seeds[0][key], until) for terms, seeds in found.items()}
+    for axis, own in zip(axes, curves, strict=True):
+        for terms, (at, values, _) in curves.items():
+            look = {"color": f"C{terms}", "linewidth": 1.6, "zorder": 3} if terms == own else {"color": "0.8", "linewidth": 0.7}
+            axis.plot(at, values, **look)
+        mark_divergence(axis, context, own, *curves[own][:2], until)
+        axis.set(yscale="log", xlabel="step")
+
+
+def note(context: Context, drawn: str) -> str:
+    """What the runs were, which diverged, and how they are drawn."""
+    specs = [run(context.scale, terms, context.scale.seeds[0]) for terms in TERMS]
+    diverged = ", ".join(str(k) for k, spec in enumerate(specs) if context.record(spec)["status"] == "diverged")
+    about = f"Model: {model_label(context.scale, MODEL)}, {specs[0].steps:,} steps, a merge every {specs[0].parameters['merge_every']}."
+    crosses = f"Crosses: diverged (k = {diverged})." if diverged else ""
+    return " ".join(filter(None, (about, drawn, crosses, drawn_seed(context))))
 
 
 def artifact(
-    number: int, caption: str, panels: Callable[[Scale], list[Matrix]], whole_run: bool = False,
+    number: int, caption: str, panels: Callable[[Scale], list[Matrix]], whole_run: bool = False, each: bool = False,
     published: Mapping | None = None, claims: tuple[Claim, ...] = (),
 ) -> Artifact:
-    """A figure of the error in the first tenth or the whole run, a panel for each matrix; see :func:`table`."""
+    """A figure of the error in the first tenth or the whole run; see :func:`table` for ``published``.
+
+    It has a panel for each matrix, or with ``each`` a row of panels for each, one for each k."""
 
     def build(context: Context) -> None:
-        matrices = panels(context.scale)
-        frame = table(context, matrices, published)
-        measured, columns = errors(context), min(4, len(matrices))
-        rows = -(-len(matrices) // columns)
-        width = 9.0 if columns == 1 else 3.6 * columns
-        figure, axes = plt.subplots(rows, columns, figsize=(width, 0.6 + 3 * rows), sharex=True, sharey=True, squeeze=False)
-        for axis, (block, projection, side) in zip(axes.flat, matrices, strict=False):
-            draw(axis, context, measured, f"{layer(block, projection)}.{side}", whole_run)
-            axis.set_title(f"{side} of {LABELS[projection]}, block {block}")
-            axis.tick_params(labelbottom=True)
+        matrices, measured, title = panels(context.scale), errors(context), model_label(context.scale, MODEL)
+        steps = run(context.scale, TERMS[0], context.scale.seeds[0]).steps
+        until = steps if whole_run else first_tenth(steps)
+        columns = len(TERMS) if each else min(4, len(matrices))
+        rows = len(matrices) if each else -(-len(matrices) // columns)
+        size = (2.1 * columns if each else 9.0 if columns == 1 else 3.6 * columns, 0.8 + 3 * rows)
+        figure, axes = plt.subplots(rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
+        for i, (block, projection, side) in enumerate(matrices):
+            key, name = f"{layer(block, projection)}.{side}", f"{side} of {LABELS[projection]}, block {block}"
+            if each:
+                draw_each(axes[i], context, measured, key, until)
+                axes[i, 0].set_ylabel(f"{name}\n$e_{{orth}}$")
+            else:
+                draw(axes.flat[i], context, measured, key, until)
+                axes.flat[i].set_title(name)
         axes[0, 0].set_ylim(bottom=max(ROUNDING, axes[0, 0].get_ylim()[0]))
-        for row in axes:
-            row[0].set_ylabel("orthogonality error $e_{orth}$")
-        for axis in axes.flat[len(matrices) :]:
+        for axis in axes.flat:
+            axis.tick_params(labelbottom=True)
+            axis.locator_params(axis="x", nbins=4)
+        for axis in axes.flat[rows * columns if each else len(matrices) :]:
             axis.axis("off")
-        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="upper center", ncol=len(TERMS), frameon=False)
-        figure.tight_layout(rect=(0, 0, 1, 1 - 0.3 / figure.get_figheight()))
-        save_figure(figure, frame, context, found, note(context, frame, "middle" if whole_run else "first"))
+        if each:
+            for axis, terms in zip(axes[0], TERMS, strict=True):
+                axis.set_title(f"k = {terms}")
+            figure.suptitle(title)
+            figure.tight_layout()
+        else:
+            for row in axes:
+                row[0].set_ylabel("orthogonality error $e_{orth}$")
+            handles = axes[0, 0].get_legend_handles_labels()
+            figure.legend(*handles, loc="upper center", ncol=len(TERMS), frameon=False, title=title)
+            figure.tight_layout(rect=(0, 0, 1, 1 - 0.5 / figure.get_figheight()))
+        drawn = "Grey: the other k." if each else "Markers: ends of merge periods; thin lines: between them."
+        save_figure(figure, table(context, matrices, published), context, found, note(context, drawn))
 
     found = numbered_figure(number, caption, runs=runs, build=build, models=(MODEL,), claims=claims)
     return found

@@ -53,7 +53,7 @@ def line(
     }
 
 
-def several_seeds(context: Context) -> str:
-    """What a picture of one run has to say if there are more."""
-    seeds = context.scale.seeds
-    return f"Drawn: seed {seeds[0]} of {len(seeds)}; the table has all." if len(seeds) > 1 else ""
+def drawn_seed(context: Context) -> str:
+    """Which seed a picture of single runs shows, for its caption."""
+    n = len(context.scale.seeds)
+    return f"Drawn: seed {context.scale.seeds[0]}, n = 1" + (f" of {n}; the table has all." if n > 1 else ".")

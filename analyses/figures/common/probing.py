@@ -24,8 +24,9 @@ import itertools
 import numpy as np
 import pandas as pd
 
+from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure, sns
-from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
+from analyses.figures.common.probed import LABELS, along, drawn_seed, layer, line
 from analyses.phases import Phases, find_phases
 from poet.training.spec import Architecture, RunSpec
 from suite.artifact import Artifact
@@ -132,11 +133,10 @@ def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] =
             axis.set_ylabel(f"v'{side}v" if what == COSINE else f"Tr({side}) / dimension")
         corner.axis("off")
         handles, labels = axes[0, 0].get_legend_handles_labels()
-        corner.legend(handles, labels, loc="center", ncol=1 + (len(labels) > 4), frameon=False)
+        corner.legend(handles, labels, loc="center", ncol=1 + (len(labels) > 4), frameon=False, title=model_label(context.scale, MODEL))
         figure.tight_layout()
-        final = np.concatenate([values[:, -1, what] for values in found[0].values()])
-        note = f"At the end: {final.min():.3f} to {final.max():.3f}; grey: the paper's {published[0]:.2f} to {published[1]:.2f}."
-        save_figure(figure, pd.DataFrame(lines), context, artifact, f"{note} {several_seeds(context)}".strip())
+        note = f"Model: {model_label(context.scale, MODEL)}. Grey: where the paper's end. {drawn_seed(context)}"
+        save_figure(figure, pd.DataFrame(lines), context, artifact, note)
 
     artifact = numbered_figure(
         number, f"{('Vector probing', 'Trace')[what]} of every {side} of a 60M model.",

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pandas as pd
 
+from analyses.common.paper_scale import model_label
 from analyses.common.plotting import numbered_figure, plt, save_figure, sns
-from analyses.figures.common.probed import LABELS, along, layer, line, several_seeds
+from analyses.figures.common.probed import LABELS, along, drawn_seed, layer, line
 from poet.training.memory import PROJECTIONS
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
@@ -128,7 +129,7 @@ def draw(axis: plt.Axes, steps: tuple[int, ...], spectra: np.ndarray) -> None:
 def about_runs(context: Context) -> str:
     """Which model and how long, for the captions."""
     spec = run(context.scale, POET, context.scale.seeds[0])
-    return f"Model: {spec.model}, {spec.architecture.layers} blocks, {spec.steps:,} steps. {several_seeds(context)}".strip()
+    return f"Model: {model_label(context.scale, spec.model)}, {spec.architecture.layers} blocks, {spec.steps:,} steps."
 
 
 def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] = ()) -> Artifact:
@@ -140,7 +141,7 @@ def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] =
         frame = table(context, row, [(block, p) for block in chosen for p in PROJECTIONS])
         steps, seeds = measured(context, row, "spectrum")
         figure, axes = plt.subplots(
-            len(chosen), len(PROJECTIONS), figsize=(14, 0.9 + 2 * len(chosen)), sharex=True, squeeze=False
+            len(chosen), len(PROJECTIONS), figsize=(14, 1.1 + 2 * len(chosen)), sharex=True, squeeze=False
         )
         for cells, block in zip(axes, chosen, strict=True):
             for axis, projection in zip(cells, PROJECTIONS, strict=True):
@@ -151,13 +152,11 @@ def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] =
             axis.set_title(LABELS[projection])
         for axis in axes[-1]:
             axis.set_xlabel("step")
-        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="upper center", ncol=3, frameon=False)
-        figure.tight_layout(rect=(0, 0, 1, 1 - 0.25 / figure.get_figheight()))
+        name = model_label(context.scale, model(context.scale))
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="upper center", ncol=3, frameon=False, title=name)
+        figure.tight_layout(rect=(0, 0, 1, 1 - 0.45 / figure.get_figheight()))
         shown = f"Blocks {chosen[0]} to {chosen[-1]}." if len(chosen) > 1 else f"Block {chosen[0]}."
-        change = frame[frame.quantity == "largest relative change"].measured
-        changes = f"{change.max():.3g} (median over matrices {change.median():.3g})"
-        note = f"Largest change of a singular value, relative to its start: {changes}"
-        note = f"{shown} {note}. Thin lines: values in between. {about_runs(context)}"
+        note = f"{shown} Thin lines: values in between. {about_runs(context)} {drawn_seed(context)}"
         save_figure(figure, frame, context, artifact, note)
 
     artifact = numbered_figure(

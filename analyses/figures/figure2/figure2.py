@@ -14,9 +14,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 
+from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure
 from analyses.common.published import read_published
-from analyses.figures.common.probed import LABELS, line, several_seeds
+from analyses.figures.common.probed import LABELS, drawn_seed, line
 from analyses.figures.common.probing import (
     COSINE, MODEL, SQUARE, TRACE, both_sides, dimensions, predicted_deviation, run, stacked,
 )
@@ -105,6 +106,7 @@ def build(context: Context) -> None:
         draw_cone(left, final)
     for values, matrix, marker, style in zip(means, LABELS.values(), MARKERS, LINES, strict=False):
         middle.plot(at, values, marker=marker, linestyle=style, markersize=4, markevery=4, label=matrix)
+    figure.suptitle(model_label(context.scale, MODEL))
     middle.set(xlabel="step", ylabel="v'Rv, mean over blocks")
     middle.legend(ncol=2, fontsize="small")
     history = context.history(spec)
@@ -118,13 +120,8 @@ def build(context: Context) -> None:
     twin.legend((loss, perplexity), ("train loss", "validation perplexity"), loc="upper right")
     mark_phases((middle, right), phases, at[-1])
     figure.tight_layout()
-    lines = frame.set_index(["quantity", "map"])
-    lowest, error = lines.measured["lowest trace / dimension"], lines.measured["largest orthogonality error"]
-    walls = "; ".join(f"{name} {lowest[name]:.2f}, {error[name]:.2g}" for name in MAPS.values())
-    printed = [lines.published[quantity].iloc[0] for quantity in ("end of phase I", "start of phase III")]
-    walls = f"Lowest trace / dimension and largest e_orth: {walls}."
-    note = f"{phases} In the paper's figure: {printed[0]:.0%} and {printed[1]:.0%}. {walls} {several_seeds(context)}"
-    save_figure(figure, frame, context, ARTIFACT, note.strip())
+    note = f"Model: {model_label(context.scale, MODEL)}. {phases} {drawn_seed(context)}"
+    save_figure(figure, frame, context, ARTIFACT, note)
 
 
 ARTIFACT = numbered_figure(

@@ -16,11 +16,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
-from analyses.common.controls import table_section
+from analyses.common.controls import fitness_sentence, table_section
 from analyses.common.evidence import with_interval
 from analyses.common.grid import BASELINE, grid_runs
 from analyses.common.layout import apart_from_zero, paper_layout
-from analyses.common.plotting import save_figure
+from analyses.common.paper_scale import model_label
+from analyses.common.plotting import bars, figure_outputs, save_figure, spread_note
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.claims import CLAIMS, agreement
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
@@ -30,6 +31,7 @@ from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.claim import Evidence
 from suite.context import Context
+from suite.scale import Scale
 from suite.statistics import paired_interval
 
 #: Marker, line and name of each family of rows: told apart without colour.
@@ -108,8 +110,8 @@ def summary(frame: pd.DataFrame, agreements: dict[str, Evidence]) -> list[str]:
     return lines
 
 
-def draw(frame: pd.DataFrame) -> Figure:
-    """Perplexity against trainable parameters of the linear layers: measured above, published below."""
+def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
+    """Perplexity against trainable parameters of the linear layers: measured above with error bars, published below."""
     models = list(dict.fromkeys(frame.model))
     figure, axes = plt.subplots(2, len(models), figsize=(3.1 * len(models), 6.2), squeeze=False)
     families = frame.variant.map(lambda v: next((f for f in FAMILIES if v.startswith(f)), "other"))
@@ -117,15 +119,16 @@ def draw(frame: pd.DataFrame) -> Figure:
         part = frame.assign(family=families)[frame.model == model]
         published = part[part.published_trainable != ""]
         views = (
-            (part.run_trainable, part.measured, f"{model} ({part.scale.iloc[0]} scale)"),
-            (published.published_trainable.map(printed_number), published.published, f"{model} (paper)"),
+            (part.run_trainable, part.measured, part["std"], model_label(scale, model)),
+            (published.published_trainable.map(printed_number), published.published, None, f"{model}, as printed"),
         )
-        for row, (x, y, title) in enumerate(views):
+        for row, (x, y, std, title) in enumerate(views):
             axis = axes[row, column]
             for family, (marker, line, label) in FAMILIES.items():
                 chosen = part.family.reindex(x.index) == family
                 if (part.family == family).any():
-                    axis.plot(x[chosen], y[chosen], marker=marker, linestyle=line, label=label)
+                    half = None if std is None else bars(std[chosen])
+                    axis.errorbar(x[chosen], y[chosen], half, marker=marker, linestyle=line, capsize=3, label=label)
             axis.set(xscale="log", title=title, xlabel="trainable parameters")
         axes[0, 0].set_ylabel("validation perplexity, measured")
         axes[1, 0].set_ylabel("validation perplexity, published")
@@ -139,12 +142,13 @@ def build(context: Context) -> None:
     frame = table(context)
     agreements = {model: agreement(context, model) for model in dict.fromkeys(frame.model)}
     paper_layout(frame, ARTIFACT, table_section(context, grid_runs(context.scale)), summary(frame, agreements), context.results / "table2.md")
-    save_figure(draw(frame), frame, context, ARTIFACT, "Above: measured. Below: as printed in the paper, on C4.")
+    note = f"Above: measured. Below: as printed, on C4. {spread_note(context)} {fitness_sentence(context, grid_runs(context.scale))}"
+    save_figure(draw(frame, context.scale), frame, context, ARTIFACT, note)
 
 
 ARTIFACT = Artifact(
     label="Table 2",
     caption="Validation perplexity of POET and other pretraining methods on LLaMA models, and trainable parameters.",
-    outputs=("table2.csv", "table2.md", "figures/table2.png", "figures/table2.pdf"),
+    outputs=("table2.csv", "table2.md", *figure_outputs("table2")),
     runs=grid_runs, build=build, claims=CLAIMS,
 )

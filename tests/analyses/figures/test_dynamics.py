@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from analyses.common.grid import grid_runs
+from analyses.common.paper_scale import model_label
 from analyses.figures import figure8, figure26
 from analyses.figures.common import dynamics
 from analyses.figures.common.dynamics import CROSSING, FINAL, overtakes_for_good
@@ -95,6 +96,25 @@ def test_the_table_says_who_ends_where(recorded):
     assert np.isnan(final.measured["60m", "lora-r64"]) and final.diverged["60m", "lora-r64"] == 2
     assert final.collapsed["60m", "galore"] == 2 and final.collapsed["60m", "adamw"] == 0
     assert all((context.results / output).stat().st_size for output in figure26.ARTIFACT.outputs)
+
+
+@pytest.mark.parametrize(("artifact", "seeds", "said"), [(figure8.ARTIFACT, (0,), "n = 1: no error bars."), (figure26.ARTIFACT, (0, 2), "n = 2 seeds.")])
+def test_curves_are_drawn_from_their_first_point(recorded, drawn, artifact, seeds, said):
+    def early(spec, share):
+        return 900 if share < 0.2 else level(spec, share)  # the first points lie far above the last
+
+    context = recorded(artifact, curves(early), seeds=seeds)
+    artifact.build(context)
+    models = list(dict.fromkeys(spec.model for spec in artifact.runs(context.scale)))
+    for axis, model in zip(drawn[0].axes, models, strict=False):
+        spec = context.scale.run(model, "adamw", 0)
+        assert axis.get_title() == model_label(context.scale, model)
+        assert axis.get_xlim() == (spec.evaluate_every, spec.steps)
+        low, high = axis.get_ylim()
+        assert all(low <= y <= high for line in axis.lines for y in line.get_ydata() if y == y)
+        assert len(axis.collections) == (0 if len(seeds) == 1 else len(axis.lines) - len([line for line in axis.lines if line.get_marker() == "x"]))
+    caption = (context.results / artifact.outputs[-1]).read_text()
+    assert said in caption and "mini scale is not fit to judge orders (control " in caption
 
 
 def test_the_caption_counts_what_the_table_has(recorded):

@@ -7,6 +7,7 @@ from analyses.common.published import read_published
 from analyses.figures import figure5
 from poet.config import POETConfig
 from suite.scale import load_scale
+from tests.analyses.legibility import error_bars
 
 
 # The other scales have these models' sizes.
@@ -71,4 +72,14 @@ def test_table_and_best_split(recorded):
         and line.trainable_parameters == 42
     )
     assert line.variant == "poet-fs-1_4-budget=0.333333-share_r=0.9"
-    assert all((context.results / output).stat().st_size > 1000 for output in figure5.ARTIFACT.outputs)
+    assert all((context.results / output).stat().st_size > 100 for output in figure5.ARTIFACT.outputs)
+
+
+def test_error_bars_and_fitness_are_said_beside_the_figure(recorded, drawn):
+    for seeds, said in (((0,), "n = 1: no error bars."), ((0, 1), "Bars: one standard deviation either side, n = 2 seeds.")):
+        context = recorded(figure5.ARTIFACT, lambda spec: {"validation_perplexity": 60.0 + spec.seed}, seeds=seeds)
+        figure5.build(context)
+        caption = (context.results / "figures/figure5.txt").read_text()
+        assert said in caption and "By these runs the mini scale is not fit to judge orders (control " in caption
+        assert error_bars(drawn[-1]) == (0 if len(seeds) == 1 else len(figure5.BUDGETS) * len(figure5.SHARES))
+        assert drawn[-1].axes[0].get_title() == "60m proxy, 32 wide, measured"

@@ -100,6 +100,18 @@ def test_figure_10_shows_r_and_p_of_one_matrix_with_what_was_read_off(probed):
     assert later.published_low[3] == 3e-3 and np.isnan(later.published_low[0])
 
 
+def test_figure_10_has_a_panel_for_each_k_and_the_others_behind(probed, drawn):
+    context = probed(FIGURES[10], measure)
+    FIGURES[10].build(context)
+    axes = drawn[0].axes
+    assert len(axes) == 2 * 6 and [axis.get_title() for axis in axes[:6]] == [f"k = {k}" for k in range(6)]
+    for axis, k in zip(axes, 2 * list(range(6)), strict=True):
+        (front,) = [line for line in axis.lines if line.get_zorder() == max(other.get_zorder() for other in axis.lines)]
+        assert len(axis.lines) == 6 and front.get_color() == f"C{k}" and all(line.get_color() == "0.8" for line in axis.lines if line is not front)
+    caption = (context.results / "figures/figure10.txt").read_text()
+    assert "Model: 130m proxy, 48 wide, 640 steps, a merge every 12." in caption and "perplexity" not in caption  # figure10.csv has none
+
+
 def test_a_diverged_run_is_marked_where_it_ends(probed):
     def cut(spec, probe, steps):
         found = measure(spec, probe, steps)
@@ -110,12 +122,12 @@ def test_a_diverged_run_is_marked_where_it_ends(probed):
 
     context = probed(FIGURES[23], cut, record)
     figure, axis = plt.subplots()
-    orthogonality.draw(axis, context, orthogonality.errors(context), f"{layer(0, 'q_proj')}.R", whole_run=False)
+    orthogonality.draw(axis, context, orthogonality.errors(context), f"{layer(0, 'q_proj')}.R", until=64)
     crosses = [line for line in axis.lines if line.get_marker() == "x"]
     plt.close(figure)
     assert len(crosses) == 1 and crosses[0].get_xdata() == [39]
     frame = orthogonality.table(context, [(0, "q_proj", "R")])
-    assert "Diverged (cross): k=0 at step 39" in orthogonality.note(context, frame, "first")
+    assert "Crosses: diverged (k = 0)." in orthogonality.note(context, "")
     gone = frame[(frame.terms == 0) & (frame.quantity == MEDIAN.format("last"))]
     assert gone.diverged.item() == 1 and np.isnan(gone.measured.item())
 

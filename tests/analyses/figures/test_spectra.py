@@ -148,6 +148,20 @@ def test_entropy_is_averaged_over_blocks_and_its_published_values_find_their_ste
     assert adamw_k.published.dropna().to_dict() == {0: 0.920, 1: 0.848, 10: 0.861}
 
 
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+def test_entropies_share_one_scale_with_what_was_read_off(probed, drawn, seeds):
+    context = probed(FIGURES[6], measure, seeds=seeds)
+    FIGURES[6].build(context)
+    panels = [axis for axis in drawn[0].axes if axis.get_title()]
+    assert len(panels) == 7 and len({axis.get_ylim() for axis in panels}) == 1
+    printed = {(p.matrix, float(p.value)) for p in figure6.printed_values().itertuples()}
+    hollow = [(axis.get_title(), y) for axis in panels for line in axis.lines if line.get_fillstyle() == "none" for y in line.get_ydata() if y == y]
+    assert set(hollow) == printed
+    low, high = panels[0].get_ylim()
+    assert all(low <= value <= high for _, value in printed)
+    assert ("n = 1: no error bars." in (context.results / "figures/figure6.txt").read_text()) == (len(seeds) == 1)
+
+
 def test_energy_is_summed_over_matrices_and_compared_with_its_own_start(probed):
     context = probed(FIGURES[7], measure)
     frame = figure7.table(context)

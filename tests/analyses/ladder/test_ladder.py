@@ -16,6 +16,7 @@ from suite.context import Context
 from suite.rates import RateTable, Trial
 from suite.scale import load_scale
 from suite.tuning.cells import Cell
+from tests.analyses.legibility import error_bars
 
 ROWS = {"adamw": {"lr": 0.004}, "adamw-two-rates": {"lr": 0.016, "matrix_lr": 0.004}, "poet-fs-1_2": {"lr": 0.016, "poet_lr": 0.002}}
 STEPS = {"1/100": 581, "1/30": 1937, "1/10": 5811}
@@ -48,7 +49,7 @@ def built(tmp_path):
         for spec in ladder.runs(scale):
             if (found := value(spec)) is not None:
                 folder = tmp_path / "runs" / spec.name
-                folder.mkdir(parents=True)
+                folder.mkdir(parents=True, exist_ok=True)
                 write_record(folder / "record.json", {"spec_digest": spec.digest, "validation_perplexity": found})
         return Context(scale, tmp_path)
 
@@ -98,6 +99,17 @@ def test_what_is_not_there_is_listed_and_nothing_takes_its_place(built):
     assert "- Printed orders of two rows that share no measured length: 35 of 36." in text
     assert "POET FS b=1/2 below AdamW (printed): from 1/10 on; opposite at 1/100; the two cross between 1/100 and 1/10." in text
     assert all((context.results / output).stat().st_size for output in ladder.ARTIFACT.outputs)
+
+
+def test_only_what_has_more_seeds_than_one_has_error_bars(built, drawn):
+    for seeds, said, least in (((0,), "No error bars, n = 1 seed.", 0), ((0, 1, 2), "95% intervals elsewhere, n = 3 seeds.", 5)):
+        scale = replace(night(), seeds=seeds)
+        context = built(scale)
+        ladder.build(context)
+        assert said in (context.results / "figures/ladder.txt").read_text()
+        figure = drawn[-1]
+        assert error_bars(figure) >= least and bool(error_bars(figure)) == (len(seeds) > 1)
+        assert [axes.get_title() for axes in figure.axes][0] == "60m proxy, 32 wide: validation perplexity"
 
 
 def test_a_run_that_diverged_has_no_gap_and_decides_nothing(built):

@@ -9,11 +9,12 @@ from analyses.common.grid import MODELS, grid_runs
 from analyses.common.layout import apart_from_zero
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
-from analyses.tables.table2.table2 import beside_adamw, summary
+from analyses.tables.table2.table2 import beside_adamw, draw, summary
 from poet.methods import table_rows
 from poet.training.llama import build_llama
 from suite.claim import Evidence
-from suite.scale import load_scale
+from suite.scale import ROOT, load_scale
+from tests.analyses.legibility import error_bars, problems
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +78,17 @@ def test_the_summary_has_the_rank_agreement_of_each_model_with_its_p_value():
     lines = summary(pd.DataFrame({**cells, "scale": "mini"}), agreements)
     assert "60m: rank agreement with the paper (9 rows), Kendall's tau 0.50 (permutation p = 0.02, 3 seeds)." in lines
     assert lines[0].startswith("Against AdamW on the same model, 0 of 1 cells stand on the side that the paper prints.")
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_cells_of_several_seeds_have_error_bars_and_printed_ones_none(seeds):
+    """Drawn from the recorded table, whose standard deviations are all above zero."""
+    frame = pd.read_csv(ROOT / "analyses/recorded/mini/table2.csv", keep_default_na=False, na_values=[""])
+    frame = frame.assign(std=math.nan) if seeds == 1 else frame
+    figure = draw(frame, load_scale({"scale": "mini", "seeds": list(range(seeds))}))
+    assert error_bars(figure) == (0 if seeds == 1 else frame["std"].gt(0).sum())
+    assert [axes.get_title() for axes in figure.axes][0::4][:1] == ["60m proxy, 32 wide"] and "60m, as printed" in [a.get_title() for a in figure.axes]
+    assert not problems(figure)
 
 
 def test_the_grid_is_every_row_on_every_model():
