@@ -76,6 +76,7 @@ def card(context: Context, name: str, artifact: Artifact, claims: Sequence[Shown
         RunError: a file of its outputs is missing or unreadable.
     """
     csv, markdown, png, txt = (output_of(artifact, suffix) for suffix in (".csv", ".md", ".png", ".txt"))
+    rows = read_rows(context, csv)  # refuses those of another scale
     title, scale = _SENTENCE_END.split(artifact.caption)[0], artifact.described(context.scale).partition(f"{artifact.caption} ")[2]
     # Said once: the title in the heading, scale and origin of the runs at the top of the page, and in the caption nothing that the table says.
     said = (f"{artifact.label}. {title}", title, scale, sentence(context.home, artifact.runs(context.scale)))
@@ -86,7 +87,7 @@ def card(context: Context, name: str, artifact: Artifact, claims: Sequence[Shown
     return Card(
         name=name, label=artifact.label, title=title.removesuffix("."), caption=tuple(filter(None, kept)), table=table,
         picture=picture(context, png) if png else None, description=f"{artifact.label}: {artifact.caption} The numbers are in {csv}.",
-        numbers=None if "<table" in table or name in SEPARATE else comparison(read_rows(context, csv)), csv=csv,
+        numbers=None if "<table" in table or name in SEPARATE else comparison(rows), csv=csv,
         data=data_uri("text/csv", read_bytes(context, csv)), claims=claims,
     )
 

@@ -69,7 +69,7 @@ def _box(tokens: Sequence[Token], label: str) -> tuple[str, str]:
         return start, end
     heads = own[: next(i for i, token in enumerate(own) if token.type == "tr_close")]
     named = ", ".join(token.content for token in heads if token.type == "inline" and token.content)
-    return f"<details><summary>{rows} rows: {escape(named)}</summary>\n{start}", f"{end}</details>\n"
+    return f"<details><summary>Table, {rows} {'row' if rows == 1 else 'rows'}: {escape(named)}</summary>\n{start}", f"{end}</details>\n"
 
 
 def to_html(text: str, label: str) -> Markup:

@@ -59,7 +59,7 @@ def lines(context, name):
 
 def words(html):
     """The text of a piece of HTML, with single spaces."""
-    return " ".join("".join(Page(html).text).split())
+    return " ".join(" ".join(Page(html).text).split())
 
 
 def article(text, name):
@@ -139,8 +139,8 @@ def test_no_caption_stands_twice(built):
 def test_long_tables_and_tables_of_prose_are_folded(built):
     _, text = built
     table2 = article(text, "table2")
-    assert re.search(rf"<details><summary>{LONG + 1} rows: row, value</summary>\s*<div class=\"scroll\"", table2)
-    assert re.search(r"<details><summary>1 rows?: known fact, passes if</summary>\s*<div class=\"scroll\"", table2)
+    assert re.search(rf"<details><summary>Table, {LONG + 1} rows: row, value</summary>\s*<div class=\"scroll\"", table2)
+    assert re.search(r"<details><summary>Table, 1 row: known fact, passes if</summary>\s*<div class=\"scroll\"", table2)
     unfolded = re.sub(r"<details>.*?</details>", "", table2, flags=re.S)
     assert "133.98" in unfolded and "It does." not in unfolded and f"<td>{LONG}</td>" not in unfolded
 
