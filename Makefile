@@ -29,7 +29,7 @@ help:
 	@echo "make bench-gpu  the same on a GPU into results/bench-gpu.csv, with PYTHON's own torch, Triton, transformers, numpy and pydantic"
 	@echo "make record  keep results/ as the recorded numbers of SCALE, and bring README.md and docs/ up to date"
 	@echo "make schema  write workflow/schemas/*.json anew, by which an editor completes and checks config/"
-	@echo "make docs    build the documentation into results/site, and fail on a dead link"
+	@echo "make docs    build the documentation into results/site, and fail on a dead link; RECORDED=1 puts the report from recorded runs into it"
 	@echo "make lock    write requirements.lock, environment.yml and docs/requirements.txt anew from pyproject.toml (constraints-cuda.txt is kept by hand)"
 	@echo "make clean   remove the virtual environment"
 
@@ -114,7 +114,11 @@ schema: .venv/installed
 	.venv/bin/python -m pip install --quiet --requirement docs/requirements.txt --constraint requirements.lock
 	@touch $@
 
+# Exit code 1 of the build: the report is there, and says what it lacks.
 docs: .venv/docs
+ifneq ($(filter-out 0,$(RECORDED)),)
+	.venv/bin/python -m suite.recorded build --scale $(SCALE) || test $$? -eq 1
+endif
 	.venv/bin/python -m mkdocs build --strict
 	@echo "results/site/index.html"
 

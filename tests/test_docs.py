@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -132,3 +133,23 @@ def test_a_part_that_nobody_knows_or_shows_is_refused(written):
         written("<!-- nummer:begin --><!-- nummer:end -->")
     with pytest.raises(SystemExit, match="neither README.md nor docs/ shows number"):
         written("nothing")
+
+
+def test_the_site_has_the_reports_that_were_built_and_says_where_it_has_none(repository, tmp_path, monkeypatch):
+    pytest.importorskip("mkdocs", reason="no MkDocs: `make docs` installs it")
+    from mkdocs.config import load_config
+    from mkdocs.structure.files import Files
+
+    from tools import site
+
+    config = load_config(str(repository / "mkdocs.yml"), site_dir=str(tmp_path / "site"))
+    page = types.SimpleNamespace(file=types.SimpleNamespace(src_uri="docs/report.md"))
+    monkeypatch.setattr(site, "REPORTS", tmp_path)
+    assert "`make docs RECORDED=1` builds it with one" in site.on_page_markdown("# The report\n\nText.", page=page)
+    (tmp_path / "mini").mkdir()
+    (tmp_path / "mini" / "report.html").write_text("<p>everything</p>")
+    said = site.on_page_markdown("# The report\n\nText.", page=page)
+    assert "[The report at mini scale](report-mini.html)" in said and "without a report" not in said
+    (file,) = (file for file in site.on_files(Files([]), config) if file.src_uri == "docs/report-mini.html")
+    assert file.content_bytes == b"<p>everything</p>"
+    assert site.on_page_markdown("# Other", page=types.SimpleNamespace(file=types.SimpleNamespace(src_uri="README.md"))) == "# Other"

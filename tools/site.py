@@ -1,4 +1,4 @@
-"""A hook of MkDocs (``mkdocs.yml``): the site has the pages of the repository under their own paths.
+"""A hook of MkDocs (``mkdocs.yml``): the site has the pages of the repository under their own paths, and the reports that were built.
 
 So a relative link means the same on the site as in the repository. Besides the pages, the site gets whatever files they link to.
 """
@@ -15,9 +15,12 @@ sys.path.insert(0, str(ROOT))
 
 from tools.links import documents, is_local, links, resolve
 
+#: Where reports from recorded runs lie, each in the folder of its scale.
+REPORTS = ROOT / "results" / "recorded"
+
 
 def on_files(files: Files, config) -> Files:
-    """The theme's files, the pages, and what pages link to, followed through linked pages."""
+    """The theme's files, the pages, what pages link to, followed through linked pages, and the reports."""
     theme = [file for file in files if not _in_docs(file)]
     waiting, found = documents(ROOT), {}
     while waiting:
@@ -28,7 +31,23 @@ def on_files(files: Files, config) -> Files:
         if path.suffix == ".md":
             waiting += [resolve(path, target)[0] for target in links(path.read_text()) if is_local(target)]
     style = File.generated(config, "site.css", abs_src_path=str(ROOT / "docs" / "site.css"))
-    return Files([*theme, *found.values(), style])
+    reports = [File.generated(config, f"docs/{name}", abs_src_path=str(path)) for name, path in _reports().items()]
+    return Files([*theme, *found.values(), *reports, style])
+
+
+def on_page_markdown(markdown: str, page, **_) -> str:
+    """The page of the report leads to those that the site has, or says that it has none."""
+    if page.file.src_uri != "docs/report.md":
+        return markdown
+    listed = [f"- **[The report at {path.parent.name} scale]({name})**" for name, path in _reports().items()]
+    said = "\n".join(listed) or "This site was built without a report. `make docs RECORDED=1` builds it with one."
+    title, _, text = markdown.partition("\n")
+    return f"{title}\n\n{said}\n{text}"
+
+
+def _reports() -> dict[str, Path]:
+    """Every report from recorded runs, by its name on the site."""
+    return {f"report-{path.parent.name}.html": path for path in sorted(REPORTS.glob("*/report.html"))}
 
 
 def _in_docs(file: File) -> bool:

@@ -1,8 +1,9 @@
-"""A table or figure on the page: its layout, its picture, its printed and measured numbers."""
+"""A table or figure on the page: its title, its layout, its picture, its printed and measured numbers, its claims."""
 
 import base64
+import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -10,13 +11,16 @@ from markupsafe import Markup
 from analyses.report.markup import to_html
 from analyses.report.numbers import Comparison, comparison
 from analyses.report.sources import GROUPS, again, group, output_of, read_bytes, read_rows, read_text
+from analyses.report.verdicts import Shown
 from poet.training.errors import RunError
 from suite.artifact import Artifact
 from suite.context import Context
 from suite.recorded.marking import caption as build_caption
+from suite.recorded.origin import sentence
 
 #: Artifacts with a section of their own.
 SEPARATE = ("errata", "theory")
+_SENTENCE_END = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 #: How a PNG begins.
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -36,12 +40,15 @@ class Card:
 
     name: str  # of the artifact
     label: str  # what the paper calls it
-    caption: str  # with the scale and the corpus
-    table: Markup  # its Markdown as HTML; empty if it has none
+    title: str  # the first sentence of its caption
+    caption: tuple[str, ...]  # the others, and what the picture's own text adds, by paragraph; nothing that its table says
+    table: Markup  # its Markdown as HTML, without what title and page say; empty if it has none
     picture: Picture | None  # its PNG; None if it has none
     description: str  # of the picture, for those who do not see it
     numbers: Comparison | None  # printed values beside measured ones, where its table does not show them
     csv: str  # name of its CSV
+    data: str  # the CSV as a data URI: the page is whole wherever it is sent
+    claims: Sequence[Shown]  # what the paper says about it
 
 
 def picture(context: Context, output: str) -> Picture:
@@ -54,24 +61,42 @@ def picture(context: Context, output: str) -> Picture:
     if not content.startswith(SIGNATURE) or len(content) < 24:
         raise RunError(f"{context.results / output} is no PNG: make it again with `{again(context, output, '--force ')}`")
     width, height = struct.unpack(">II", content[16:24])
-    return Picture("data:image/png;base64," + base64.b64encode(content).decode("ascii"), width, height)
+    return Picture(data_uri("image/png", content), width, height)
 
 
-def card(context: Context, name: str, artifact: Artifact) -> Card:
+def data_uri(kind: str, content: bytes) -> str:
+    """A file as an address that holds it."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def card(context: Context, name: str, artifact: Artifact, claims: Sequence[Shown]) -> Card:
     """What the page shows of an artifact.
 
     Raises:
         RunError: a file of its outputs is missing or unreadable.
     """
-    csv, text, png = (output_of(artifact, suffix) for suffix in (".csv", ".md", ".png"))
-    rows = read_rows(context, csv)
-    table = to_html(read_text(context, text), artifact.label) if text and name not in SEPARATE else Markup("")
+    csv, markdown, png, txt = (output_of(artifact, suffix) for suffix in (".csv", ".md", ".png", ".txt"))
+    rows = read_rows(context, csv)  # refuses those of another scale
+    title, scale = _SENTENCE_END.split(artifact.caption)[0], artifact.described(context.scale).partition(f"{artifact.caption} ")[2]
+    # Said once: the title in the heading, scale and origin of the runs at the top of the page, and in the caption nothing that the table says.
+    said = (f"{artifact.label}. {title}", title, scale, sentence(context.home, artifact.runs(context.scale)))
+    text = _without(read_text(context, markdown), said) if markdown and name not in SEPARATE else ""
+    table = to_html(text, artifact.label)
+    caption = _without(read_text(context, txt) if txt else build_caption(context, artifact), said)
+    kept = (" ".join(s for s in _SENTENCE_END.split(part.strip()) if s not in text) for part in caption.split("\n\n"))
     return Card(
-        name=name, label=artifact.label, caption=build_caption(context, artifact).removeprefix(f"{artifact.label}. "),
-        table=table, picture=picture(context, png) if png else None,
-        description=f"{artifact.label}: {artifact.caption} The numbers are in {csv}.",
-        numbers=None if table or name in SEPARATE else comparison(rows), csv=csv,
+        name=name, label=artifact.label, title=title.removesuffix("."), caption=tuple(filter(None, kept)), table=table,
+        picture=picture(context, png) if png else None, description=f"{artifact.label}: {artifact.caption} The numbers are in {csv}.",
+        numbers=None if "<table" in table or name in SEPARATE else comparison(rows), csv=csv,
+        data=data_uri("text/csv", read_bytes(context, csv)), claims=claims,
     )
+
+
+def _without(text: str, sentences: Sequence[str]) -> str:
+    """A text without the first occurrence of each of some sentences."""
+    for said in filter(None, sentences):
+        text = text.replace(said, "", 1)
+    return text
 
 
 def groups(cards: Mapping[str, Card], artifacts: Mapping[str, Artifact]) -> list[tuple[str, str, list[Card]]]:

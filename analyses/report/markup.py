@@ -1,7 +1,7 @@
-"""The Markdown of tables as HTML: verdict marks get words, tables a box of their own, and nothing in it is HTML already."""
+"""The Markdown of tables as HTML: verdict marks get words, tables a box that scrolls, long ones are folded, and nothing in it is HTML already."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from markdown_it import MarkdownIt
@@ -13,6 +13,8 @@ from analyses.common.layout import MARKS
 
 #: A mark at the end of a cell's line, after the measured number and what is said of its runs.
 _MARK = re.compile(rf"( .*)?\s([{re.escape(''.join(MARKS.values()))}])$")
+#: A table with more rows is folded.
+LONG = 12
 _WORDS = {mark: word for word, mark in MARKS.items()}
 
 
@@ -58,12 +60,28 @@ def _marked(children: list[Token]) -> Iterator[Token]:
         after_bold, after_mark = token.type == "strong_close", bool(found)
 
 
+def _box(tokens: Sequence[Token], label: str) -> tuple[str, str]:
+    """What stands before and after the table that tokens begin with: a box that scrolls, folded if the table is long or has no column of numbers."""
+    own = tokens[: next(i for i, token in enumerate(tokens) if token.type == "table_close")]
+    rows = sum(token.type == "tr_open" for token in own) - 1
+    start, end = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}">\n', "</div>\n"
+    if rows <= LONG and any(token.type == "th_open" and "style" in token.attrs for token in own):
+        return start, end
+    heads = own[: next(i for i, token in enumerate(own) if token.type == "tr_close")]
+    named = ", ".join(token.content for token in heads if token.type == "inline" and token.content)
+    return f"<details><summary>Table, {rows} {'row' if rows == 1 else 'rows'}: {escape(named)}</summary>\n{start}", f"{end}</details>\n"
+
+
 def to_html(text: str, label: str) -> Markup:
     """An artifact's Markdown without its heading; screen readers call the box that its table scrolls in by its label."""
     parser = _parser()
     tokens, out = parser.parse(text), []
     cell = heading = False
-    for token in tokens:
+    after = ""
+    for i, token in enumerate(tokens):
+        if token.type == "table_open":
+            before, after = _box(tokens[i:], label)
+            out.append(Token("html_block", "", 0, content=before))
         if token.type in ("td_open", "th_open"):
             cell = token.type == "td_open"
             token.attrs = {"class": "number"} if "style" in token.attrs else {}
@@ -74,9 +92,8 @@ def to_html(text: str, label: str) -> Markup:
         if token.type in ("heading_open", "heading_close") and token.tag == "h1":
             heading = token.type == "heading_open"
         elif not heading:
-            box = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}">'
-            before = [Token("html_block", "", 0, content=box)] if token.type == "table_open" else []
-            after = [Token("html_block", "", 0, content="</div>\n")] if token.type == "table_close" else []
-            out += [*before, token, *after]
-    # Everything in it is escaped by the renderer, but for the two kinds of tags that are written here.
+            out.append(token)
+        if token.type == "table_close":
+            out.append(Token("html_block", "", 0, content=after))
+    # Everything in it is escaped by the renderer, but for the tags that are written here.
     return Markup(parser.renderer.render(out, parser.options, {}))

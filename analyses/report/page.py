@@ -1,8 +1,5 @@
-"""The page: templates, style and script put together into one file that asks nothing of a network."""
+"""The page: templates and style put together into one file, without a script, that asks nothing of a network or of the files beside it."""
 
-import base64
-import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 
 import jinja2
@@ -10,13 +7,14 @@ from markupsafe import Markup
 
 from analyses.common.controls import grounds_of_all, scale_section
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
-from analyses.report.cards import card, groups
+from analyses.report.cards import card, data_uri, groups
 from analyses.report.findings import errata, theory
 from analyses.report.markup import to_html
 from analyses.report.numbers import number
+from analyses.report.opening import findings, perplexities
 from analyses.report.provenance import provenance
-from analyses.report.sources import left_out, on_the_page
-from analyses.report.verdicts import RESULTS, claims, overview
+from analyses.report.sources import left_out, on_the_page, read_bytes
+from analyses.report.verdicts import RESULTS, by_result, claims, fell
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
 from suite.discovery import find
@@ -30,13 +28,8 @@ def environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )
-    found.filters["number"] = number
+    found.filters.update(number=number, fell=fell)
     return found
-
-
-def _choices(values: Iterable[str]) -> dict[str, str]:
-    """Options of a filter that are called what they are, each once."""
-    return {value: value for value in dict.fromkeys(values)}
 
 
 def page(context: Context) -> str:
@@ -48,29 +41,16 @@ def page(context: Context) -> str:
     artifacts = {name: artifact for name, artifact in on_the_page(context.scale).items() if name not in context.left_out}
     beyond, unbuilt = left_out(context.scale), {name: find(name).label for name in context.left_out}
     labels = {name: a.label for name, a in artifacts.items()} | {name: label for name, (label, _) in beyond.items()} | unbuilt
-    cards = {name: card(context, name, artifact) for name, artifact in artifacts.items()}
-    found, entries = claims(context, labels), errata(context)
-    claimed = {claim["artifact"] for claim in found}
-    script = (FOLDER / "script.js").read_text()
+    shown, entries = claims(context, labels), errata(context)
+    cards = {name: card(context, name, artifact, [c for c in shown if c["artifact"] == name]) for name, artifact in artifacts.items()}
     return environment().get_template("page.html").render(
-        # Written by us, and the only HTML, CSS and script that is not escaped beside the tables' own.
-        style=Markup((FOLDER / "style.css").read_text()), script=Markup(script),
-        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(), scale=context.scale,
-        unjudged=context.scale.name in UNJUDGED_SCALES, left_out=beyond,
-        unbuilt={label: context.left_out[name] for name, label in unbuilt.items()}, cards=cards,
-        groups=groups(cards, artifacts), claims=found, results=[result for result in RESULTS if any(claim["result"] == result for claim in found)],
-        every_result=RESULTS, overview=overview(found, labels), controls=to_html(scale_section(context, grounds_of_all(context)), "Controls"),
-        claim_choices={
-            "result": _choices(claim["result"] for claim in found),
-            "scope": _choices(sorted(claim["scope"] for claim in found)),
-            "kind": _choices(sorted(claim["kind"] for claim in found)),
-            "artifact": {name: label for name, label in labels.items() if name in claimed},
-        },
-        errata=entries,
-        errata_choices={
-            "verdict": _choices(entry.row["verdict"] for entry in entries),
-            "kind": _choices(sorted(entry.row["kind"] for entry in entries)),
-            "check": _choices(sorted(entry.row["check"] for entry in entries)),
-        },
+        # Written by us, and the only HTML and CSS that is not escaped beside the tables' own.
+        style=Markup((FOLDER / "style.css").read_text()), scale=context.scale, unjudged=context.scale.name in UNJUDGED_SCALES, left_out=beyond,
+        unbuilt={label: context.left_out[name] for name, label in unbuilt.items()}, cards=cards, groups=groups(cards, artifacts),
+        findings=findings(context, artifacts, shown, entries), perplexities=perplexities(context, artifacts),
+        claims=shown, results=by_result(shown), every_result=RESULTS, elsewhere=[claim for claim in shown if claim["artifact"] not in artifacts],
+        claims_data=data_uri("text/csv", read_bytes(context, "claims.csv")),
+        controls=to_html(scale_section(context, grounds_of_all(context)), "Controls"),
+        errata={verdict: [entry for entry in entries if entry.row["verdict"] == verdict] for verdict in ERRATA_VERDICTS},
         errata_verdicts=ERRATA_VERDICTS, theory=theory(context), provenance=provenance(context, artifacts),
     )

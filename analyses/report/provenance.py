@@ -15,7 +15,7 @@ from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.collection import collect_runs
 from suite.context import Context
-from suite.recorded.origin import origins, sentence
+from suite.recorded.origin import foreign, origins, sentence
 
 #: Fields of a spec that say which run it is: they stand in the run's name.
 _IDENTITY = ("scale", "model", "variant", "method", "seed")
@@ -144,7 +144,7 @@ def _numbered(keys: Sequence[str], letter: str) -> dict[str, str]:
 
 
 def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, ReportedRun]) -> dict[str, Any]:
-    """What an artifact was built from: its runs' settings by model, their seeds and time, its CSV's digest.
+    """What an artifact was built from: its runs' settings by model, their seeds and time, which are foreign, its CSV's digest.
 
     Raises:
         RunError: its CSV is missing.
@@ -160,7 +160,7 @@ def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, R
         "models": {model: list(variants) for model, variants in by_model.items()},
         "seeds": sorted({run.spec.seed for run in own}), "runs": len(own),
         "core_minutes": 60 * sum(core_hours(run.record) for run in own),
-        "environments": sorted({run.environment for run in own}),
+        "environments": sorted({run.environment for run in own}), "foreign": foreign(context.home, [run.spec for run in own]),
     }
 
 

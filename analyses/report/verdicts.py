@@ -2,8 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from analyses.report.interval import interval
@@ -13,8 +12,6 @@ from suite.context import Context
 from suite.judging import Result
 
 RESULTS: tuple[str, ...] = get_args(Result)
-#: Results that say that something was shown.
-DECIDED = RESULTS[: RESULTS.index("undecided")]
 _COLUMNS = (
     "claim", "artifact", "place", "says", "kind", "rule", "region_low", "region_high", "effect", "low", "high", "n", "unit",
     "scope", "result", "p", "holm_p", "fitness", "note", "runs",
@@ -50,61 +47,21 @@ def claims(context: Context, labels: Mapping[str, str]) -> list[Shown]:
     return sorted(found, key=lambda claim: (RESULTS.index(claim["result"]), order.get(claim["artifact"], len(order))))
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How the results of some claims fell: ``counts`` has those that occur, in the order of :data:`RESULTS`."""
-
-    name: str
-    total: int
-    counts: dict[str, int]
-
-    @property
-    def words(self) -> str:
-        """The counts in words."""
-        return ", ".join(f"{count} {result}" for result, count in self.counts.items())
-
-
-def _tally(name: str, some: Sequence[Shown]) -> Tally:
+def fell(some: Iterable[Shown]) -> str:
+    """How the results of some claims fell, in words and in the order of :data:`RESULTS`."""
     counts = Counter(claim["result"] for claim in some)
-    return Tally(name, len(some), {result: counts[result] for result in RESULTS if counts[result]})
+    return ", ".join(f"{counts[result]} {result}" for result in RESULTS if counts[result])
 
 
-def tallies(found: Sequence[Shown], attribute: str, order: Sequence[str] = ()) -> list[Tally]:
-    """One tally for each value of an attribute of claims, in an order, or else in alphabetic order."""
-    groups: dict[str, list[Shown]] = {}
+def reason_of(claim: Shown) -> str:
+    """Why a claim is not judged: the first part of its note."""
+    return claim["note"].partition(";")[0]
+
+
+def by_result(found: Iterable[Shown]) -> dict[str, dict[str, list[Shown]]]:
+    """Claims by result; those that a scale cannot show by the reason, the others under an empty one."""
+    results: dict[str, dict[str, list[Shown]]] = {}
     for claim in found:
-        groups.setdefault(claim[attribute], []).append(claim)
-    names = sorted(groups, key=lambda name: (order.index(name) if name in order else len(order), name))
-    return [_tally(name, groups[name]) for name in names]
-
-
-def _by_turns(some: Sequence[Shown]) -> list[Shown]:
-    """The first claim of each artifact, then the second ones, and so on: the first few say something of everything.
-
-    What rests on trained runs comes first: it says more of the method than what a formula gives.
-    """
-    before: Counter[str] = Counter()
-    turns = []
-    for claim in some:
-        turns.append((not claim["runs"], before[claim["artifact"]]))
-        before[claim["artifact"]] += 1
-    return [some[i] for i in sorted(range(len(some)), key=turns.__getitem__)]
-
-
-def overview(found: Sequence[Shown], labels: Mapping[str, str]) -> dict:
-    """What the summary says of the claims, for the template."""
-    by_result = {result: [claim for claim in found if claim["result"] == result] for result in RESULTS}
-    reasons: dict[str, list[Shown]] = {}
-    for claim in by_result["not at this scale"]:
-        reasons.setdefault(claim["note"], []).append(claim)
-    return {
-        "total": _tally("all", found),
-        "by_name": {tally.name: tally for tally in tallies(found, "artifact")},
-        "by_scope": tallies(found, "scope"),
-        "by_kind": tallies(found, "kind"),
-        "by_artifact": tallies(found, "label", list(labels.values())),
-        "decided": {result: _by_turns(by_result[result]) for result in DECIDED if by_result[result]},
-        "without_interval": sum("(no interval)" in claim["effect"] for claim in by_result["undecided"]),
-        "beyond": reasons,
-        "ranks": [claim for claim in found if claim["kind"] == "rank agreement" and claim["effect"]],
-    }
+        reason = reason_of(claim) if claim["result"] == "not at this scale" else ""
+        results.setdefault(claim["result"], {}).setdefault(reason, []).append(claim)
+    return results

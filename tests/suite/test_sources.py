@@ -34,7 +34,6 @@ def before():
         ("analyses/errata/counts.py", {"errata", *GATHERED}),
         ("analyses/report/page.py", {"report"}),
         ("analyses/report/style.css", {"report"}),
-        ("analyses/report/script.js", {"report"}),
         ("analyses/report/templates/page.html", {"report"}),
         ("analyses/common/layout.py", ALL),
         ("analyses/published/table2.csv", ALL),

@@ -9,7 +9,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from analyses.controls.cells import CONTROLS
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
+from analyses.report.markup import LONG
 from analyses.report.sources import on_the_page
 from poet.launch.records import write_record
 from poet.training.spec import RunSpec
@@ -18,6 +20,7 @@ from suite.claim import Evidence
 from suite.collection import collect_runs
 from suite.context import Context
 from suite.judging import WORDS, side_of
+from suite.scale import Scale
 
 #: What a text may not do to the page.
 HOSTILE = "<script>document.title = 'broken'</script><img src=x onerror=alert(1)>"
@@ -154,12 +157,23 @@ def theory_lines() -> list[dict[str, Any]]:
     ]
 
 
-def table_text(artifact: Artifact) -> str:
-    """Markdown as the tables write it, with a mark and with a text that would like to be HTML."""
+def control_lines(scale: str) -> list[dict[str, Any]]:
+    """Every control on two models, one of whose runs diverged."""
+    return [
+        {"model": model, "control": control, "own_rate": own, "measured": measured, "std": 0.5, "diverged": int(math.isnan(measured)), "scale": scale}
+        for i, control in enumerate(CONTROLS)
+        for model, own, measured in (("60m", "yes", 100.25 + i), ("60m", "no", 555.0), ("130m", "yes", math.nan if control == "AdamW" else 90.25 + i))
+    ]
+
+
+def table_text(artifact: Artifact, scale: Scale) -> str:
+    """Markdown as the tables write it: caption and controls above, a mark, and a text that would like to be HTML."""
+    controls = "The scale is fit.\n\n| known fact | passes if |\n| --- | --- |\n| full training beats LoRA | It does. |\n"
+    long = "| row | value |\n| --- | ---: |\n" + "".join(f"| {i} | {i} |\n" for i in range(LONG + 1))
     cells = "| AdamW | 26.68 / **133.98**<br>(25.30M) | 1.00 / **2.00** ± 0.10 -<br>(1.21B) |"
     return (
-        f"# {artifact.label}, mini scale\n\n{artifact.caption}\n\n| method | 60m | 130m |\n| --- | ---: | ---: |\n{cells}\n"
-        f"| {HOSTILE} | [out](https://example.org/) | `<https://example.org/>` - |\n\n- A sentence.\n"
+        f"# {artifact.label}, mini scale\n\n{artifact.described(scale)}\n\n{controls}\n| method | 60m | 130m |\n| --- | ---: | ---: |\n{cells}\n"
+        f"| {HOSTILE} | [out](https://example.org/) | `<https://example.org/>` - |\n\n{long}\n- A sentence.\n"
     )
 
 
@@ -174,6 +188,8 @@ def write_results(context: Context) -> None:
         "errata.csv": erratum_lines(),
         "theory.csv": theory_lines(),
         "claims.csv": claim_lines(artifacts, scale),
+        "controls.csv": control_lines(scale),
+        "table2.csv": [{**line, "trainable_agrees": agrees} for line, agrees in zip(plain, ("yes", "no"), strict=True)],
     }
     for name, artifact in artifacts.items():
         for output in artifact.outputs:
@@ -184,7 +200,9 @@ def write_results(context: Context) -> None:
             elif output.endswith(".png"):
                 path.write_bytes(png(4, 3 + len(name)))
             elif output.endswith(".md"):
-                path.write_text(table_text(artifact))
+                path.write_text(table_text(artifact, context.scale))
+            elif output.endswith(".txt"):
+                path.write_text(f"{artifact.described(context.scale, 'A note.')}\n\nWhat it comes to.\n")
     write_lines(context.results / "claims.csv", special["claims.csv"])
     for name, spec in collect_runs(artifacts, context.scale).items():
         write_record(context.results / "runs" / name / "record.json", record(spec))

@@ -1,0 +1,69 @@
+"""What the first screen says: sentences and a small table, whose numbers are those of the files that they name."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from analyses.controls.cells import ADAMW, POET_BS, POET_FS, TWO_RATES
+from analyses.report.findings import Entry
+from analyses.report.sources import read_rows
+from analyses.report.verdicts import Shown, fell, reason_of
+from suite.context import Context
+
+#: Rows of the small table, as the controls call them.
+_COMPARED = (ADAMW, TWO_RATES, POET_FS, POET_BS)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence of the first screen."""
+
+    text: str
+    anchor: str  # of the section that shows more
+    file: str  # that has its numbers
+
+
+def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], errata: Sequence[Entry]) -> list[Finding]:
+    """What was found, in sentences; ``shown`` are the artifacts on the page.
+
+    Raises:
+        RunError: a table lacks a column.
+    """
+    exact = [claim for claim in claims if claim["scope"] == "exact"]
+    orders = [claim for claim in claims if claim["scope"] != "exact" and claim["kind"] in ("ordering", "rank agreement")]
+    others = [claim for claim in claims if claim not in exact and claim not in orders]
+    leads = [claim for claim in orders if "-below-adamw-" in claim["key"]]
+    about = (
+        ("POET against AdamW", leads), ("The order of methods and settings", orders), ("Other claims about trained models and times", others),
+        ("Exact claims (counts, theorems, transcription)", exact),
+    )  # fmt: skip
+    found = [Finding(_sentence(what, some, context.scale.name), "claims", "claims.csv") for what, some in about if some]
+    if "table2" in shown:
+        counts = [row["trainable_agrees"] for row in read_rows(context, "table2.csv", ["trainable_agrees"]) if row["trainable_agrees"]]
+        found.append(Finding(f"Parameter counts: {counts.count('yes')} of {len(counts)} equal the printed digits.", "table2", "table2.csv"))
+    wrong = sum(entry.row["verdict"] == "confirmed error" for entry in errata)
+    return [*found, Finding(f"Errata: {wrong} of {len(errata)} entries are confirmed errors of the paper.", "errata", "errata.csv")]
+
+
+def _sentence(what: str, some: Sequence[Shown], scale: str) -> str:
+    """How the claims about something fell; the most frequent reason if none was judged."""
+    if {claim["result"] for claim in some} != {"not at this scale"}:
+        return f"{what}: {fell(some)}."
+    reason, _ = Counter(reason_of(claim) for claim in some).most_common(1)[0]
+    return f"{what}: none of {len(some)} claims is judged at {scale} scale ({reason})."
+
+
+def perplexities(context: Context, shown: Collection[str]) -> dict[str, dict[str, str]]:
+    """Validation perplexity of AdamW, with one rate and with two, and of POET: for each row its cells by model; empty without the controls.
+
+    Raises:
+        RunError: the table of controls lacks a column.
+    """
+    if "controls" not in shown:
+        return {}
+    found: dict[str, dict[str, str]] = {name: {} for name in _COMPARED}
+    for row in read_rows(context, "controls.csv", ("control", "model", "own_rate", "diverged")):
+        if row["control"] in found and row["own_rate"] == "yes":
+            spread = f" ± {float(row['std']):.1f}" if row["std"] else ""
+            found[row["control"]][row["model"]] = f"{float(row['measured']):.1f}{spread}" if row["diverged"] == "0" else "diverged"
+    return found
