@@ -7,6 +7,7 @@ how far it is (``poet.launch.status``). Neither Slurm nor Snakemake is asked, an
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import math
 import sys
@@ -217,4 +218,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # as in the Snakefile
     sys.exit(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from pathlib import Path
 
@@ -52,4 +53,5 @@ def _share(text: str) -> float:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # as in the Snakefile
     sys.exit(main())
