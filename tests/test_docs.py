@@ -149,7 +149,7 @@ def test_the_site_has_the_reports_that_were_built_and_says_where_it_has_none(rep
     (tmp_path / "mini").mkdir()
     (tmp_path / "mini" / "report.html").write_text("<p>everything</p>")
     said = site.on_page_markdown("# The report\n\nText.", page=page)
-    assert "[The report at mini scale](report-mini.html)" in said and "without a report" not in said
+    assert "](report-mini.html)" in said and '<iframe src="report-mini.html"' in said and "without a report" not in said
     (file,) = (file for file in site.on_files(Files([]), config) if file.src_uri == "docs/report-mini.html")
     assert file.content_bytes == b"<p>everything</p>"
     assert site.on_page_markdown("# Other", page=types.SimpleNamespace(file=types.SimpleNamespace(src_uri="README.md"))) == "# Other"
