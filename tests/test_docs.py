@@ -140,16 +140,18 @@ def test_the_site_has_the_reports_that_were_built_and_says_where_it_has_none(rep
     from mkdocs.config import load_config
     from mkdocs.structure.files import Files
 
-    from tools import site
-
     config = load_config(str(repository / "mkdocs.yml"), site_dir=str(tmp_path / "site"))
-    page = types.SimpleNamespace(file=types.SimpleNamespace(src_uri="docs/report.md"))
-    monkeypatch.setattr(site, "REPORTS", tmp_path)
-    assert "`make docs RECORDED=1` builds it with one" in site.on_page_markdown("# The report\n\nText.", page=page)
+    monkeypatch.setattr(config.hooks["tools/site.py"], "REPORTS", tmp_path)
+
+    def written(path, text):
+        page = types.SimpleNamespace(file=types.SimpleNamespace(src_uri=path))
+        return config.plugins.on_page_markdown(text, page=page, config=config, files=Files([]))
+
+    assert "`make docs RECORDED=1` builds it with one" in written("docs/report.md", "# The report\n\nText.")
     (tmp_path / "mini").mkdir()
     (tmp_path / "mini" / "report.html").write_text("<p>everything</p>")
-    said = site.on_page_markdown("# The report\n\nText.", page=page)
-    assert "[The report at mini scale](report-mini.html)" in said and "without a report" not in said
-    (file,) = (file for file in site.on_files(Files([]), config) if file.src_uri == "docs/report-mini.html")
+    said = written("docs/report.md", "# The report\n\nText.")
+    assert "](report-mini.html)" in said and '<iframe src="report-mini.html"' in said and "without a report" not in said
+    (file,) = (file for file in config.plugins.on_files(Files([]), config=config) if file.src_uri == "docs/report-mini.html")
     assert file.content_bytes == b"<p>everything</p>"
-    assert site.on_page_markdown("# Other", page=types.SimpleNamespace(file=types.SimpleNamespace(src_uri="README.md"))) == "# Other"
+    assert written("README.md", "# Other") == "# Other"

@@ -36,13 +36,15 @@ def on_files(files: Files, config) -> Files:
 
 
 def on_page_markdown(markdown: str, page, **_) -> str:
-    """The page of the report leads to those that the site has, or says that it has none."""
+    """The page of the report shows those that the site has, or says that it has none."""
     if page.file.src_uri != "docs/report.md":
         return markdown
-    listed = [f"- **[The report at {path.parent.name} scale]({name})**" for name, path in _reports().items()]
-    said = "\n".join(listed) or "This site was built without a report. `make docs RECORDED=1` builds it with one."
-    title, _, text = markdown.partition("\n")
-    return f"{title}\n\n{said}\n{text}"
+    shown = [
+        f"**[The report at {path.parent.name} scale, on a page of its own]({name})**\n\n<iframe src=\"{name}\" title=\"{path.parent.name} scale\" loading=\"lazy\"></iframe>"
+        for name, path in _reports().items()
+    ]
+    said = shown or ["This site was built without a report. `make docs RECORDED=1` builds it with one."]
+    return "\n\n".join([markdown, *said])
 
 
 def _reports() -> dict[str, Path]:
