@@ -162,7 +162,7 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
                 plain_logarithmic(axis.yaxis)
             else:
                 axis.axhline(0, color="black", linewidth=0.8, zorder=0)
-            axis.set(xscale="log", xlabel="tokens a matrix parameter", title=f"{model_label(scale, model)}: {title}")
+            axis.set(xscale="log", xlabel="tokens a matrix parameter", title=f"{model_label(scale, model)}\n{title}")
             plain_logarithmic(axis.xaxis)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncol=6, frameon=False, fontsize="small")
