@@ -49,8 +49,9 @@ def _sentence(what: str, some: Sequence[Shown], scale: str) -> str:
     """How the claims about something fell; the most frequent reason if none was judged."""
     if {claim["result"] for claim in some} != {"not at this scale"}:
         return f"{what}: {fell(some)}."
-    reason, _ = Counter(reason_of(claim) for claim in some).most_common(1)[0]
-    return f"{what}: none of {len(some)} claims is judged at {scale} scale ({reason})."
+    reason, count = Counter(reason_of(claim) for claim in some).most_common(1)[0]
+    why = reason if count == len(some) else f"{count} of them: {reason}"
+    return f"{what}: none of {len(some)} claims is judged at {scale} scale ({why})."
 
 
 def perplexities(context: Context, shown: Collection[str]) -> dict[str, dict[str, str]]:
