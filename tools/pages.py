@@ -60,6 +60,8 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-table2": _summary(mini / "table2.md"),
         "recorded-controls": _summary(mini / "controls.md"),
         "recorded-claims": _bullets(mini / "claims.md"),
+        "recorded-ladder": _summary(kept / "night" / "ladder.md"),
+        **{f"ladder-{row}": _gaps(kept / "night" / "ladder.csv", row) for row in ("adamw-two-rates", "poet-fs-1_2", "poet-bs-b256")},
         "protocol": protocol(load_protocol(root)),
         "rates": rates(sweeps),
         "grids": grids(sweeps),
@@ -108,6 +110,12 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
         **{f"gain-{name}": _span(gains[control]) for name, control in zip(("two-rates", "fs", "bs"), gains, strict=True)},
         "accumulation": f"{float(accumulation['effect']):.1f} ({float(accumulation['low']):.1f} to {float(accumulation['high']):.1f})",
     }
+
+
+def _gaps(ladder: Path, row: str) -> str:
+    """How far a row is above AdamW with one rate at each measured length of the horizon ladder, in nats."""
+    found = [line for line in read(ladder) if line["variant"] == row and line["gap_adamw"]]
+    return ", ".join(f"{float(line['gap_adamw']):+.2f} at {line['length']}" for line in found)
 
 
 def _span(values: list[float]) -> str:

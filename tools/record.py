@@ -32,7 +32,7 @@ BENCHMARKS = ("bench.csv", "bench-gpu.csv")
 #: Table of ``make faults``.
 FAULTS = "faults.csv"
 #: Figures that pages show.
-PICTURES = ("table2", "controls")
+PICTURES = ("table2", "controls", "ladder")
 
 
 def kept_outputs(artifacts: dict[str, Artifact]) -> list[str]:
