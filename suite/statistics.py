@@ -43,11 +43,6 @@ def agreement_p(n: int) -> float:
     return 2 * 0.5**n
 
 
-def kendall(numbers: Sequence[float], others: Sequence[float]) -> float:
-    """Kendall's tau-b; NaN (what did not converge) comes last on either side. NaN if one side is all ties."""
-    return float(stats.kendalltau(*map(_ranks, (numbers, others))).statistic)
-
-
 def permuted_kendall(groups: Sequence[tuple[Sequence[float], Sequence[Sequence[float]]]]) -> tuple[float, float]:
     """The mean of Kendall's tau over groups and seeds, with its permutation p-value.
 
