@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from suite.claim import UNJUDGED_SCALES, Claim
 from suite.context import Context
@@ -12,6 +13,10 @@ from suite.scale import Scale
 
 #: See :attr:`Artifact.reads`.
 EVERY = "*"
+
+
+def _none(scale: Scale) -> list[FinetuningSpec]:
+    return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +29,7 @@ class Artifact:
         outputs: files below ``results/<scale>/``, the first one being its target's name.
         runs: the runs it needs at a scale.
         build: writes every file of ``outputs``.
+        finetunings: the finetuning runs that it needs at a scale.
         in_all: whether ``snakemake all`` makes it (sweeps are asked for by name).
         scale_free: its numbers come from formulas and simulations alone, and are the same at every scale.
         models: it cannot do without these; ``snakemake all`` leaves it out at a scale that lacks one.
@@ -37,11 +43,16 @@ class Artifact:
     outputs: tuple[str, ...]
     runs: Callable[[Scale], list[RunSpec]]
     build: Callable[[Context], None]
+    finetunings: Callable[[Scale], list[FinetuningSpec]] = _none
     in_all: bool = True
     scale_free: bool = False
     models: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     reads: tuple[str, ...] = ()
+
+    def specs(self, scale: Scale) -> list[RunSpec | FinetuningSpec]:
+        """All that it needs at a scale."""
+        return [*self.runs(scale), *self.finetunings(scale)]
 
     def described(self, scale: Scale, note: str = "") -> str:
         """Its label and caption with the scale that it was made at, and a note if there is one."""

@@ -22,9 +22,10 @@ ANYTHING = (-math.inf, math.inf)
 
 #: What sort of statement a claim is. :data:`suite.fitness.NEEDS` says which controls each of them needs.
 #: "ordering" and "rank agreement" compare methods or settings; "trend", "phase", "invariance", "bound" and "number" are about
-#: one way of training; "divergence" and "convergence" say how training ends; "timing" is of the machine.
+#: one way of training; "divergence" and "convergence" say how training ends; "finetuning" compares what models are worth on tasks;
+#: "timing" is of the machine.
 Kind = Literal[
-    "number", "ordering", "trend", "divergence", "convergence", "invariance", "phase", "bound", "rank agreement", "timing"
+    "number", "ordering", "trend", "divergence", "convergence", "invariance", "phase", "bound", "rank agreement", "finetuning", "timing"
 ]
 
 

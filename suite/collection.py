@@ -8,19 +8,23 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from poet.finetuning.sources import finetuning_digest
+from poet.finetuning.spec import FinetuningSpec
 from poet.launch.sources import data_digest, data_sources, file_digests, training_digest
 from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact, names_read
 from suite.discovery import discover
+from suite.finetuning import task_folder
 from suite.scale import Scale, dataset_name, load_scale
 from suite.sources import noted_sources
 from suite.tuning.cells import Tuning
 
 RESULTS = Path("results")
 DATA = Path("data")
+Spec = TypeVar("Spec", RunSpec, FinetuningSpec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class Suite:
         left_out: the others' names, with the models that they miss.
         runs: every distinct run that artifacts ask for, by name.
         trials: those that tuning has asked for so far, by name; of them, the ones that are done are an artifact's runs, too.
+        finetunings: every distinct finetuning run that artifacts ask for, by name.
     """
 
     scale: Scale
@@ -40,11 +45,17 @@ class Suite:
     left_out: dict[str, list[str]]
     runs: dict[str, RunSpec]
     trials: dict[str, RunSpec]
+    finetunings: dict[str, FinetuningSpec]
 
     @property
     def trainable(self) -> dict[str, RunSpec]:
         """Every run that can be asked for, by name."""
         return self.runs | self.trials
+
+    @property
+    def specs(self) -> dict[str, RunSpec | FinetuningSpec]:
+        """Every run and finetuning run that artifacts ask for, by name."""
+        return self.runs | self.finetunings
 
     @property
     def in_all(self) -> list[str]:
@@ -58,7 +69,7 @@ class Suite:
 
     def records(self, name: str) -> list[Path]:
         """The records that an artifact reads."""
-        return [RESULTS / "runs" / spec.name / "record.json" for spec in self.artifacts[name].runs(self.scale)]
+        return [RESULTS / "runs" / spec.name / "record.json" for spec in self.artifacts[name].specs(self.scale)]
 
     @property
     def folder(self) -> Path:
@@ -83,7 +94,7 @@ class Suite:
 
     def digests(self, name: str) -> list[str]:
         """Digests of the specs that an artifact reads: it is remade when one changes."""
-        return [spec.digest for spec in self.artifacts[name].runs(self.scale)]
+        return [spec.digest for spec in self.artifacts[name].specs(self.scale)]
 
     def pattern(self, model: str) -> str:
         """A regular expression for the names of a model's runs that have a process each; one that matches nothing if there
@@ -103,6 +114,12 @@ class Suite:
         if given["nodes"] > 1:  # one task a node, which the launcher starts itself; "tasks" alone would count tasks a GPU
             asked |= {"nodes": given["nodes"], "tasks": given["nodes"], "tasks_per_gpu": 0, "mpi": "srun"}
         return asked
+
+    def finetuning_resources(self, model: str) -> dict[str, int | str]:
+        """What a finetuning job asks for: a run of it takes one GPU."""
+        given = self.scale.resources(model)
+        asked = {"gpu": min(1, given["gpus"]), "mem_mb": given["mem_mb"], "runtime": given["runtime"]}
+        return asked | ({"slurm_partition": given["partition"]} if given["partition"] else {})
 
     def untuned(self) -> str:
         """A sentence where the scale is tuned by the protocol and has no table of rates yet; else empty."""
@@ -130,6 +147,29 @@ class Suite:
         specs = (self.trainable[name] for name in names)
         pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs}
         return [data_digest(self.scale.data["corpus"]), *sorted(training_digest(method, device) for method, device in pairs)]
+
+    @property
+    def task_folders(self) -> dict[str, FinetuningSpec]:
+        """Folders of the prepared tasks that finetuning reads, each with a run that reads it."""
+        return {str(self.task_folder(spec)): spec for spec in self.finetunings.values()}
+
+    def task_folder(self, spec: FinetuningSpec) -> Path:
+        """Where the examples of a finetuning run are."""
+        return DATA / "tasks" / task_folder(spec.task, spec.data)
+
+    def finetuning_jobs(self) -> list[list[str]]:
+        """The names of the finetuning runs by the process that they share, those of one task together."""
+        size, of_base = self.scale.settings.finetuning.runs_per_job, {}
+        for name, spec in sorted(self.finetunings.items()):
+            of_base.setdefault(spec.base, []).append(name)
+        return [names[i : i + size] for names in of_base.values() for i in range(0, len(names), size)]
+
+    def finetuning_code(self, names: Iterable[str]) -> list[str]:
+        """Digests of what the numbers of these finetuning runs depend on; see :meth:`training_code`."""
+        if not self.scale.settings.retrain:
+            return []
+        pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in map(self.finetunings.get, names)}
+        return sorted(finetuning_digest(method, device) for method, device in pairs)
 
     @property
     def data_code_changed(self) -> bool:
@@ -170,9 +210,18 @@ def collect_runs(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, RunS
     Raises:
         ValueError: two artifacts use one name for different specs.
     """
-    grid: dict[str, RunSpec] = {}
-    for name, artifact in artifacts.items():
-        for spec in artifact.runs(scale):
+    return _distinct({name: artifact.runs(scale) for name, artifact in artifacts.items()})
+
+
+def collect_finetunings(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, FinetuningSpec]:
+    """Every distinct finetuning run, as :func:`collect_runs`."""
+    return _distinct({name: artifact.finetunings(scale) for name, artifact in artifacts.items()})
+
+
+def _distinct(asked: dict[str, list[Spec]]) -> dict[str, Spec]:
+    grid: dict[str, Spec] = {}
+    for name, specs in asked.items():
+        for spec in specs:
             if (known := grid.setdefault(spec.name, spec)) != spec:
                 fields = [f.name for f in dataclasses.fields(spec) if getattr(spec, f.name) != getattr(known, f.name)]
                 raise ValueError(
@@ -196,6 +245,6 @@ def load_suite(config: dict[str, Any]) -> Suite:
     try:
         tuning = Tuning(scale, RESULTS)
         trials = {spec.name: spec for spec in (*tuning.trials(), *tuning.trials(waiting=True))}
-        return Suite(scale, artifacts, left_out, collect_runs(artifacts, scale), trials)
+        return Suite(scale, artifacts, left_out, collect_runs(artifacts, scale), trials, collect_finetunings(artifacts, scale))
     except ValueError as error:
         raise ConfigError(f"scale {scale.name}: {error}") from None

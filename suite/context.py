@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from poet.finetuning.spec import FinetuningSpec
 from poet.launch.records import read_probes, read_record, read_run_history
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
@@ -36,8 +37,8 @@ class Context:
         if self.home is None:
             object.__setattr__(self, "home", self.results)
 
-    def record(self, spec: RunSpec) -> dict[str, Any]:
-        """The record of a run; see :func:`poet.launch.records.read_record` for the errors."""
+    def record(self, spec: RunSpec | FinetuningSpec) -> dict[str, Any]:
+        """The record of a run, or of a finetuning run; see :func:`poet.launch.records.read_record` for the errors."""
         return read_record(self.home, spec)
 
     def history(self, spec: RunSpec) -> pd.DataFrame:

@@ -84,6 +84,11 @@ class Scale:
         chosen = self._chosen(self._tuned_model(model, row), row)
         return chosen.rates if chosen else {}
 
+    def _finetunes(self, model: str, row: str) -> bool:
+        """Whether runs of a row on a model are finetuned afterwards."""
+        given = self.settings.finetuning
+        return model == given.model and row in given.rows
+
     def _tuned_model(self, model: str, row: str) -> str:
         """The model whose rates a row takes: its own if they were tuned, else the one that the scale borrows from."""
         own = self._chosen(model, row) is not None
@@ -94,7 +99,7 @@ class Scale:
 
     def intervals(self, row: str) -> dict[str, int]:
         """Parameters of a row that are counted in steps, with the least that a shorter run has; see ``config/tuning.yaml``."""
-        return _given(self.protocol.intervals, all_rows()[row][0])
+        return given_of(self.protocol.intervals, all_rows()[row][0])
 
     def run(
         self,
@@ -130,9 +135,9 @@ class Scale:
             raise ValueError(f"no row {row!r}; there are {', '.join(rows)}")
         method, definition = rows[row]
         m = self.settings.models[model]
-        published = {**_given(m.methods, method), **definition.parameters}
+        published = {**given_of(m.methods, method), **definition.parameters}
         parameters = scale_parameters(method, published, self.settings.width_divisor)
-        parameters |= _given(self.settings.methods, method)
+        parameters |= given_of(self.settings.methods, method)
         parameters |= self.learning_rates(model, row)
         overrides = overrides or {}
         differing = {name: value for name, value in overrides.items() if spell_all or parameters.get(name) != value}
@@ -172,11 +177,12 @@ class Scale:
             steps=steps,
             seed=seed,
             probes=probes,
+            keep_weights=not differing and self._finetunes(model, row),
             **self.settings.training.model_dump(),
         )
 
 
-def _given(methods: dict[str, dict[str, Any]], method: type[Method]) -> dict[str, Any]:
+def given_of(methods: dict[str, dict[str, Any]], method: type[Method]) -> dict[str, Any]:
     """What a file says of a method; what it says of the method that this one extends holds as well."""
     names = [base.__dict__.get("name") for base in reversed(method.__mro__)]
     return {key: value for name in names for key, value in methods.get(name, {}).items()}

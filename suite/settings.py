@@ -150,6 +150,32 @@ class Tuned(Settings):
     """table rows; every row if it is not given"""
 
 
+class Finetuning(Settings):
+    """What Table 4 finetunes, and how."""
+
+    model: str
+    """whose pretrained runs are finetuned; they keep their weights"""
+    rows: list[str] = Field(min_length=1)
+    """table rows that pretrained it"""
+    source: str = Field(pattern=r"^(hub|offline|folder:.+)$")
+    """hub: the real sets; folder:PATH: the same from a local folder; offline: what the package index and the default corpus give"""
+    train: NonNegativeInt
+    """examples of a task at most; 0: all"""
+    validation: NonNegativeInt
+    """examples of a task at most; 0: all"""
+    seeds: PositiveInt
+    """finetuning runs of each cell, from 0 on"""
+    epochs: PositiveInt
+    batch_rows: PositiveInt
+    sequence_length: PositiveInt
+    """tokens of an example at most"""
+    clip_norm: PositiveFloat
+    methods: Methods = {}
+    """method: its parameters, in the scale's own units"""
+    runs_per_job: PositiveInt = 1
+    """how many runs of a pretrained model share a process"""
+
+
 class ScaleFile(Settings):
     width_divisor: PositiveInt
     """what the paper's block sizes and ranks are divided by"""
@@ -161,6 +187,7 @@ class ScaleFile(Settings):
     methods: Methods = {}
     """method: its parameters at this scale, in the scale's own units"""
     learning_rates: LearningRates
+    finetuning: Finetuning
     tuning: list[Tuned] = []
     """what is tuned, by the protocol in config/tuning.yaml"""
     retrain: bool = True
@@ -172,6 +199,8 @@ class ScaleFile(Settings):
         for part in self.tuning:
             _known("model", [part.model], self.models, "tuning: ")
             _known("row", part.rows or (), all_rows(), "tuning: ")
+        _known("model", [self.finetuning.model], self.models, "finetuning: ")
+        _known("row", self.finetuning.rows, all_rows(), "finetuning: ")
         for pair in self.learning_rates.borrow.items():
             _known("model", pair, self.models, "learning_rates.borrow: ")
         for model in self.models:

@@ -20,6 +20,7 @@ def files(suite: Suite) -> list[str]:
     """The files that can be asked for, tables first."""
     found = [path for name in suite.artifacts for path in sorted((*suite.shown(name), *suite.outputs(name)), key=lambda p: p.suffix != ".csv")]
     found += [RESULTS / "runs" / name / file for name in suite.trainable for file in ("record.json", "history.csv")]
+    found += [RESULTS / "runs" / name / "record.json" for name in suite.finetunings]
     return list(map(str, [*found, suite.dataset / "meta.json", *(suite.dataset / name for name in row_files(suite.scale.data))]))
 
 
@@ -48,7 +49,7 @@ def check_targets(suite: Suite, targets: Iterable[str]) -> None:
         if scale != suite.scale.name and any(output in a.outputs for a in suite.artifacts.values()):
             raise ConfigError(f"{target} is of scale {scale}, and {suite.scale.name} is asked for: add SCALE={scale}, or --config scale={scale}")
         name = target.removeprefix(f"{RESULTS}/runs/").rpartition("/")[0]
-        if target.startswith(f"{RESULTS}/runs/") and name not in suite.trainable:
+        if target.startswith(f"{RESULTS}/runs/") and name not in suite.trainable | suite.finetunings:
             models = ", ".join(suite.scale.models)
             raise ConfigError(
                 f"there is no run {name!r} at scale {suite.scale.name} with seeds {list(suite.scale.seeds)}; "

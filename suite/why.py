@@ -7,6 +7,7 @@ of runs, and ``sources.json`` of the prepared data and of each artifact.
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import subprocess
 import sys
@@ -14,10 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from poet.finetuning.sources import finetuning_sources
+from poet.finetuning.spec import FinetuningSpec
 from poet.launch.sources import data_sources, file_digests, training_sources
 from poet.system.errors import UserError
 from suite.artifact import names_read
 from suite.collection import RESULTS, Suite
+from suite.recorded.run import files_of
 from suite.sources import artifact_files, noted_sources, sources_note
 from suite.targets import check_targets
 
@@ -68,10 +72,9 @@ def _of_data(suite: Suite) -> str:
 def _runs(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
     names = dict.fromkeys(str(path.parent.relative_to(RESULTS / "runs")) for path in pending if path.name in ("record.json", "history.csv"))
     reasons = {name: _of_run(suite, name) for name in names}
-    for model in suite.scale.models:
-        for job in suite.shared_jobs(model):
-            if any(reasons.get(name) for name in job):
-                reasons |= {name: reasons[name] or "others that share their process are" for name in job if name in reasons}
+    for job in itertools.chain(*map(suite.shared_jobs, suite.scale.models), suite.finetuning_jobs()):
+        if any(reasons.get(name) for name in job):
+            reasons |= {name: reasons[name] or "others that share their process are" for name in job if name in reasons}
     said = {name: reason or f"snakemake says: {pending[RESULTS / 'runs' / name / 'record.json']}" for name, reason in reasons.items()}
     for reason, group in _grouped(said):
         yield f"{_counted(group, 'run')} trained: {reason}"
@@ -79,7 +82,7 @@ def _runs(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
 
 def _of_run(suite: Suite, name: str) -> str:
     """Why a run would be trained; empty if its files do not say."""
-    spec, folder = suite.trainable[name], RESULTS / "runs" / name
+    spec, folder = (suite.trainable | suite.finetunings)[name], RESULTS / "runs" / name
     if not (folder / "record.json").exists():
         return "no record yet"
     try:
@@ -92,13 +95,15 @@ def _of_run(suite: Suite, name: str) -> str:
         reasons.append(f"the spec changed: {_differences(before, json.loads(json.dumps(spec.to_dict())))}")
     if suite.scale.settings.retrain:
         device = "cuda" if suite.scale.resources(spec.model)["gpus"] else "cpu"
-        today = [*training_sources(spec.method, device), *data_sources(spec.data["corpus"])]
+        if isinstance(spec, FinetuningSpec):
+            today = finetuning_sources(spec.method, device)
+        else:
+            today = [*training_sources(spec.method, device), *data_sources(spec.data["corpus"])]
         if files:
             reasons.append(_changed(files, today))
         elif code := [part for part in ("training", "data") if record.get(f"{part}_digest") not in suite.training_code([name])]:
             reasons.append(f"the {' and '.join(code)} code changed, and the record is too old to name files")
-    if not (folder / "history.csv").exists():
-        reasons.append("history.csv is missing")
+    reasons += [f"{file} is missing" for file in files_of(spec) if not (folder / file).exists()]
     return "; ".join(filter(None, reasons))
 
 
@@ -113,7 +118,7 @@ def _of_artifact(suite: Suite, name: str, pending: Mapping[Path, str]) -> str:
     outputs = suite.outputs(name)
     if missing := [str(path) for path in outputs if not path.exists()]:
         return "not built yet" if len(missing) == len(outputs) else f"{_listed(missing)} is missing"
-    specs, note, reasons = suite.artifacts[name].runs(suite.scale), noted_sources(sources_note(suite.folder, name)), []
+    specs, note, reasons = suite.artifacts[name].specs(suite.scale), noted_sources(sources_note(suite.folder, name)), []
     if note:
         if note.get("seeds") != list(suite.scale.seeds):
             reasons.append(f"seeds {note.get('seeds')} -> {list(suite.scale.seeds)}")

@@ -43,7 +43,7 @@ def row(run: RecordedRun) -> dict[str, Any]:
         "seed": spec.seed,
         "spec_digest": spec.digest,
         "training_digest": record["training_digest"],
-        "data_digest": record["data_digest"],
+        "data_digest": record.get("data_digest"),
         "commit": where["commit"],
         "device": where["device"],
         "machine": where["machine"]["cpu"],

@@ -61,7 +61,7 @@ def recorded_seeds(scale: str, runs: Iterable[RecordedRun]) -> list[int]:
     trials = load_scale({"scale": scale, "seeds": [0]}).protocol.seed  # no table takes it
     for seed in sorted(set(names.values()) - {trials}):
         suite = load_suite({"scale": scale, "seeds": [seed]})
-        used = {spec.name for a in suite.artifacts.values() if a.in_all for spec in a.runs(suite.scale) if spec.seed == seed}
+        used = {spec.name for a in suite.artifacts.values() if a.in_all for spec in a.specs(suite.scale) if spec.seed == seed}
         found[seed] = len(used & set(names))
     seeds = [seed for seed, n in found.items() if n and n == max(found.values())]
     if not seeds:
@@ -90,10 +90,10 @@ def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None =
     recorded = read(archive or archive_path(scale))
     seeds = list(seeds) if seeds else recorded_seeds(scale, recorded.values())
     suite = load_suite({"scale": scale, "seeds": seeds})
-    there = {name for name, spec in suite.runs.items() if name in recorded and recorded[name].spec.digest == spec.digest}
+    there = {name for name, spec in suite.specs.items() if name in recorded and recorded[name].spec.digest == spec.digest}
     for name in sorted(there):
         unpack(recorded[name], results / "runs" / name)
-    say(f"{scale}: {len(there)} of {len(suite.runs)} runs unpacked into {results / 'runs'}, seeds {', '.join(map(str, seeds))}")
+    say(f"{scale}: {len(there)} of {len(suite.specs)} runs unpacked into {results / 'runs'}, seeds {', '.join(map(str, seeds))}")
     reasons = {name: _missing(suite, name, recorded, there) for name in suite.artifacts}
     left_out = {name: reason for name, reason in reasons.items() if reason}
     names = [name for name in suite.artifacts if name not in left_out]
@@ -107,7 +107,7 @@ def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None =
 
 def _missing(suite: Suite, name: str, recorded: dict[str, RecordedRun], there: set[str]) -> str:
     """Why an artifact cannot be built; empty if it can."""
-    specs = {spec.name for spec in suite.artifacts[name].runs(suite.scale)}
+    specs = {spec.name for spec in suite.artifacts[name].specs(suite.scale)}
     if not (missing := sorted(specs - there)):
         return ""
     why = "recorded with another spec" if missing[0] in recorded else "not recorded"

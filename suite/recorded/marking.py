@@ -10,6 +10,7 @@ from suite.artifact import Artifact, names_read
 from suite.context import Context
 from suite.discovery import discover, find
 from poet.system.files import write_text
+from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from suite.recorded.origin import foreign, sentence
 
@@ -37,16 +38,16 @@ def build_artifact(name: str, context: Context) -> None:
 
 def caption(context: Context, artifact: Artifact, note: str = "") -> str:
     """An artifact's label and caption with the scale, a note if there is one, and which runs were recorded and not trained here."""
-    said = sentence(context.home, artifact.runs(context.scale))
+    said = sentence(context.home, artifact.specs(context.scale))
     return " ".join(part for part in (artifact.described(context.scale, note), said) if part)
 
 
-def runs_behind(artifact: Artifact, context: Context) -> list[RunSpec]:
+def runs_behind(artifact: Artifact, context: Context) -> list[RunSpec | FinetuningSpec]:
     """The runs of an artifact, and of those that it is built from."""
     found = discover()
     read = (found[name] for name in names_read(artifact, found))
     makeable = (other for other in read if set(other.models) <= set(context.scale.models))
-    return [spec for one in (artifact, *makeable) for spec in one.runs(context.scale)]
+    return [spec for one in (artifact, *makeable) for spec in one.specs(context.scale)]
 
 
 def _add_column(path: Path, column: str, value: str) -> None:

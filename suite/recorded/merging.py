@@ -10,7 +10,7 @@ from suite.collection import load_suite
 from poet.training.spec import RunSpec
 from suite.recorded.archive import archive_path, read, write
 from suite.recorded.origin import read_origin
-from suite.recorded.run import FILES, RecordedError, RecordedRun, checked
+from suite.recorded.run import RecordedError, RecordedRun, checked, files_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def todays_specs(scale: str, seeds: Iterable[int]) -> dict[str, RunSpec]:
     Raises:
         ConfigError: there is no such scale.
     """
-    return load_suite({"scale": scale, "seeds": sorted(set(seeds))}).runs
+    return load_suite({"scale": scale, "seeds": sorted(set(seeds))}).specs
 
 
 def gather(results: Path, specs: dict[str, RunSpec]) -> tuple[list[RecordedRun], list[str]]:
@@ -51,7 +51,7 @@ def gather(results: Path, specs: dict[str, RunSpec]) -> tuple[list[RecordedRun],
         folder = results / "runs" / name
         if not (folder / "record.json").exists():
             continue
-        wanted = [file for file in FILES if file != "probes.npz" or spec.probes]
+        wanted = files_of(spec)
         if missing := [file for file in wanted if not (folder / file).exists()]:
             left.setdefault(f"have no {missing[0]}", []).append(name)
             continue

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from poet.finetuning.sources import finetuning_digest
+from poet.finetuning.spec import FinetuningSpec
 from poet.launch.records import record_digest
 from poet.launch.sources import training_digest
 from poet.system.files import write_text
@@ -37,9 +39,10 @@ def read_origin(folder: Path) -> tuple[str, dict[str, Any]] | None:
     return (note["origin"], record) if note["record_sha256"] == record_digest(record) else None
 
 
-def code_changed(spec: RunSpec, record: dict[str, Any], device: str) -> bool:
+def code_changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str) -> bool:
     """Whether the training code is another than when a run was recorded. Of the data the rows count, not the code that made them."""
-    return record["training_digest"] != training_digest(spec.method, device)
+    todays = finetuning_digest if isinstance(spec, FinetuningSpec) else training_digest
+    return record["training_digest"] != todays(spec.method, device)
 
 
 def origins(results: Path, specs: Iterable[RunSpec]) -> dict[str, tuple[str, dict[str, Any]]]:

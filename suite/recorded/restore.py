@@ -7,6 +7,7 @@ from pathlib import Path
 
 from poet.system.files import atomic_path
 from poet.system.progress import say
+from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from suite.recorded.archive import archive_path, read
 from suite.recorded.origin import code_changed, write_note
@@ -74,8 +75,43 @@ def restored(spec: RunSpec, folder: Path, data: Path, device: str, archive: Path
     if why:
         say(f"{spec.name}: trained, and not taken from {archive.name}: {why}")
         return False
+    _take(run, folder, archive)
+    return True
+
+
+def restored_finetuning(spec: FinetuningSpec, folder: Path, data: Path, base: Path, device: str, archive: Path | None = None) -> bool:
+    """As :func:`restored`, if the examples and the record of the pretrained run are the recorded ones, too.
+
+    Args:
+        spec, folder, device, archive: as there.
+        data: folder of the prepared task.
+        base: record of the pretrained run.
+    """
+    archive = archive or archive_path(spec.scale)
+    run = read(archive, only=spec.name).get(spec.name)
+    if run is None:
+        why = "it is not among the recorded runs"
+    else:
+        splits, now = json.loads((data / "meta.json").read_text())["splits"], json.loads(base.read_text())
+        found = [run.record[key] for key in ("train_sha256", "validation_sha256", "base_weights_sha256")]
+        same = {
+            "spec": run.spec.digest == spec.digest,
+            f"device ({run.device} then, {device} now)": run.device == device,
+            "training code": not code_changed(spec, run.record, device),
+            "examples": found[:2] == [splits["train"]["sha256"], splits["validation"]["sha256"]],
+            "pretrained weights": found[2] == now["weights_sha256"],
+        }
+        changed = [what for what, equal in same.items() if not equal]
+        why = f"not as recorded: {', '.join(changed)}" if changed else ""
+    if why:
+        say(f"{spec.name}: trained, and not taken from {archive.name}: {why}")
+        return False
+    _take(run, folder, archive)
+    return True
+
+
+def _take(run: RecordedRun, folder: Path, archive: Path) -> None:
     unpack(run, folder)
     where = run.record["provenance"]
     foreign = f", foreign, from {run.origin}" if run.origin else ""
-    say(f"{spec.name}: restored from {archive.name}{foreign}: recorded on {where['machine']['cpu']} by commit {where['commit']}")
-    return True
+    say(f"{run.name}: restored from {archive.name}{foreign}: recorded on {where['machine']['cpu']} by commit {where['commit']}")

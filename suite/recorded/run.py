@@ -7,12 +7,20 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from poet.finetuning.spec import FinetuningSpec
 from poet.launch.records import Altered, check_file, check_record
 from poet.system.errors import UserError
 from poet.training.spec import RunSpec
 
 #: Files of a run that are recorded, the record first. Weights are not: a run that keeps them is trained.
 FILES = ("record.json", "history.csv", "probes.npz")
+
+
+def files_of(spec: RunSpec | FinetuningSpec) -> list[str]:
+    """Those of :data:`FILES` that a run leaves."""
+    if isinstance(spec, FinetuningSpec):
+        return ["record.json"]
+    return [file for file in FILES if file != "probes.npz" or spec.probes]
 
 
 class RecordedError(UserError):
@@ -30,7 +38,7 @@ class RecordedRun:
         origin: empty for a run of this project's own; else where the run comes from.
     """
 
-    spec: RunSpec = field(compare=False)  # what follows from the files: two runs are equal if those are
+    spec: RunSpec | FinetuningSpec = field(compare=False)  # what follows from the files: two runs are equal if those are
     record: dict[str, Any] = field(compare=False)
     files: dict[str, bytes]
     origin: str = ""
@@ -64,11 +72,12 @@ def checked(files: dict[str, bytes], origin: str = "") -> RecordedRun:
     """
     try:
         record = json.loads(files["record.json"])
-        spec = RunSpec.from_dict(record["spec"])
+        finetuned = "task" in record["spec"]
+        spec = (FinetuningSpec if finetuned else RunSpec).from_dict(record["spec"])
         name = spec.name
-        _ = [record[key] for key in ("training_digest", "data_digest", "record_sha256", "history_sha256")]
+        _ = [record[key] for key in ("training_digest", "record_sha256", *(() if finetuned else ("data_digest", "history_sha256")))]
         _ = record["provenance"]["device"], record["provenance"]["machine"]["cpu"], record["provenance"]["versions"]["torch"]
-        _ = record["probes_sha256"] if spec.probes else None
+        _ = record["probes_sha256"] if record["spec"].get("probes") else None
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         lacks = f"lacks {error}" if isinstance(error, KeyError) else "cannot be read"
         raise RecordedError(f"{_named(files)} {lacks}") from None

@@ -1,0 +1,1 @@
+"""POET, OFT, LoRA and full training as finetuning methods: Tables 4 and 12."""

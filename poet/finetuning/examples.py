@@ -1,0 +1,104 @@
+"""A task's examples on disk, and as rows of tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from poet.data.files import read_json, sha256_of, write_json
+from poet.data.tokenizer import Tokenizer
+from poet.finetuning.tasks import TASKS, load_task
+from poet.system.files import write_text
+from poet.training.errors import RunError
+
+SPLITS = ("train", "validation")
+
+
+def prepare_task(task: str, data: dict[str, Any], folder: Path, cache: Path) -> dict[str, Any]:
+    """Write a task's examples, one JSON list a line, and ``meta.json`` with their checksums.
+
+    Args:
+        task: key in ``poet.finetuning.tasks.TASKS``.
+        data: ``source`` as :func:`poet.finetuning.tasks.load_task` takes it; ``train`` and ``validation``: how many examples at
+            most (0: all).
+        folder: is written to.
+        cache: of downloads.
+
+    Returns:
+        What ``meta.json`` says.
+
+    Raises:
+        DataError: the task cannot be had from that source.
+    """
+    limit = {split: data[split] for split in SPLITS if data[split]}
+    loaded = load_task(task, data["source"], cache, limit=limit)
+    splits = {}
+    for split in SPLITS:
+        examples = getattr(loaded, split)
+        lines = (json.dumps([*example.texts, example.target], ensure_ascii=False) + "\n" for example in examples)
+        write_text(path := folder / f"{split}.jsonl", "".join(lines))
+        splits[split] = {"file": path.name, "examples": len(examples), "sha256": sha256_of(path)}
+    meta = {"task": task, "data": data, "origin": asdict(loaded.origin), "splits": splits}
+    write_json(folder / "meta.json", meta)
+    return meta
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some examples. tokens, mask: int64 (rows, length); targets: int64 (rows,), float32 for a score."""
+
+    tokens: torch.Tensor
+    mask: torch.Tensor
+    targets: torch.Tensor
+
+
+class Examples:
+    """One split of a prepared task, tokenized.
+
+    Args:
+        folder: as :func:`prepare_task` wrote it.
+        split: "train" or "validation".
+        tokenizer: of the pretrained model.
+        length: tokens of an example at most.
+
+    Raises:
+        RunError: the folder does not hold the task.
+    """
+
+    def __init__(self, folder: Path, split: str, tokenizer: Tokenizer, length: int) -> None:
+        meta = read_json(folder / "meta.json")
+        if meta is None or not (folder / f"{split}.jsonl").exists():
+            raise RunError(f"{folder} holds no prepared task: delete it and run again")
+        self.meta, self.sha256, self.pad = meta, meta["splits"][split]["sha256"], tokenizer.pad_id
+        rows = [json.loads(line) for line in (folder / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()]
+        self.score = TASKS[meta["task"]].classes == 1
+        self.targets = np.array([row[-1] for row in rows], dtype=np.float32 if self.score else np.int64)
+        parts = [[encoded.ids for encoded in tokenizer.encode_batch(list(texts))] for texts in zip(*(row[:-1] for row in rows), strict=True)]
+        self.rows = [_joined(texts, length, tokenizer.eos_id) for texts in zip(*parts, strict=True)]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batch(self, indices: Sequence[int]) -> Batch:
+        """The examples of these numbers, padded on the right to the longest of them."""
+        chosen = [self.rows[i] for i in indices]
+        length = max(map(len, chosen))
+        tokens = np.full((len(chosen), length), self.pad, dtype=np.int64)
+        mask = np.zeros_like(tokens)
+        for line, row in enumerate(chosen):
+            tokens[line, : len(row)], mask[line, : len(row)] = row, 1
+        return Batch(*map(torch.from_numpy, (tokens, mask, self.targets[list(indices)])))
+
+
+def _joined(texts: Sequence[np.ndarray], length: int, end: int) -> np.ndarray:
+    """One row of one or two texts, each followed by the end token; the longer is cut first."""
+    kept = [len(text) for text in texts]
+    while sum(kept) + len(kept) > length:
+        kept[kept.index(max(kept))] -= 1
+    return np.concatenate([part for text, n in zip(texts, kept, strict=True) for part in (text[:n], [end])]).astype(np.int64)

@@ -1,0 +1,109 @@
+"""The finetuning loop: one run from its spec to its record."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from poet.finetuning.run import FinetuningRun
+from poet.finetuning.sources import finetuning_digest, finetuning_sources
+from poet.finetuning.spec import FinetuningSpec
+from poet.launch.checkpoints import CheckpointFolder
+from poet.launch.interrupts import StopRequest
+from poet.launch.provenance import provenance
+from poet.launch.records import write_record
+from poet.launch.sources import file_digests
+from poet.launch.status import Status
+from poet.system.progress import Progress, say
+
+
+def finetune(
+    spec: FinetuningSpec,
+    *,
+    base: Path,
+    data: Path,
+    rows: Path,
+    folder: Path,
+    checkpoints: Path,
+    device: str = "cpu",
+    threads: int = 1,
+    checkpoint_seconds: float = 60.0,
+) -> dict[str, Any]:
+    """Finetune to the end, from the last checkpoint if there is one, and write ``record.json``.
+
+    A loss that is NaN or infinite ends the run as ``diverged``, with NaN as its metric.
+
+    Args:
+        spec, data, rows, device: see :class:`poet.finetuning.run.FinetuningRun`.
+        base: record of the pretrained run; its weights lie beside it.
+        folder: the run's folder.
+        checkpoints: the run's checkpoint folder, not inside ``folder``.
+        threads: CPU threads of this process.
+        checkpoint_seconds: least time between two checkpoints.
+
+    Returns:
+        The record.
+
+    Raises:
+        RunError: a file is missing, the method refuses the model, or the run is being trained already.
+        SystemExit: SIGINT or SIGTERM came; the state is saved and the next call goes on from it.
+    """
+    torch.set_num_threads(threads)
+    files = finetuning_sources(spec.method, device)
+    code = {"training_digest": finetuning_digest(spec.method, device), "sources": file_digests(files)}  # as it is now, not at the end
+    store = CheckpointFolder(checkpoints, spec.digest, code["training_digest"], say=lambda sentence: say(f"{spec.name}: {sentence}"))
+    with StopRequest() as stop, store.claim():
+        run = FinetuningRun(spec, base.parent / "weights", data, rows, device)
+        with Status(store.run_folder, spec.name, spec.digest, run.steps, 1) as status:
+            _train(run, store, status, stop, checkpoint_seconds)
+        record = _record(run, code, json.loads(base.read_text()))
+        write_record(folder / "record.json", record)
+        store.remove()
+    return record
+
+
+def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: StopRequest, checkpoint_seconds: float) -> None:
+    if (state := store.load()) is not None:
+        run.restore(state)
+        say(f"{run.spec.name}: goes on from step {run.step}")
+    saved = time.monotonic()
+    with Progress(run.spec.name, run.steps, "steps", done=run.step) as progress:
+        while run.step < run.steps and not run.diverged:
+            run.advance()
+            progress.add(1, metric=run.history[-1]["metric"] if run.history else None)
+            status.update(step=run.step)
+            if stop.signal or time.monotonic() - saved >= checkpoint_seconds:
+                store.save(run.state())
+                saved = time.monotonic()
+                status.update(now=True, step=run.step, checkpoint_step=run.step)
+            if stop.signal:
+                say(f"{run.spec.name}: stopped by signal {stop.signal} after step {run.step}: saved, the next call goes on")
+                raise SystemExit(128 + stop.signal)
+
+
+def _record(run: FinetuningRun, code: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+    spec = run.spec
+    return {
+        "status": "diverged" if run.diverged else "completed",
+        "name": spec.name,
+        "spec": spec.to_dict(),
+        "spec_digest": spec.digest,
+        **code,
+        "metric": math.nan if run.diverged else run.history[-1]["metric"],
+        "without_learning": run.without_learning(),
+        "epochs": run.history,
+        "steps": run.step,
+        "trainable_parameters": run.trainable,
+        "examples": {"train": len(run.train), "validation": len(run.validation)},
+        "origin": run.train.meta["origin"],
+        "base_weights_sha256": base["weights_sha256"],
+        "train_sha256": run.train.sha256,
+        "validation_sha256": run.validation.sha256,
+        "cost": {"train_seconds": run.seconds},
+        "provenance": provenance(run.device),
+    }

@@ -1,0 +1,118 @@
+"""Finetuning runs from spec to record."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+from poet.finetuning.examples import Examples
+from poet.finetuning.metrics import accuracy, matthews, pearson, without_learning
+from poet.finetuning.run import FinetuningRun, load_classifier
+from poet.finetuning.spec import FinetuningSpec
+from poet.data.rows import read_meta
+from poet.data.tokenizer import load_prepared
+from poet.launch.records import check_record
+from poet.training.errors import RunError
+from tests.finetuning.conftest import METHODS, write_task
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_function_is_that_of_the_pretrained_model_before_the_first_step(method, make_finetuning, pretrained, sentiment):
+    spec = make_finetuning(method)
+    run = FinetuningRun(spec, pretrained / "run" / "weights", sentiment, pretrained / "rows", "cpu")
+    plain = load_classifier(pretrained / "run" / "weights", 2, 0)
+    plain.score.weight.data.copy_(run.model.score.weight.data)
+    batch = run.train.batch(range(8))
+    run.model.eval()
+    with torch.no_grad():
+        found, wanted = (model(input_ids=batch.tokens, attention_mask=batch.mask).logits for model in (run.model, plain.eval()))
+    assert (found - wanted).abs().max() <= 1e-6 * wanted.abs().max()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_words_are_learned_and_the_record_says_how(method, make_finetuning, run_finetuning):
+    record = run_finetuning(make_finetuning(method, epochs=40, lr=2e-2))
+    check_record(record)
+    assert record["status"] == "completed" and record["without_learning"] == 0.5
+    assert record["metric"] >= 0.9 and record["epochs"][-1]["metric"] == record["metric"]
+    assert record["epochs"][-1]["train_loss"] < 0.7 * record["epochs"][0]["train_loss"]
+    assert [line["epoch"] for line in record["epochs"]] == list(range(1, 41)) and record["steps"] == 120
+    assert FinetuningSpec.from_dict(record["spec"]).digest == record["spec_digest"]
+
+
+def test_what_each_method_trains(make_finetuning, pretrained, sentiment):
+    def trained(method):
+        run = FinetuningRun(make_finetuning(method), pretrained / "run" / "weights", sentiment, pretrained / "rows", "cpu")
+        return run.trainable, {name for name, p in run.model.named_parameters() if p.requires_grad}
+
+    found = {method: trained(method) for method in METHODS}
+    whole = sum(p.numel() for p in load_classifier(pretrained / "run" / "weights", 2, 0).base_model.parameters())
+    assert found["full"][0] == whole
+    assert found["oft"][0] < found["lora"][0] < whole
+    for method, (_, names) in found.items():
+        assert "score.weight" in names
+        assert any("embed_tokens" in name for name in names) == (method in ("full", "poet")), method
+    # Linear layers a block: 4 of 16 x 16, 2 of 16 to 32, 1 of 32 to 16; OFT has blocks of 4 on the inputs: 6 numbers each.
+    assert found["oft"][0] == 2 * (6 * (16 // 4) + 32 // 4) * 6
+
+
+def test_a_killed_run_goes_on_with_the_same_bits(make_finetuning, run_finetuning, monkeypatch):
+    spec = make_finetuning("poet", epochs=3)
+    whole = run_finetuning(spec, where="whole")
+    advance = FinetuningRun.advance
+
+    def stopped(self):
+        advance(self)
+        if self.step == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(FinetuningRun, "advance", stopped)
+    with pytest.raises(SystemExit):
+        run_finetuning(spec, where="cut")
+    monkeypatch.setattr(FinetuningRun, "advance", advance)
+    again = run_finetuning(spec, where="cut")
+    assert again["epochs"] == whole["epochs"] and again["metric"] == whole["metric"]
+
+
+def test_a_rate_that_breaks_the_model_ends_as_diverged(make_finetuning, run_finetuning):
+    record = run_finetuning(make_finetuning("full", lr=1e30, epochs=2))
+    assert record["status"] == "diverged" and np.isnan(record["metric"])
+
+
+def test_a_score_is_regressed_and_correlated(make_finetuning, run_finetuning, tmp_path):
+    lines = [["a fine day", "very good", 4.5], ["a bad day", "very good", 0.5], ["awful words", "bad words", 4.0], ["nice words", "awful words", 1.0]]
+    data = write_task(tmp_path / "stsb", "stsb", lines * 4, lines)
+    record = run_finetuning(make_finetuning("full", task="stsb", epochs=40, lr=2e-2), data=data)
+    assert record["without_learning"] == 0 and record["metric"] > 0.8
+
+
+def test_two_texts_are_joined_and_the_longer_is_cut(pretrained, tmp_path):
+    data = write_task(tmp_path / "rte", "rte", [["a b c d e f g h", "ab", 0], ["x", "y", 1]], [["x", "y", 1]])
+    tokenizer = load_prepared(pretrained / "rows", read_meta(pretrained / "rows"))
+    examples = Examples(data, "train", tokenizer, 8)
+    first, second = (tokenizer.encode_batch([text])[0].ids for text in ("a b c d e f g h", "ab"))
+    kept = 8 - 2 - len(second)
+    assert examples.rows[0].tolist() == [*first[:kept], 1, *second, 1]
+    batch = examples.batch([0, 1])
+    assert batch.tokens.shape == batch.mask.shape == (2, 8) and batch.mask[1].sum() == len(examples.rows[1])
+    assert (batch.tokens[1][batch.mask[1] == 0] == tokenizer.pad_id).all() and batch.targets.tolist() == [0, 1]
+
+
+def test_metrics_by_hand():
+    targets = np.array([1, 1, 1, 0])
+    assert accuracy(np.array([1, 1, 0, 0]), targets) == 0.75
+    # TP 2, TN 1, FP 0, FN 1: (2 - 0) / sqrt(2 * 3 * 1 * 2).
+    assert matthews(np.array([1, 1, 0, 0]), targets) == pytest.approx(2 / 12**0.5)
+    assert matthews(np.array([1, 1, 1, 1]), targets) == 0
+    assert pearson(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0])) == pytest.approx(1)
+    assert pearson(np.array([1.0, 1.0, 1.0]), np.array([2.0, 4.0, 6.0])) == 0
+    assert without_learning("accuracy", np.array([0, 1, 1]), targets) == 0.75
+    assert without_learning("matthews", np.array([0, 1, 1]), targets) == 0
+    assert without_learning("pearson", np.array([0.0, 1.0], np.float32), np.array([1.0, 3.0], np.float32)) == 0
+
+
+def test_missing_weights_are_a_sentence(tmp_path):
+    with pytest.raises(RunError, match="holds no weights that can be read"):
+        load_classifier(tmp_path / "weights", 2, 0)

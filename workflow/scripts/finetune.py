@@ -1,0 +1,23 @@
+"""Rules ``finetune_*``: finetuning runs of one pretrained model, one after the other."""
+
+from pathlib import Path
+
+from job import job, logged
+
+with job(snakemake):
+    from poet.finetuning.loop import finetune
+    from poet.finetuning.spec import FinetuningSpec
+    from poet.launch.devices import reserved_gpus
+    from suite.recorded.restore import restored_finetuning
+
+    resume = snakemake.config.get("resume")  # no param: a finished run is not trained again because it changes
+    base, rows, device = Path(snakemake.input.base), Path(snakemake.input.rows).parent, "cuda" if snakemake.resources.gpu else "cpu"
+    given = (snakemake.params.spec, list(snakemake.input.tasks), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
+    with reserved_gpus(snakemake.resources.gpu, snakemake.rule):
+        for values, task, record, checkpoints, log in zip(*given, strict=True):
+            spec, folder = FinetuningSpec.from_dict(values), Path(record).parent
+            read = {"base": base, "data": Path(task).parent, "device": device}
+            with logged(log):
+                if resume == "recorded" and restored_finetuning(spec, folder, **read):
+                    continue
+                finetune(spec, **read, rows=rows, folder=folder, checkpoints=Path(checkpoints), threads=snakemake.threads)
