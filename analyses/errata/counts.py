@@ -1,6 +1,6 @@
 """Errata about counted parameters and memory (Tables 1, 2, 8 and 12, Section 5.1)."""
 
-import torch
+from analyses.common.bart import linear_shapes, parameter_counts
 from analyses.common.grid import MODELS
 from analyses.common.paper_scale import paper_scale, matrix_shapes
 from analyses.common.published import as_printed, printed_number, read_published
@@ -9,7 +9,7 @@ from analyses.tables.table1.memory_formulas import FORMULAS, expected, published
 from poet.config import POETConfig
 from poet.methods import table_rows
 from poet.methods.contract import parse_parameters
-from poet.primitives import block_stochastic, fully_stochastic
+from poet.primitives import fully_stochastic
 from poet.training.llama import build_llama, trainable_parameters
 
 
@@ -110,23 +110,11 @@ def block_models() -> Computed:
 def counted() -> Computed:
     architecture = paper_scale().run("60m", "adamw", 0).architecture
     total = sum(p.numel() for p in build_llama(architecture, device="meta").parameters())
-    from transformers import BartConfig, BartForConditionalGeneration  # takes as long as all other imports together
-
-    with torch.device("meta"):
-        bart = BartForConditionalGeneration(BartConfig())
-    everything = sum(p.numel() for p in bart.parameters())
-    shapes = [(m.in_features, m.out_features) for name, m in bart.named_modules()
-              if isinstance(m, torch.nn.Linear) and name != "lm_head"]
-    counts = {
-        "Full FT": everything,
-        "POET (FS, b=1/2)": sum(fully_stochastic(size, 0.5).parameters for shape in shapes for size in shape),
-        "LoRA (r=32)": sum(32 * (m + n) for m, n in shapes),
-        "OFT (b=64)": sum(block_stochastic(m, 64).parameters for m, _ in shapes),
-    }
-    texts = {p.quantity: p.value for p in read_published("errata").query("erratum == 'what-is-counted'").itertuples()}
+    counts = parameter_counts()
+    texts = {p.method: p.trainable for p in read_published("table12").itertuples()}
     alone = printed_cell("table2", "trainable", model="60m", variant="adamw")
     return Computed(published=alone / 1e6, computed=total / 1e6, unit="million parameters",
-                    values={"bart": everything / 1e6, "linear": sum(m * n for m, n in shapes) / 1e6},
+                    values={"bart": counts["Full FT"] / 1e6, "linear": sum(m * n for m, n in linear_shapes()) / 1e6},
                     holds=all(as_printed(counts[method], text) == text for method, text in texts.items()))
 
 
