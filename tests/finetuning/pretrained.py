@@ -1,4 +1,6 @@
-"""Tiny models that stand for pretrained ones, fp32: ``build(name)``, ``batch(name)``, and the head that is new in finetuning."""
+"""Tiny models that stand for pretrained ones, fp32: ``build(name)``, ``batch(name)``, and what finetuning makes of them."""
+
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -12,7 +14,10 @@ from transformers import (
     LlamaForSequenceClassification,
 )
 
-from poet import POETConfig
+from poet import POETConfig, apply_poet
+from poet.finetuning.adapter import base_digests, save_adapter
+from poet.optim import poet_parameters
+from poet.wrapping import is_named
 
 ROWS = 8
 VOCABULARY = 32
@@ -20,6 +25,8 @@ SIZES = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32, "
 #: Ten times the default: trained weights are no longer small.
 SPREAD = 0.2
 VARIANTS = {"bs": POETConfig(block_size=4, init="keep"), "fs": POETConfig(variant="fs", budget=0.5, init="keep")}
+#: The model and the variant of tests that need one.
+CLASSIFIER, BS = "LLaMA classifier", VARIANTS["bs"]
 
 
 def _llama(cls):
@@ -66,3 +73,24 @@ def batch(name: str) -> dict[str, torch.Tensor]:
 def logits(model: nn.Module, rows: dict[str, torch.Tensor]) -> torch.Tensor:
     with torch.no_grad():
         return model.eval()(**rows).logits
+
+
+def finetuned(name: str = CLASSIFIER, config: POETConfig = BS, also: tuple[str, ...] | None = None) -> tuple[nn.Module, dict[str, str]]:
+    """(the model after three steps, digests of its base): its factors have moved and what ``also`` names, by default the new head."""
+    model, also = build(name), HEADS.get(name, ()) if also is None else also
+    base = base_digests(model)
+    apply_poet(model, config, exclude=HEADS.get(name, ("lm_head",)), generator=torch.Generator().manual_seed(3))
+    chosen = [p for n, p in model.named_parameters() if any(is_named(n, entry) for entry in also)]
+    optimizer = torch.optim.AdamW([*poet_parameters(model), *chosen], lr=1e-2)
+    for _ in range(3):
+        model.train()(**batch(name)).loss.backward()
+        optimizer.step()
+        model.zero_grad()
+    return model, base
+
+
+def saved_adapter(folder: Path) -> tuple[nn.Module, Path]:
+    """(the finetuned classifier, the folder of its adapter)."""
+    model, base = finetuned()
+    save_adapter(model, folder, base, also=("score",))
+    return model, folder
