@@ -16,21 +16,23 @@ from poet.training.spec import Architecture, RunSpec
 from suite.discovery import locate
 
 FOREIGN = ("snakemake", "transformers", "datasets", "peft", "pydantic")
-OWN = ("poet.methods", "poet.training", "poet.data", "poet.launch", "poet.system")
+OWN = ("poet.methods", "poet.training", "poet.data", "poet.launch", "poet.finetuning", "poet.system")
 #: Top-level packages. What stands above the suite starts or measures things: nothing imports it.
 ABOVE = ("workflow", "benchmarks", "faults", "tests", "tools")
 PACKAGES = ("poet", "suite", "analyses", "benchmarks", "faults", "workflow", "tests")
-#: Parts, each with what it may not know: arrows point from analyses to the suite to launch to training to methods and data to
-#: the core. The suite finds artifacts by where they lie, and imports none of them by name.
+#: Parts, each with what it may not know: arrows point from analyses to the suite to finetuning to launch to training to methods and
+#: data to the core. The suite finds artifacts by where they lie, and imports none of them by name.
 FORBIDDEN = {
     "poet/*.py": (*FOREIGN, *OWN),
     "poet/kernels/*.py": (*FOREIGN, *OWN, "poet.transform", "poet.linear", "poet.orthogonal", "poet.primitives"),
     "poet/primitives/*.py": (*FOREIGN, *OWN, "poet.transform", "poet.linear", "poet.config"),
     "poet/integrations/*.py": (*OWN, "datasets", "peft", "pydantic"),
-    "poet/system/*.py": ("poet.methods", "poet.training", "poet.data", "poet.launch"),
-    "poet/methods/*.py": ("poet.training", "poet.data", "poet.launch"),
-    "poet/data/**/*.py": ("poet.training", "poet.methods", "poet.launch"),
-    "poet/training/*.py": ("poet.launch",),
+    "poet/system/*.py": ("poet.methods", "poet.training", "poet.data", "poet.launch", "poet.finetuning"),
+    "poet/methods/*.py": ("poet.training", "poet.data", "poet.launch", "poet.finetuning"),
+    "poet/data/**/*.py": ("poet.training", "poet.methods", "poet.launch", "poet.finetuning"),
+    "poet/training/*.py": ("poet.launch", "poet.finetuning"),
+    "poet/launch/*.py": ("poet.finetuning",),
+    "poet/finetuning/adapter.py": (*FOREIGN, "poet.methods", "poet.training", "poet.data", "poet.launch", "poet.finetuning", "poet.integrations"),
     "poet/**/*.py": ("suite", "analyses", "snakemake", *ABOVE),
     "suite/**/*.py": ("analyses", "snakemake", *ABOVE),
     "analyses/**/*.py": ("snakemake", *ABOVE),

@@ -72,6 +72,8 @@ def _parts(root: Path) -> dict[str, str]:
         "two-rates-example": _code(root / "docs" / "examples" / "lion.py"),
         "conv1d-example": _code(root / "docs" / "examples" / "gpt2.py"),
         "support": matrix.table(),
+        "adapter-example": _code(root / "docs" / "examples" / "adapter.py"),
+        "export-example": _code(root / "docs" / "examples" / "export.py"),
         "corpus-example": _code(root / "docs" / "examples" / "files.py"),
         "primitive-example": _code(root / "tests" / "primitives" / "givens.py"),
         **_numbers(mini, root),

@@ -45,6 +45,8 @@ def expected(path):
         return {f"{m} on {d}" for m, d in RUNS if m in owners} if owners else ALL
     if folder[:1] == ("data",):
         return ALL if name in ("rows.py", "order.py") else NOBODY  # the others make the data, which has a digest of its own
+    if folder[:1] == ("finetuning",):
+        return NOBODY  # these are runs of pretraining
     assert folder in (("launch",), ("system",), ("integrations",)), f"{path}: say here which runs it trains again"
     return NOBODY
 
