@@ -1,0 +1,1 @@
+"""Finetuning: tasks, and models that were pretrained before."""
