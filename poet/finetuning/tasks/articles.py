@@ -1,0 +1,80 @@
+"""The default corpus's articles as paragraphs and sentences: what stand-ins are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from poet.data.corpora.enwik8 import Enwik8, is_validation
+
+#: Words of a sentence that stand-ins take.
+SHORTEST, LONGEST = 8, 40
+_BOUNDARY = re.compile(r"[.!?][\"'\u201d)]*\s+(?=[\"'(\u201c]?[A-Z0-9])")
+_ABBREVIATION = re.compile(
+    r"(?:\b[A-Za-z]|\.[A-Za-z]|\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Col|Capt|Lt|Rev|Hon|Gov|Sen|Mt|Ft|vs|etc|cf|ca|al|approx|No|Vol"
+    r"|Co|Inc|Ltd|Corp|Fig|ed|eds|pp|Jan|Feb|Mar|Apr|Aug|Sept|Sep|Oct|Nov|Dec))\.$"
+)
+_WHOLE = re.compile(r"[\"\u201c(]?[A-Z][^|={}<>\[\]]*[.!?][\"\u201d)]?")
+_HOLE = re.compile(r"\(\s*[,;)]|\s[,;:.]\s|,\s*,|\bis a\s*[,.]")  # where the corpus's cleaner took something out
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """An article's prose without headings and lists.
+
+    Attributes:
+        title: what it is called.
+        paragraphs: each a tuple of its sentences.
+    """
+
+    title: str
+    paragraphs: tuple[tuple[str, ...], ...]
+
+
+def articles(cache: Path, split: str, most: int | None = None) -> Iterator[Article]:
+    """The articles of a split that have prose, in the corpus's order, which is a hash's.
+
+    The splits are the corpus's own: pretraining does not see what finetuning is measured on.
+
+    Args:
+        cache: where the corpus lies, or goes.
+        split: "train" or "validation".
+        most: at most so many.
+
+    Raises:
+        DataError: the corpus cannot be had, or is damaged.
+    """
+    count = 0
+    for title, prose in Enwik8(cache=cache).articles():
+        if is_validation(title) != (split == "validation"):
+            continue
+        paragraphs = tuple(tuple(sentences(line)) for line in prose.split("\n") if len(line.split()) >= SHORTEST and line[-1] in ".!?\"')")
+        if paragraphs:
+            yield Article(title, paragraphs)
+            count += 1
+        if count == most:
+            return
+
+
+def sentences(paragraph: str) -> Iterator[str]:
+    """Sentences of a paragraph; what follows a title, an initial or an abbreviation goes on."""
+    start = 0
+    for boundary in _BOUNDARY.finditer(paragraph):
+        if _ABBREVIATION.search(paragraph, start, boundary.start() + 1):
+            continue
+        yield paragraph[start : boundary.end()].rstrip()
+        start = boundary.end()
+    yield paragraph[start:]
+
+
+def usable(sentence: str) -> bool:
+    """Whether a sentence is whole, of ordinary length, and without holes that the cleaning of markup left."""
+    return bool(
+        SHORTEST <= len(sentence.split()) <= LONGEST
+        and _WHOLE.fullmatch(sentence)
+        and not _HOLE.search(sentence)
+        and sentence.count("(") == sentence.count(")")
+        and sentence.count('"') % 2 == 0
+    )

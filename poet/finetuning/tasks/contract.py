@@ -1,0 +1,164 @@
+"""What a task of finetuning has to say of itself.
+
+A task is one file in ``glue/`` or ``summaries/`` that defines ``TASK``, an instance of a subclass of :class:`Task`. The
+registry finds it; loading, tables and the command line then know it by its name.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from poet.data.errors import DataError
+
+SPLITS = ("train", "validation")
+HIGHEST_SCORE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What a model reads and what it is to say.
+
+    Attributes:
+        texts: one text or two; the document where a summary is asked for.
+        target: a class (from 0), a score, or a summary.
+    """
+
+    texts: tuple[str, ...]
+    target: int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where examples come from.
+
+    Attributes:
+        kind: "real" (the task's own set), "other text" (real texts and labels of another set), or "stand-in" (made by a rule).
+        sentence: what tables show; it begins with the kind.
+    """
+
+    kind: Literal["real", "other text", "stand-in"]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """A task's examples. Each split is in an order that hashes fix; any first part is a fair sample of it."""
+
+    name: str
+    train: list[Example]
+    validation: list[Example]
+    origin: Origin
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Of all examples in their order: says what a run was trained and measured on."""
+        digest = hashlib.sha256()
+        for examples in (self.train, self.validation):
+            for example in examples:
+                digest.update(serialized(example))
+            digest.update(b"\n")
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Tsv:
+    """The layout of one of GLUE's own files, which are tab-separated and quote nothing.
+
+    Attributes:
+        folder: as GLUE's archive calls it.
+        texts: names of the columns with the texts, or their numbers where the file has no line of names.
+        target: the same of the class or score.
+        validation: the file of the validation split.
+    """
+
+    folder: str
+    texts: tuple[str | int, ...]
+    target: str | int
+    validation: str = "dev.tsv"
+
+
+class Task(ABC):
+    """One column of Table 4, or one data set of Table 12.
+
+    Class attributes:
+        name: the registry's key.
+        label: what tables print.
+        metric: "accuracy", "matthews", "pearson" or "rouge".
+        classes: how many; 1 for a score, 0 for a summary.
+        class_names: of the real set, in the order of its numbers; empty where there are no classes.
+        columns: names of the texts in the real set.
+        target: name of the class, score or summary there.
+        repository, configuration, revision: of the real set on the hub.
+        validation: the real split that is measured on, since labels of GLUE's test splits are not public.
+        tsv: the layout of GLUE's own files; None for summaries.
+    """
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    metric: ClassVar[Literal["accuracy", "matthews", "pearson", "rouge"]]
+    classes: ClassVar[int]
+    class_names: ClassVar[tuple[str, ...]] = ()
+    columns: ClassVar[tuple[str, ...]]
+    target: ClassVar[str]
+    repository: ClassVar[str]
+    configuration: ClassVar[str | None] = None
+    revision: ClassVar[str | None] = None
+    validation: ClassVar[str] = "validation"
+    tsv: ClassVar[Tsv | None] = None
+
+    @abstractmethod
+    def offline(self, cache: Path) -> TaskData:
+        """The examples that a machine with nothing but the package index can have.
+
+        The docstring of each task states the rule that they are made by, and their balance.
+
+        Args:
+            cache: folder for what is fetched or made.
+
+        Raises:
+            DataError: what is needed can be neither found nor fetched, or is damaged.
+        """
+
+    def example(self, texts: Iterable[Any], target: Any, where: str) -> Example:
+        """An example of the real set.
+
+        Raises:
+            DataError: a text is no text, or the target is none of this task.
+        """
+        texts = tuple(texts)
+        if not all(isinstance(text, str) for text in texts):
+            raise DataError(f"{where}: an example of the task {self.name} lacks a text: fetch the file again")
+        return Example(texts, self._read(target, where))
+
+    def _read(self, target: Any, where: str) -> int | float | str:
+        """The target as the task's own type."""
+        try:
+            if not self.classes:
+                read = target if isinstance(target, str) else None
+            elif self.classes == 1:
+                read = score if 0 <= (score := float(target)) <= HIGHEST_SCORE else None
+            else:
+                number = self.class_names.index(target) if target in self.class_names else int(target)
+                read = number if 0 <= number < self.classes else None
+        except (TypeError, ValueError):
+            read = None
+        if read is None:
+            raise DataError(f"{where}: {target!r} is no target of the task {self.name}: is this the file of another task or split?")
+        return read
+
+
+def serialized(example: Example) -> bytes:
+    """An example as one line of JSON."""
+    return json.dumps([example.texts, example.target]).encode() + b"\n"
+
+
+def place(example: Example) -> bytes:
+    """What decides an example's place: the SHA-256 of what it says."""
+    return hashlib.sha256(serialized(example)).digest()
