@@ -126,6 +126,7 @@ def _status(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | 
             "state": {name: name for name in ("running", "stopped", "failed")}[status["state"]],
             "updated": float(status["updated"]),
             "step": int(status["step"]),
+            "steps": int(status["steps"]),
             "tokens_per_second": None if speed is None or not math.isfinite(speed) else float(speed),
             "where": f"job {status['job']}" if status["job"] else f"{status['host']}, process {status['pid']}",
         }
@@ -172,7 +173,7 @@ def _line(run: Progress) -> dict[str, str]:
     return {
         "run": run.spec.name,
         "state": run.state,
-        "step": f"{status['step']:,} of {run.spec.steps:,}",
+        "step": f"{status['step']:,} of {status['steps']:,}",
         "tokens/s": f"{speed:,.0f}" if speed else "",
         "time left": duration(run.seconds_left),
         "devices": status.get("devices", ""),
@@ -211,9 +212,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     now = time.time()
-    found = [progress(given.results, spec, now) for spec in suite.trainable.values()]
+    found = [progress(given.results, spec, now) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
     # Trials that nobody has begun are told by `python -m suite.tuning --status`.
-    print(page(given.scale, (run for run in found if run.spec.name in suite.runs or run.state != "not started")))
+    print(page(given.scale, (run for run in found if run.spec.name in suite.specs or run.state != "not started")))
     return 0
 
 

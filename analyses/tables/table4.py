@@ -18,15 +18,13 @@ import pandas as pd
 from analyses.common.evidence import largest_of
 from analyses.common.layout import markdown_page, markdown_table, measured_columns, write_table
 from analyses.common.published import read_published
-from poet.finetuning.methods import FINETUNERS
 from poet.finetuning.spec import FinetuningSpec
 from poet.finetuning.tasks import TASKS
-from poet.methods import all_rows
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
-from suite.finetuning import PRINTED_LR, bases, finetuning
+from suite.finetuning import bases, finetuning
 from suite.scale import Scale
 from suite.statistics import paired_interval
 
@@ -37,8 +35,6 @@ LEARNED = 2.0
 PRINTED = read_published("table4").set_index(["finetuning", "pretraining"]).astype(float)
 #: Key of a task by its printed name.
 NAMES = {TASKS[key].label: key for key in TASKS if TASKS[key].label in PRINTED.columns}
-#: Of a mean and of a note.
-_NOTHING = Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0)
 Cell = tuple[str, str, str]
 
 
@@ -125,12 +121,8 @@ def _higher(context: Context, pairs: Iterable[tuple[Cell, Cell]]) -> Evidence:
         else:
             left += 1
     if not compared:
-        return Evidence(**{**vars_of(_NOTHING), "note": "nothing was learned that can be compared"})
+        return Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0, note="nothing was learned that can be compared")
     return largest_of(compared, note=f"{left} of {left + len(compared)} comparisons left out: nothing was learned" if left else "")
-
-
-def vars_of(evidence: Evidence) -> dict:
-    return {name: getattr(evidence, name) for name in evidence.__slots__}
 
 
 def _poet_pretrained(context: Context) -> Evidence:

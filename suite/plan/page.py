@@ -46,6 +46,8 @@ def _totals(plan: Plan, unit: str) -> str:
             f"Time of {number} runs, {source}: {between} FLOP/s for each {unit} ({plan.device}: {peak:.3g} at its peak in "
             f"{scale.settings.training.precision}). Evaluation and saving are not in the operations, and only in times that were measured."
         )
+    if finetunings := len(plan.suite.finetunings):
+        lines.append(f"Beside them {finetunings} finetuning runs start from these (Table 4): their cost is not estimated.")
     if len(scale.seeds) == 1:
         lines.append(
             "With one seed an interval has no end, and most claims about differences stay undecided (suite/judging.py): "

@@ -47,6 +47,8 @@ def recorded(tmp_path):
             last = {"step": spec.steps, "tokens": spec.tokens, "validation_perplexity": values["validation_perplexity"]}
             digest = write_history(folder / "history.csv", values.pop("history", [last]))
             write_record(folder / "record.json", {"spec_digest": spec.digest, "history_sha256": digest, **values})
+        for spec in artifact.finetunings(context.scale):
+            write_record(context.results / "runs" / spec.name / "record.json", {"spec_digest": spec.digest, **record(spec)})
         return context
 
     return _recorded

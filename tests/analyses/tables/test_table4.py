@@ -1,0 +1,116 @@
+"""Table 4 from records: what it prints, and when it judges."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from analyses.tables.table4 import ARTIFACT, CLAIMS, LEARNED, METHODS, PRINTED
+from poet.finetuning.spec import FinetuningSpec
+from suite.claim import NEGATIVE
+from suite.collection import collect_finetunings, collect_runs
+from suite.discovery import find
+from suite.judging import judge
+from suite.grounds import Grounds
+from suite.scale import load_scale
+
+POET_BETTER, OFT_WORSE = CLAIMS
+
+
+@pytest.fixture
+def table(recorded):
+    """``table(metric)``: the context and CSV where a run's metric is ``metric(spec)``."""
+
+    def make(metric, scale="mini"):
+        def record(spec):
+            if not isinstance(spec, FinetuningSpec):
+                return {}
+            said = {"kind": "stand-in", "sentence": "stand-in: a rule"}
+            return {"metric": metric(spec), "without_learning": 0.5, "trainable_parameters": 9, "examples": {"train": 640, "validation": 600}, "origin": said}
+
+        context = recorded(ARTIFACT, record, scale)
+        ARTIFACT.build(context)
+        return context, pd.read_csv(context.results / "table4.csv")
+
+    return make
+
+
+def spread(spec):
+    return 0.001 * spec.seed
+
+
+def judged(claim, context):
+    return judge(claim, ARTIFACT, claim.measure(context), context, Grounds(context, []))
+
+
+def test_every_cell_stands_beside_the_printed_one(table):
+    context, frame = table(lambda spec: 0.7 + spread(spec))
+    assert len(frame) == 48 and (frame.n == 5).all() and (frame.learned == "yes").all()
+    assert frame.measured.round(6).eq(0.702).all() and frame.learning_rate.eq(2e-5).all()
+    cell = frame.query("finetuning == 'OFT' and pretraining == 'POET' and task == 'RTE'").iloc[0]
+    assert cell.published == PRINTED.loc[("OFT", "POET"), "RTE"] == 0.538
+    assert cell.unit == "accuracy" and cell.low < cell.measured < cell.high
+    text = (context.results / "table4.md").read_text()
+    assert "| OFT | POET |" in text and "0.538 / **0.702** ± 0.002" in text and "stand-in: a rule" in text and "RTE (stand-in)" in text
+
+
+def test_nothing_learned_is_not_judged(table):
+    context, frame = table(lambda spec: 0.5 + LEARNED * spread(spec) - 0.01)
+    assert (frame.learned == "no").all()
+    assert "**No order is judged**" in (context.results / "table4.md").read_text()
+    verdict = judged(POET_BETTER, context)
+    assert verdict.result == "undecided" and math.isnan(verdict.p)
+
+
+def test_the_claims_hold_where_every_cell_says_so(table):
+    def metric(spec):
+        worse = 0.1 * (spec.method == "oft")
+        return (0.8 if "poet" in spec.base else 0.7) - worse + spread(spec) * (1 + 0.1 * ("poet" in spec.base) + 0.2 * (spec.method == "oft"))
+
+    context, _ = table(metric)
+    for claim in CLAIMS:
+        evidence = claim.measure(context)
+        assert NEGATIVE[0] <= evidence.low <= evidence.high < 0 and evidence.n == 5
+        assert judged(claim, context).pending == "same direction"
+
+
+def test_one_cell_against_it_is_enough(table):
+    def metric(spec):
+        better = "poet" in spec.base
+        if (spec.method, spec.task) == ("full", "stsb"):
+            better = not better
+        return (0.8 if better else 0.7) + spread(spec) * (1 + 0.1 * better)
+
+    assert judged(POET_BETTER, table(metric)[0]).pending == "opposite direction"
+
+
+def test_tasks_without_learning_are_left_out_and_counted(table):
+    def metric(spec):
+        if spec.task == "rte":
+            return 0.5 + spread(spec)
+        return (0.8 if "poet" in spec.base else 0.7) + spread(spec) * (1 + 0.1 * ("poet" in spec.base))
+
+    context, frame = table(metric)
+    assert set(frame[frame.learned == "no"].task) == {"RTE"}
+    evidence = POET_BETTER.measure(context)
+    assert evidence.note == "3 of 24 comparisons left out: nothing was learned" and evidence.high < 0
+
+
+def test_a_diverged_run_is_told(table):
+    context, frame = table(lambda spec: math.nan if (spec.seed, spec.method) == (0, "oft") else 0.8)
+    assert frame[frame.finetuning == "OFT"].diverged.eq(1).all()
+    assert "diverged (1 of 5)" in (context.results / "table4.md").read_text()
+
+
+@pytest.mark.parametrize("scale", ["smoke", "mini", "night", "gpu", "paper"])
+def test_it_starts_from_table_2s_own_runs(scale):
+    asked = load_scale({"scale": scale, "seeds": [0]})
+    artifacts = {"table2": find("table2"), "table4": find("table4")}
+    runs = collect_runs(artifacts, asked)  # raises if the two differ
+    bases = ARTIFACT.runs(asked)
+    assert [runs[spec.name].keep_weights for spec in bases] == [True, True] and {spec.method for spec in bases} == {"adamw", "poet"}
+    assert all(spec in find("table2").runs(asked) for spec in bases)
+    finetunings = collect_finetunings(artifacts, asked)
+    assert len(finetunings) == 2 * len(METHODS) * 8 * asked.settings.finetuning.seeds
+    assert {(spec.base, spec.base_digest) for spec in finetunings.values()} == {(spec.name, spec.digest) for spec in bases}
+    assert {spec.lr for spec in finetunings.values()} == {2e-5} and {spec.epochs for spec in finetunings.values()} <= {1, 10}
