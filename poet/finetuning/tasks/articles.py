@@ -17,6 +17,7 @@ _ABBREVIATION = re.compile(
     r"|Co|Inc|Ltd|Corp|Fig|ed|eds|pp|Jan|Feb|Mar|Apr|Aug|Sept|Sep|Oct|Nov|Dec))\.$"
 )
 _WHOLE = re.compile(r"[\"\u201c(]?[A-Z][^|={}<>\[\]]*[.!?][\"\u201d)]?")
+_NAVIGATION = re.compile(r"(?:This (?:article|page) |For |See |Main article|\(For )[^.]*(?:\babout\b|\bsee\b|\barticle\b|disambiguation)")
 _HOLE = re.compile(r"\(\s*[,;)]|\s[,;:.]\s|,\s*,|\bis a\s*[,.]")  # where the corpus's cleaner took something out
 
 
@@ -50,12 +51,17 @@ def articles(cache: Path, split: str, most: int | None = None) -> Iterator[Artic
     for title, prose in Enwik8(cache=cache).articles():
         if is_validation(title) != (split == "validation"):
             continue
-        paragraphs = tuple(tuple(sentences(line)) for line in prose.split("\n") if len(line.split()) >= SHORTEST and line[-1] in ".!?\"')")
+        paragraphs = tuple(tuple(sentences(line)) for line in prose.split("\n") if _is_paragraph(line))
         if paragraphs:
             yield Article(title, paragraphs)
             count += 1
         if count == most:
             return
+
+
+def _is_paragraph(line: str) -> bool:
+    """Whether a line of prose is text, not a heading, an entry of a list or table, or a pointer to another article."""
+    return len(line.split()) >= SHORTEST and line[-1] in ".!?\"')" and not _NAVIGATION.match(line)
 
 
 def sentences(paragraph: str) -> Iterator[str]:
@@ -69,10 +75,10 @@ def sentences(paragraph: str) -> Iterator[str]:
     yield paragraph[start:]
 
 
-def usable(sentence: str) -> bool:
+def usable(sentence: str, longest: int = LONGEST) -> bool:
     """Whether a sentence is whole, of ordinary length, and without holes that the cleaning of markup left."""
     return bool(
-        SHORTEST <= len(sentence.split()) <= LONGEST
+        SHORTEST <= len(sentence.split()) <= longest
         and _WHOLE.fullmatch(sentence)
         and not _HOLE.search(sentence)
         and sentence.count("(") == sentence.count(")")

@@ -26,7 +26,9 @@ PER_ARTICLE = {"train": 3, "validation": 12}
 MOST = {"train": 8000, "validation": 1000}
 
 
-def stand_in(task: Task, rule: str, cache: Path, make: Callable[[list[Article], str], Iterable[Example]]) -> TaskData:
+def stand_in(
+    task: Task, rule: str, cache: Path, make: Callable[[list[Article], str], Iterable[Example]], train_articles: int | None = TRAIN_ARTICLES
+) -> TaskData:
     """A task's stand-in.
 
     Args:
@@ -34,6 +36,7 @@ def stand_in(task: Task, rule: str, cache: Path, make: Callable[[list[Article], 
         rule: how it is made, in a clause that tables show.
         cache: where the corpus lies, and the stand-in is kept.
         make: gives the examples of a split, in their final order, from its articles.
+        train_articles: at most so many are read for the train split; None for all.
 
     Raises:
         DataError: the corpus cannot be had, or is damaged.
@@ -42,13 +45,9 @@ def stand_in(task: Task, rule: str, cache: Path, make: Callable[[list[Article], 
     with exclusive(path.parent):
         found = _kept(path)
         if found is None:
-            found = {split: list(make(list(articles(cache, split, _most(split))), split)) for split in SPLITS}
+            found = {split: list(make(list(articles(cache, split, train_articles if split == "train" else None)), split)) for split in SPLITS}
             _keep(path, found)
     return TaskData(task.name, **found, origin=Origin("stand-in", f"stand-in: {rule}, from articles of enwik8"))
-
-
-def _most(split: str) -> int | None:
-    return TRAIN_ARTICLES if split == "train" else None
 
 
 def _version() -> str:

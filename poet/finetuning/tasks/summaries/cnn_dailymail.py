@@ -1,5 +1,7 @@
 """CNN/DailyMail: the highlights of a news article."""
 
+import itertools
+
 from poet.finetuning.tasks.articles import usable
 from poet.finetuning.tasks.contract import Example, Task
 from poet.finetuning.tasks.layouts import ordered
@@ -7,6 +9,8 @@ from poet.finetuning.tasks.standins import MOST, stand_in
 
 #: Words of the rest of an article: with fewer it has nothing to summarize, and what is beyond no model here reads.
 FEWEST, MOST_WORDS = 100, 800
+#: Words of a first sentence: encyclopedias begin with long ones.
+LONGEST_LEAD = 60
 
 
 class CnnDailymail(Task):
@@ -22,18 +26,25 @@ class CnnDailymail(Task):
     def offline(self, cache):
         """The first two sentences of an article, a line each as highlights are, as the summary of what follows them.
 
+        Where the first paragraph has one sentence, or its second is damaged, the summary is the first sentence alone.
+
         An encyclopedia's first sentences say what its article is about. The document is what follows, to 800 words, of
         articles that have 100 and more; what is copied from its beginning is not the summary, as it often is in news.
         """
-        rule = "the first two sentences of an article, from what follows them"
-        return stand_in(self, rule, cache, lambda articles, split: ordered(filter(None, map(_pair, articles)), MOST[split]))
+        rule = "the first one or two sentences of an article, from what follows them"
+        return stand_in(self, rule, cache, _pairs, train_articles=None)
+
+
+def _pairs(articles, split):
+    return ordered(filter(None, map(_pair, articles)), MOST[split])
 
 
 def _pair(article):
     first, *others = article.paragraphs
-    lead, rest = first[:2], (" ".join(first[2:]), *(" ".join(paragraph) for paragraph in others))
+    lead = tuple(itertools.takewhile(lambda sentence: usable(sentence, LONGEST_LEAD), first[:2]))
+    rest = (" ".join(first[len(lead) :]), *(" ".join(paragraph) for paragraph in others))
     words = sum(len(paragraph.split()) for paragraph in rest)
-    if len(lead) < 2 or not all(map(usable, lead)) or words < FEWEST:
+    if not lead or words < FEWEST:
         return None
     kept, count = [], 0
     for paragraph in filter(None, rest):

@@ -1,0 +1,42 @@
+"""RTE: does the first text entail the second?"""
+
+from poet.finetuning.tasks.contract import Example, Tsv
+from poet.finetuning.tasks.drawing import balanced, draw
+from poet.finetuning.tasks.glue.benchmark import GlueTask
+from poet.finetuning.tasks.pairing import statement_pairs
+from poet.finetuning.tasks.standins import MOST, PER_ARTICLE, stand_in
+
+
+class Rte(GlueTask):
+    name = "rte"
+    label = "RTE"
+    class_names = ("entailment", "not_entailment")
+    columns = ("sentence1", "sentence2")
+    tsv = Tsv("RTE", ("sentence1", "sentence2"), "label")
+
+    def offline(self, cache):
+        """A sentence and its own first clause (0), or a clause that it does not entail (1), half of each.
+
+        Of the clauses that it does not entail half are its own with one word turned to its opposite or one number to another,
+        and half are the first clause of another sentence of the same paragraph. A hash decides which version, as written or
+        reversed, each text begins from, alike in both classes.
+        """
+        return stand_in(self, "a sentence with its own, its reversed or its neighbour's first clause", cache, _examples)
+
+
+def _examples(articles, split):
+    found = []
+    for article in articles:
+        for sentence, neighbour in statement_pairs(article, PER_ARTICLE[split]):
+            kind, version = draw(4, "rte", sentence.text), bool(draw(2, "version", sentence.text))
+            if kind < 2:
+                clause = sentence.short(version)
+            elif kind == 2:
+                clause = sentence.short(not version)
+            else:
+                clause = neighbour.short(bool(draw(2, "version", neighbour.text)))
+            found.append(Example((sentence.whole(version), clause), int(kind >= 2)))
+    return balanced(found, 2, MOST[split])
+
+
+TASK = Rte()
