@@ -64,7 +64,7 @@ def save_adapter(model: nn.Module, folder: Path | str, base: Mapping[str, str], 
     """Write the factors of every POET layer, its bias where that was trained, and what ``also`` names.
 
     Args:
-        model: a model that went through ``apply_poet`` with ``init="keep"``, and in which nothing was merged since.
+        model: a model that went through ``apply_poet`` with ``init="keep"``, and in which nothing was merged since; not sharded.
         folder: made where it is missing. An adapter that it holds is replaced.
         base: :func:`base_digests` of the plain model.
         also: weights outside the POET layers to save whole, as a new head: names of modules or weights, in full or by the last
