@@ -7,6 +7,8 @@ import time
 
 import pandas as pd
 
+from poet.launch.records import check_record
+
 
 def test_every_artifact_is_made(made, suite):
     assert made.first.returncode == 0, made.first.stderr[-3000:]
@@ -43,7 +45,7 @@ def test_a_run_that_artifacts_share_is_trained_once(made, suite):
     asked = [spec for artifact in suite.artifacts.values() for spec in artifact.runs(suite.scale)]
     # Other tests train runs of their own scales in the same project: they do not count here.
     records = (path for path in (made.folder / "results" / "runs" / "smoke").rglob("record.json") if path.parent.name != "seed1000")  # trials
-    assert {str(path.parent.relative_to(made.folder / "results" / "runs")) for path in records} == set(suite.runs)
+    assert {str(path.parent.relative_to(made.folder / "results" / "runs")) for path in records} == set(suite.specs)
     assert len(suite.runs) < 0.7 * len(asked)
     for name, spec in suite.runs.items():
         log = (made.folder / "results" / "logs" / "runs" / f"{name}.log").read_text()
@@ -53,7 +55,7 @@ def test_a_run_that_artifacts_share_is_trained_once(made, suite):
 def test_each_run_left_a_whole_record(made):
     records = sorted((made.folder / "results" / "runs" / "smoke").rglob("record.json"))
     shas = set()
-    for path in records:
+    for path in (path for path in records if "finetuned" not in path.parts):
         record = json.loads(path.read_text())
         assert record["status"] == "completed"
         assert record["name"] == str(path.parent.relative_to(made.folder / "results" / "runs"))
@@ -65,6 +67,19 @@ def test_each_run_left_a_whole_record(made):
         assert record["held"][0]["weights"] > 0
     assert len(shas) == 1
     assert not list((made.folder / "results" / "checkpoints").rglob("*.pt"))
+
+
+def test_each_finetuning_run_left_a_whole_record(made, suite):
+    assert len(suite.finetunings) == 48
+    for name, spec in suite.finetunings.items():
+        folder = made.folder / "results" / "runs" / name
+        record = json.loads((folder / "record.json").read_text())
+        check_record(record)
+        base = json.loads((made.folder / "results" / "runs" / spec.base / "record.json").read_text())
+        assert (record["status"], record["steps"], len(record["epochs"])) == ("completed", 2, 1)
+        assert record["base_weights_sha256"] == base["weights_sha256"] and record["spec_digest"] == spec.digest
+        assert record["examples"] == {"train": 16, "validation": 16}
+    assert len(list((made.folder / "data" / "tasks").glob("*/meta.json"))) == 8
 
 
 def test_methods_share_the_batch_order(made):
@@ -84,7 +99,7 @@ def test_everything_is_built_from_recorded_runs(made, project, suite):
     assert built.returncode == 0, built.stderr[-3000:]
     results = project.folder / "results" / "recorded" / "smoke"
     whole = {name: artifact for name, artifact in suite.artifacts.items() if name != "lr_sweep"}  # its trials are of no table
-    assert f"{len(whole)} artifacts built from {len(suite.runs)} recorded runs" in built.stdout.splitlines()[-1]
+    assert f"{len(whole)} artifacts built from {len(suite.specs)} recorded runs" in built.stdout.splitlines()[-1]
     for name, artifact in whole.items():
         assert all((results / output).stat().st_size for output in artifact.outputs), name
     for name in ("table2", "table5", "figure1", "figure6"):

@@ -5,8 +5,12 @@ import json
 
 import pytest
 
+from poet.finetuning.sources import finetuning_digest
+from poet.launch.records import write_record
+from suite.collection import load_suite
 from suite.recorded import archive
-from suite.recorded.restore import restored
+from suite.recorded.restore import restored, restored_finetuning
+from suite.recorded.run import RecordedError, checked
 
 
 @pytest.fixture
@@ -14,7 +18,7 @@ def asked(tmp_path, recorded_run, specs, capsys):
     """``asked(spec=..., device=..., rows=..., **changes)``: whether a run whose record has ``changes`` is restored, and the log."""
 
     def _asked(spec=None, device="cpu", rows="r" * 64, origin="", **changes):
-        recorded = specs["60m/adamw"]
+        recorded = specs["130m/adamw"]
         archive.write(tmp_path / "runs.parquet", [recorded_run(recorded, origin, **changes)])
         (tmp_path / "data").mkdir(exist_ok=True)
         (tmp_path / "data" / "meta.json").write_text(json.dumps({"splits": {"train": {"sha256": rows}, "validation": {"sha256": "v" * 64}}}))
@@ -28,7 +32,7 @@ def asked(tmp_path, recorded_run, specs, capsys):
 
 def test_a_run_of_today_s_spec_code_and_data_is_restored(asked):
     done, log = asked()
-    assert done and "smoke/60m/adamw/seed0: restored from runs.parquet: recorded on A CPU by commit aaaa" in log
+    assert done and "smoke/130m/adamw/seed0: restored from runs.parquet: recorded on A CPU by commit aaaa" in log
 
 
 def test_a_foreign_one_is_called_foreign(asked):
@@ -41,7 +45,7 @@ def test_a_foreign_one_is_called_foreign(asked):
 )
 def test_a_stale_run_is_not_restored_and_the_log_says_why(asked, digest, why):
     done, log = asked(**{digest: "0" * 64})
-    assert not done and log == f"smoke/60m/adamw/seed0: trained, and not taken from runs.parquet: not as recorded: {why}\n"
+    assert not done and log == f"smoke/130m/adamw/seed0: trained, and not taken from runs.parquet: not as recorded: {why}\n"
 
 
 def test_other_code_that_prepares_the_same_rows_trains_nothing_again(asked):
@@ -54,8 +58,59 @@ def test_all_that_differs_is_named(asked):
 
 
 def test_another_spec_device_or_weights_are_trained(asked, specs):
-    spec = specs["60m/adamw"]
+    spec = specs["130m/adamw"]
     assert "not as recorded: spec\n" in asked(spec=dataclasses.replace(spec, steps=7))[1]
     assert "not as recorded: device (cpu then, cuda now)\n" in asked(device="cuda")[1]
     assert "archives have none\n" in asked(spec=dataclasses.replace(spec, keep_weights=True))[1]
     assert "it is not among the recorded runs\n" in asked(spec=specs["60m/poet-fs-1_2"])[1]
+
+
+@pytest.fixture(scope="module")
+def finetuning():
+    """A finetuning run of the smoke scale."""
+    return next(iter(load_suite({"scale": "smoke", "seeds": [0]}).finetunings.values()))
+
+
+@pytest.fixture
+def finetuned(tmp_path, finetuning, specs, capsys):
+    """As ``asked``, of a finetuning run; ``examples`` and ``weights`` are today's."""
+
+    def _asked(spec=finetuning, device="cpu", examples="e" * 64, weights="w" * 64, **changes):
+        where = {"commit": "a" * 40, "dirty": False, "versions": {"torch": "2.13.0"}, "machine": {"cpu": "A CPU"}, "device": "cpu (1 threads)"}
+        record = {
+            "status": "completed", "name": finetuning.name, "spec": finetuning.to_dict(), "spec_digest": finetuning.digest,
+            "training_digest": finetuning_digest(finetuning.method, "cpu"), "metric": 0.5, "train_sha256": "e" * 64, "validation_sha256": "v" * 64,
+            "base_weights_sha256": "w" * 64, "provenance": where, **changes,
+        }
+        write_record(tmp_path / "record.json", record)
+        archive.write(tmp_path / "runs.parquet", [checked({"record.json": (tmp_path / "record.json").read_bytes()})])
+        assert list(archive.read(tmp_path / "runs.parquet")) == [finetuning.name]
+        (tmp_path / "meta.json").write_text(json.dumps({"splits": {"train": {"sha256": examples}, "validation": {"sha256": "v" * 64}}}))
+        (tmp_path / "base.json").write_text(json.dumps({"weights_sha256": weights}))
+        folder = tmp_path / "runs" / "it"
+        done = restored_finetuning(spec, folder, tmp_path, tmp_path / "base.json", device, tmp_path / "runs.parquet")
+        assert done == (folder / "record.json").exists()
+        return done, capsys.readouterr().err
+
+    return _asked
+
+
+def test_a_finetuning_run_is_restored_if_its_examples_and_its_base_are_the_recorded_ones(finetuned, finetuning):
+    assert finetuned()[0]
+
+
+def test_a_stale_finetuning_run_is_trained_and_the_log_says_why(finetuned, finetuning):
+    for given, why in (
+        ({"examples": "0"}, "examples"), ({"weights": "0"}, "pretrained weights"), ({"training_digest": "0"}, "training code"),
+        ({"device": "cuda"}, "device (cpu then, cuda now), training code"), ({"spec": dataclasses.replace(finetuning, epochs=7)}, "spec"),
+    ):  # fmt: skip
+        done, log = finetuned(**given)
+        assert not done and log.endswith(f"not as recorded: {why}\n")
+    assert "it is not among the recorded runs\n" in finetuned(spec=dataclasses.replace(finetuning, seed=7))[1]
+
+
+def test_an_edited_finetuning_record_is_refused(tmp_path, finetuned):
+    finetuned()
+    record = json.loads((tmp_path / "record.json").read_text())
+    with pytest.raises(RecordedError, match="was edited"):
+        checked({"record.json": json.dumps({**record, "metric": 0.9}).encode()})
