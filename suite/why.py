@@ -87,7 +87,7 @@ def _of_run(suite: Suite, name: str) -> str:
         return "no record yet"
     try:
         record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
-        before, digest, files = record["spec"], record["spec_digest"], record.get("sources")
+        before, digest, files = record["spec"], record["spec_digest"], record["sources"]
     except (ValueError, TypeError, KeyError, OSError):
         return "the record cannot be read"
     reasons = []
@@ -99,10 +99,7 @@ def _of_run(suite: Suite, name: str) -> str:
             today = finetuning_sources(spec.method, device)
         else:
             today = [*training_sources(spec.method, device), *data_sources(spec.data["corpus"])]
-        if files:
-            reasons.append(_changed(files, today))
-        elif code := [part for part in ("training", "data") if record.get(f"{part}_digest") not in suite.training_code([name])]:
-            reasons.append(f"the {' and '.join(code)} code changed, and the record is too old to name files")
+        reasons.append(_changed(files, today))
     reasons += [f"{file} is missing" for file in files_of(spec) if not (folder / file).exists()]
     return "; ".join(filter(None, reasons))
 

@@ -24,7 +24,7 @@ from poet.training.errors import RunError
 from poet.launch.interrupts import StopRequest
 from poet.launch.provenance import provenance
 from poet.launch.records import write_history, write_record
-from poet.launch.sources import data_digest, data_sources, file_digests, training_digest, training_sources
+from poet.launch.sources import data_sources, file_digests, training_digest, training_sources
 from poet.training.run import Run
 from poet.training.spec import RunSpec
 from poet.launch.status import Status
@@ -78,7 +78,6 @@ def train(
         raise RunError(f"run {spec.name} wants a GPU and torch sees none: choose another scale, or install a CUDA build")
     code = {  # as it is now, not at the end
         "training_digest": training_digest(spec.method, device),
-        "data_digest": data_digest(spec.data["corpus"]),
         "sources": file_digests([*training_sources(spec.method, device), *data_sources(spec.data["corpus"])]),
     }
     store = CheckpointFolder(checkpoints, spec.digest, code["training_digest"], say=lambda sentence: say(f"{spec.name}: {sentence}"))

@@ -13,6 +13,7 @@ from suite.collection import Suite
 from suite.plan.disk import Disk, disk
 from suite.plan.kinds import Cost, costs, devices, divided, kind
 from suite.plan.order import Step, evidence, in_order, needed
+from suite.recorded.archive import archive_path, read
 from suite.plan.rate import DEVICES, Rate, Rates
 from suite.status import progress
 
@@ -112,7 +113,8 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
     for name, run in states.items():
         if run.record is not None:
             rates.add(runs[name], run.record)
-    rates.add_recorded(artifact or "all", list(runs.values()))
+    if (archive := archive_path(scale.name)).exists():
+        rates.add_archived(read(archive).values(), runs.values())
 
     lines = {}
     for name, spec in runs.items():

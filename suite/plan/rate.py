@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import statistics
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from poet.training.spec import RunSpec
 from suite.plan.kinds import Cost, devices, kind
-from suite.scale import ROOT, Scale
+from suite.recorded.run import RecordedRun
+from suite.scale import Scale
+
+#: A model's and a method's name.
+Cell = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Rate:
 
 
 class Rates:
-    """The rate of each run, from the best source there is: runs of its kind, the recorded cost of its artifacts, the peak.
+    """The rate of each run, from the best source there is: runs of its kind, recorded runs of the scale, the peak.
 
     Args:
         scale: of the runs.
@@ -61,7 +64,7 @@ class Rates:
     def __init__(self, scale: Scale, costs: dict[str, Cost], device: str, mfu: float) -> None:
         self._scale, self._costs, self._device, self._mfu = scale, costs, device, mfu
         self._of_kind: dict[str, list[float]] = defaultdict(list)
-        self._recorded: Rate | None = None
+        self._archived: dict[Cell, float] = {}
 
     def add(self, spec: RunSpec, record: dict[str, Any]) -> None:
         """Take the record of a run as a measurement, if it is of the device and of as many of them."""
@@ -71,36 +74,37 @@ class Rates:
             per_token = self._costs[kind(spec)].operations * spec.steps / spec.tokens
             self._of_kind[kind(spec)].append(tokens * per_token / number)
 
-    def add_recorded(self, artifact: str, runs: list[RunSpec]) -> None:
-        """Take a line of ``analyses/recorded/<scale>/cost.csv`` as a measurement of all runs, if it is of the device.
+    def add_archived(self, runs: Iterable[RecordedRun], planned: Iterable[RunSpec]) -> None:
+        """Take recorded runs of the scale as measurements of their method: on their own model, else on another one, else of any method.
 
         Args:
-            artifact: the line's, or "all".
-            runs: what it stands for, with one seed each.
+            runs: of the archive; of those of a method on a model the longest count.
+            planned: runs whose costs are known, which say what a token of a method takes on a model.
         """
-        path = ROOT / "analyses" / "recorded" / self._scale.name / "cost.csv"
-        line = _line(path, artifact)
-        if line is None or not self._is_of_device(line["device"]):
-            return
-        seeds = int(line["runs"]) / len(runs)
-        operations = sum(self._costs[kind(spec)].operations * spec.steps for spec in runs) * seeds
-        seconds = 60 * float(line["core_minutes"])
-        self._recorded = Rate(operations / seconds, f"measured: {path.relative_to(ROOT)}, {artifact}, {line['device']}")
+        per_token: dict[Cell, list[float]] = defaultdict(list)
+        for spec in planned:
+            per_token[spec.model, spec.method].append(self._costs[kind(spec)].operations * spec.steps / spec.tokens)
+        speeds: dict[Cell, list[tuple[int, float]]] = defaultdict(list)
+        for run in runs:
+            spec, provenance = run.spec, run.record["provenance"]
+            if isinstance(spec, RunSpec) and (spec.model, spec.method) in per_token and self._is_of_device(provenance["device"]):
+                if speed := run.record["cost"]["tokens_per_second"]:
+                    speeds[spec.model, spec.method].append((spec.steps, speed / provenance.get("devices", 1)))
+        for cell, found in speeds.items():
+            longest = max(found)[0]
+            speed = statistics.median(speed for steps, speed in found if steps == longest)
+            self._archived[cell] = speed * statistics.fmean(per_token[cell])
 
     def of(self, spec: RunSpec) -> Rate:
         """The rate of a run."""
         if found := self._of_kind.get(kind(spec)):
             return Rate(statistics.fmean(found), "measured: records of its kind")
-        if self._recorded is not None:
-            return self._recorded
+        for model in (spec.model, *reversed(self._scale.models)):
+            if rate := self._archived.get((model, spec.method)):
+                return Rate(rate, f"measured: recorded runs of {spec.method} on {model}")
+        if self._archived:
+            return Rate(statistics.median(self._archived.values()), "measured: recorded runs of other methods")
         return Rate(self._mfu * DEVICES[self._device].peak[spec.precision], f"at an MFU of {self._mfu:g} on {self._device} (assumed: --mfu, --device)")
 
     def _is_of_device(self, name: str) -> bool:
         return self._device in name.lower()
-
-
-def _line(path: Path, artifact: str) -> dict[str, str] | None:
-    if not path.exists():
-        return None
-    with open(path, newline="") as file:
-        return next((line for line in csv.DictReader(file) if line["artifact"] == artifact), None)

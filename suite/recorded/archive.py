@@ -13,7 +13,7 @@ from poet.system.files import atomic_path
 from suite.recorded.run import FILES, RecordedError, RecordedRun, checked, sha256
 
 ROOT = Path(__file__).resolve().parents[2]
-_TEXT = ("name", "scale", "model", "variant", "spec_digest", "training_digest", "data_digest", "commit", "device", "machine", "torch", "origin")
+_TEXT = ("name", "scale", "model", "variant", "spec_digest", "training_digest", "commit", "device", "machine", "torch", "origin")
 SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in _TEXT),
@@ -43,7 +43,6 @@ def row(run: RecordedRun) -> dict[str, Any]:
         "seed": spec.seed,
         "spec_digest": spec.digest,
         "training_digest": record["training_digest"],
-        "data_digest": record.get("data_digest"),
         "commit": where["commit"],
         "device": where["device"],
         "machine": where["machine"]["cpu"],

@@ -72,10 +72,9 @@ def checked(files: dict[str, bytes], origin: str = "") -> RecordedRun:
     """
     try:
         record = json.loads(files["record.json"])
-        finetuned = "task" in record["spec"]
-        spec = (FinetuningSpec if finetuned else RunSpec).from_dict(record["spec"])
+        spec = (FinetuningSpec if "task" in record["spec"] else RunSpec).from_dict(record["spec"])
         name = spec.name
-        _ = [record[key] for key in ("training_digest", "record_sha256", *(() if finetuned else ("data_digest", "history_sha256")))]
+        _ = record["training_digest"], record["record_sha256"], record["provenance"]["commit"]
         _ = record["provenance"]["device"], record["provenance"]["machine"]["cpu"], record["provenance"]["versions"]["torch"]
         _ = record["probes_sha256"] if record["spec"].get("probes") else None
     except (ValueError, TypeError, AttributeError, KeyError) as error:

@@ -16,6 +16,8 @@ from suite.plan.memory import Footprint
 from suite.plan.order import evidence, in_order, needed
 from suite.plan.plan import make_plan
 from suite.plan.rate import DEVICES, Rates
+from suite.recorded.run import RecordedRun
+from suite.scale import load_scale
 
 BYTES = Footprint(weights=4, gradients=3, state=8, working=5)
 
@@ -101,17 +103,33 @@ def test_a_record_of_the_same_kind_and_device_is_a_measurement(paper):
     assert rates.of(other) == assumed
 
 
-def test_recorded_costs_are_a_measurement_of_their_artifact(repository):
-    suite = load_suite({"scale": "mini", "seeds": [0]})
-    runs = list(needed(suite, "table6").values())
-    found = {kind(spec): Cost(10**9, BYTES, "") for spec in runs}
-    rates = Rates(suite.scale, found, "cpu", 0.3)
-    rates.add_recorded("table6", runs)
-    recorded = pd.read_csv(repository / "analyses" / "recorded" / "mini" / "cost.csv").set_index("artifact").loc["table6"]
-    seconds = 60 * recorded.core_minutes / recorded.runs
-    rate = rates.of(runs[0])
-    assert sum(10**9 * spec.steps / rate.per_second for spec in runs) / len(runs) == pytest.approx(seconds)
-    assert "cost.csv" in rate.source
+def archived(spec, speed, device="cpu (1 threads)"):
+    return RecordedRun(spec, record(spec, speed, device=device), {})
+
+
+def test_recorded_runs_are_a_measurement_of_their_method():
+    scale = load_scale({"scale": "night", "seeds": [0]})
+    planned = [scale.run(m, row, 0) for m in ("60m", "130m") for row in ("adamw", "poet-fs-1_2", "lora-r64")]
+    found = {kind(spec): Cost(10**9 * (2 if spec.model == "130m" else 1), BYTES, "") for spec in planned}
+    rates = Rates(scale, found, "cpu", 0.3)
+    (small, poet, lora), (large, *_) = planned[:3], planned[3:]
+    short = scale.run("60m", "adamw", 0, steps=100)
+    rates.add_archived([archived(small, 5e4), archived(small, 7e4), archived(short, 1.0), archived(poet, 2e4), archived(lora, 1e9, "NVIDIA H100")], planned)
+    per_token = 10**9 / 512
+    assert rates.of(small).per_second == pytest.approx(6e4 * per_token)  # the longest runs, their median
+    assert rates.of(poet).per_second == pytest.approx(2e4 * per_token) and rates.of(poet).source == "measured: recorded runs of poet on 60m"
+    assert rates.of(large) == rates.of(small)  # as many operations a second
+    assert rates.of(lora).per_second == pytest.approx(4e4 * per_token) and rates.of(lora).source.endswith("of other methods")
+    # So a run takes as long as its tokens did.
+    assert 10**9 * small.steps / rates.of(small).per_second == pytest.approx(small.tokens / 6e4)
+
+
+def test_without_recorded_runs_of_the_device_the_peak_is_taken():
+    scale = load_scale({"scale": "night", "seeds": [0]})
+    run = scale.run("60m", "adamw", 0)
+    rates = Rates(scale, {kind(run): Cost(10**9, BYTES, "")}, "cpu", 0.3)
+    rates.add_archived([archived(run, 1e9, "NVIDIA H100")], [run])
+    assert rates.of(run).source.startswith("at an MFU of 0.3")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from suite.collection import load_suite
 from poet.launch.records import write_history, write_record
-from poet.launch.sources import data_digest, training_digest
+from poet.launch.sources import training_digest
 from suite.recorded.run import checked
 
 ROWS = "r" * 64
@@ -37,7 +37,6 @@ def write_run():
             "spec": spec.to_dict(),
             "spec_digest": spec.digest,
             "training_digest": training_digest(spec.method, "cpu"),
-            "data_digest": data_digest(spec.data["corpus"]),
             "validation_perplexity": float("nan"),
             "data_sha256": ROWS,
             "validation_sha256": "v" * 64,

@@ -48,10 +48,6 @@ def test_a_stale_run_is_not_restored_and_the_log_says_why(asked, digest, why):
     assert not done and log == f"smoke/130m/adamw/seed0: trained, and not taken from runs.parquet: not as recorded: {why}\n"
 
 
-def test_other_code_that_prepares_the_same_rows_trains_nothing_again(asked):
-    assert asked(data_digest="0" * 64)[0]
-
-
 def test_all_that_differs_is_named(asked):
     done, log = asked(training_digest="0" * 64, rows="s" * 64)
     assert not done and "not as recorded: training code, prepared data\n" in log
