@@ -1,13 +1,14 @@
-"""Pairs of sentences that a paragraph gives, and partners in other articles."""
+"""Sentences that can be made to say another thing, in pairs, and partners in other articles."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from poet.finetuning.tasks.articles import Article, usable
 from poet.finetuning.tasks.drawing import draw
-from poet.finetuning.tasks.rewording import Edit, core_end, reversal
+from poet.finetuning.tasks.rewording import Edit, core_end, full_end, reversal
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,11 @@ class Statement:
     text: str
     core: int
     edit: Edit
+
+    @property
+    def is_longer(self) -> bool:
+        """Whether the sentence says more than its first part."""
+        return self.core < full_end(self.text)
 
     def whole(self, other: bool) -> str:
         """The sentence, or the other thing."""
@@ -43,19 +49,13 @@ def statement(sentence: str) -> Statement | None:
     return Statement(sentence, end, edit) if edit else None
 
 
-def statement_pairs(article: Article, most: int) -> Iterator[tuple[Statement, Statement]]:
-    """Two statements of one paragraph, in an order that a hash decides; at most so many pairs, none from one paragraph twice."""
-    count = 0
-    for paragraph in article.paragraphs:
-        found = list(filter(None, map(statement, paragraph)))
-        if len(found) < 2:
-            continue
-        if count == most:
-            return
-        first = draw(len(found), "statement", article.title, paragraph[0])
-        second = (first + 1 + draw(len(found) - 1, "other statement", article.title, paragraph[0])) % len(found)
-        yield found[first], found[second]
-        count += 1
+def statement_pairs(article: Article, most: int, accept: Callable[[Statement], bool]) -> Iterator[tuple[Statement, Statement]]:
+    """At most so many statements of an article that are accepted, each with another one of them that a hash decides."""
+    texts = dict.fromkeys(text for paragraph in article.paragraphs for text in paragraph)
+    found = list(itertools.islice((s for s in map(statement, texts) if s and accept(s)), most))
+    if len(found) > 1:
+        for index, one in enumerate(found):
+            yield one, found[another(found, index, one.text)]
 
 
 def another(items: Sequence, index: int, *keys: str | int) -> int:

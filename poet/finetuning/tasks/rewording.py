@@ -93,6 +93,11 @@ def core_end(sentence: str) -> int:
     for cut in _CUT.finditer(sentence):
         if len(sentence[: cut.start()].split()) >= 6 and sentence[: cut.start()].count("(") == sentence[: cut.start()].count(")"):
             return cut.start()
+    return full_end(sentence)
+
+
+def full_end(sentence: str) -> int:
+    """Where the full stop of a sentence begins, and what closes with it."""
     return len(sentence.rstrip(".!?\"')\u201d"))
 
 

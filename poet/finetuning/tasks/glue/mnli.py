@@ -17,19 +17,20 @@ class Mnli(GlueTask):
     tsv = Tsv("MNLI", ("sentence1", "sentence2"), "gold_label", "dev_matched.tsv")
 
     def offline(self, cache):
-        """A sentence with its own first clause (0), its neighbour's (1), or its own reversed (2), a third of each.
+        """A sentence with its own first clause (0), that of another sentence of the article (1), or its own reversed
+        (2), a third of each.
 
         Reversed means that one word became its opposite or one number another. A hash decides which version, as written or
         reversed, each text begins from, alike in all classes: so a reversed word in one of the texts tells nothing. Of the
         real set the matched validation split is measured on.
         """
-        return stand_in(self, "a sentence with its own, its neighbour's or its own reversed first clause", cache, _examples)
+        return stand_in(self, "a sentence with its own first clause, another sentence's, or its own reversed", cache, _examples)
 
 
 def _examples(articles, split):
     found = []
     for article in articles:
-        for sentence, neighbour in statement_pairs(article, PER_ARTICLE[split]):
+        for sentence, neighbour in statement_pairs(article, PER_ARTICLE[split], lambda statement: statement.is_longer):
             kind, version = draw(3, "mnli", sentence.text), bool(draw(2, "version", sentence.text))
             neighbours = neighbour.short(bool(draw(2, "version", neighbour.text)))
             clause = (sentence.short(version), neighbours, sentence.short(not version))[kind]

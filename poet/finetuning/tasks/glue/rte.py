@@ -18,16 +18,16 @@ class Rte(GlueTask):
         """A sentence and its own first clause (0), or a clause that it does not entail (1), half of each.
 
         Of the clauses that it does not entail half are its own with one word turned to its opposite or one number to another,
-        and half are the first clause of another sentence of the same paragraph. A hash decides which version, as written or
+        and half are the first clause of another sentence of the same article. A hash decides which version, as written or
         reversed, each text begins from, alike in both classes.
         """
-        return stand_in(self, "a sentence with its own, its reversed or its neighbour's first clause", cache, _examples)
+        return stand_in(self, "a sentence with its own first clause, this reversed, or another sentence's", cache, _examples)
 
 
 def _examples(articles, split):
     found = []
     for article in articles:
-        for sentence, neighbour in statement_pairs(article, PER_ARTICLE[split]):
+        for sentence, neighbour in statement_pairs(article, PER_ARTICLE[split], lambda statement: statement.is_longer):
             kind, version = draw(4, "rte", sentence.text), bool(draw(2, "version", sentence.text))
             if kind < 2:
                 clause = sentence.short(version)

@@ -1,0 +1,136 @@
+"""What every task has to do, whichever it is."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from poet.data.errors import DataError
+from poet.finetuning.tasks import TASKS, load_task, packages
+from poet.finetuning.tasks import glue as glue_tasks
+from poet.finetuning.tasks.contract import Example, Task
+from poet.system.registry import discover
+
+GLUE = ("cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst2", "stsb")
+SUMMARIES = ("xsum", "cnn_dailymail")
+#: Tasks that are made of the default corpus.
+MADE = ("cola", "mnli", "mrpc", "qnli", "qqp", "rte", "cnn_dailymail")
+
+
+def test_the_columns_of_table_4_are_there_in_its_order():
+    assert tuple(TASKS)[: len(GLUE)] == GLUE and set(TASKS) == {*GLUE, *SUMMARIES}
+    assert [TASKS[name].label for name in GLUE] == ["CoLA", "MNLI", "MRPC", "QNLI", "QQP", "RTE", "SST-2", "STS-B"]
+    assert {name: TASKS[name].metric for name in GLUE if TASKS[name].metric != "accuracy"} == {"cola": "matthews", "stsb": "pearson"}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_says_what_the_contract_asks(name):
+    task = TASKS[name]
+    assert isinstance(task, Task) and task.name == name and task.label
+    assert len(task.class_names) == (task.classes if task.classes > 1 else 0)
+    assert (task.metric == "rouge") == (task.classes == 0) and (task.metric == "pearson") == (task.classes == 1)
+    assert 1 <= len(task.columns) <= 2 and task.target not in task.columns and task.repository
+    assert (task.tsv is None) == (task.classes == 0)
+    assert task.tsv is None or len(task.tsv.texts) == len(task.columns)
+    assert task.offline.__doc__
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_offline_examples_are_of_the_kind_that_the_task_says(offline, name):
+    task, data = TASKS[name], load_task(name, "offline", offline)
+    assert data.train and data.validation and data.name == name
+    assert data.origin.sentence.startswith(data.origin.kind + ": ")
+    assert (data.origin.kind == "stand-in") == (name in MADE)
+    kind = {0: str, 1: float}.get(task.classes, int)
+    for example in data.train + data.validation:
+        assert len(example.texts) == len(task.columns) and all(example.texts)
+        assert type(example.target) is kind
+    if task.classes > 1:
+        assert {e.target for e in data.train} == {e.target for e in data.validation} == set(range(task.classes))
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_limit_takes_the_first_of_an_order_that_stays(offline, name):
+    whole = load_task(name, "offline", offline)
+    part = load_task(name, "offline", offline, limit={"train": 7, "validation": 5})
+    assert part.train == whole.train[:7] and part.validation == whole.validation[:5]
+    assert part.sha256 != whole.sha256
+    assert load_task(name, "offline", offline).sha256 == whole.sha256
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_no_text_is_in_both_splits(offline, name):
+    data = load_task(name, "offline", offline)
+    if name == "stsb":  # the splits are its makers', and those of the fixture repeat themselves
+        return
+    assert not {e.texts for e in data.train} & {e.texts for e in data.validation}
+
+
+def test_examples_do_not_depend_on_the_process(write_corpus, offline, repository, tmp_path):
+    """Another process with another seed of Python's own hashes makes the same stand-ins anew."""
+    cache = write_corpus(tmp_path / "cache")
+    code = "import sys, json, pathlib\nfrom poet.finetuning.tasks import load_task\n"
+    code += "print(json.dumps({n: load_task(n, 'offline', pathlib.Path(sys.argv[1])).sha256 for n in sys.argv[2:]}))"
+    environment = os.environ | {"PYTHONHASHSEED": "4", "PYTHONPATH": str(repository)}
+    done = subprocess.run([sys.executable, "-c", code, str(cache), *MADE], env=environment, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {name: load_task(name, "offline", offline).sha256 for name in MADE}
+
+
+def test_the_checksum_sees_texts_targets_order_and_split():
+    data = replace(load_task_of(Example(("a", "b"), 1), Example(("c", "d"), 0)))
+    changed = (
+        load_task_of(Example(("a", "b"), 0), Example(("c", "d"), 0)),
+        load_task_of(Example(("ab", ""), 1), Example(("c", "d"), 0)),
+        load_task_of(Example(("c", "d"), 0), Example(("a", "b"), 1)),
+        replace(data, train=data.train[:1], validation=data.train[1:]),
+    )
+    assert len({data.sha256, *(other.sha256 for other in changed)}) == 5
+
+
+def load_task_of(*examples):
+    from poet.finetuning.tasks import Origin, TaskData
+
+    return TaskData("x", list(examples), [], Origin("real", "real: x"))
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_without_a_network_a_sentence_names_the_task_and_both_ways(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(
+        packages.subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 1, "", "ERROR: No matching distribution\n")
+    )
+    with pytest.raises(DataError) as caught:
+        load_task(name, "offline", tmp_path)
+    said = str(caught.value)
+    assert f"the task {name} " in said and "connect to the network" in said and '"folder:<path>"' in said
+    assert "No matching distribution" in said and "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("wnli", "offline", None), "no task 'wnli': known are cola, mnli"),
+        (("cola", "disk", None), "source 'disk' of the task cola is unknown"),
+        (("cola", "offline", {"test": 3}), "names the split 'test'"),
+    ],
+)
+def test_what_is_unknown_is_refused(tmp_path, arguments, said):
+    name, source, limit = arguments
+    with pytest.raises(DataError, match=said):
+        load_task(name, source, tmp_path, limit=limit)
+
+
+def test_a_file_joins_by_lying_there_and_a_second_of_a_name_is_refused(monkeypatch, tmp_path):
+    source = os.path.join(glue_tasks.__path__[0], "sst2.py")
+    monkeypatch.setattr(glue_tasks, "__path__", [*glue_tasks.__path__, str(tmp_path)])
+    text = open(source, encoding="utf-8").read()
+    (tmp_path / "zz_reviews.py").write_text(text.replace('name = "sst2"', 'name = "reviews"'))
+    assert discover("poet.finetuning.tasks.glue", "TASK")["reviews"].label == "SST-2"
+    shutil.copy(source, tmp_path / "zz_twice.py")
+    with pytest.raises(ImportError, match="named 'sst2'"):
+        discover("poet.finetuning.tasks.glue", "TASK")
+    for module in ("zz_reviews", "zz_twice"):
+        sys.modules.pop(f"poet.finetuning.tasks.glue.{module}")
