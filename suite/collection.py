@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 import tempfile
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact, names_read
 from suite.discovery import discover
-from suite.finetuning import task_folder
+from suite.finetuning import TASKS_OF_TABLE4, bases, task_data, task_folder
 from suite.scale import Scale, dataset_name, load_scale
 from suite.sources import noted_sources
 from suite.tuning.cells import Tuning
@@ -151,11 +152,19 @@ class Suite:
     @property
     def task_folders(self) -> dict[str, FinetuningSpec]:
         """Folders of the prepared tasks that finetuning reads, each with a run that reads it."""
-        return {str(self.task_folder(spec)): spec for spec in self.finetunings.values()}
+        return {str(self.prepared_task(spec.task)): spec for spec in self.finetunings.values()}
 
-    def task_folder(self, spec: FinetuningSpec) -> Path:
-        """Where the examples of a finetuning run are."""
-        return DATA / "tasks" / task_folder(spec.task, spec.data)
+    def prepared_task(self, task: str) -> Path:
+        """Where the scale's examples of a task are."""
+        return DATA / "tasks" / task_folder(task, task_data(self.scale))
+
+    def finetuning_searches(self) -> list[tuple[RunSpec, str]]:
+        """Pretrained run and task of each job that searches learning rates of finetuning."""
+        return list(itertools.product(bases(self.scale), TASKS_OF_TABLE4))
+
+    def tuned_part(self, base: RunSpec, task: str) -> Path:
+        """What such a job found."""
+        return self.folder / "finetuning_rates" / f"{task}-{base.variant}.csv"
 
     def finetuning_jobs(self) -> list[list[str]]:
         """The names of the finetuning runs by the process that they share, those of one task together."""

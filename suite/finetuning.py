@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import itertools
 import json
 from pathlib import Path
 from typing import Any
 
 from poet.finetuning.methods import FINETUNERS
 from poet.finetuning.spec import FinetuningSpec
+from poet.finetuning.tasks import TASKS
 from poet.methods import get_method
 from poet.methods.contract import scale_parameters
 from poet.training.spec import RunSpec
-from suite.scale import Scale, given_of
+from suite.scale import ROOT, Scale, given_of
 
 #: Section 5.2: "a consistent learning rate of 2e-5".
 PRINTED_LR = 2e-5
+#: What Table 4 finetunes on, and by what.
+TASKS_OF_TABLE4 = tuple(name for name, task in TASKS.items() if task.metric != "rouge")
+METHODS_OF_TABLE4 = ("full", "oft", "poet")
 
 
 def bases(scale: Scale) -> list[RunSpec]:
@@ -67,3 +73,23 @@ def finetuning(scale: Scale, base: RunSpec, task: str, method: str, seed: int, l
         precision=scale.settings.training.precision,
         seed=seed,
     )
+
+
+def rates_path(scale: str) -> Path:
+    """Where the tuned learning rates of a scale's finetuning are kept."""
+    return ROOT / "analyses" / "recorded" / scale / "finetuning_rates.csv"
+
+
+def tuned_rates(scale: Scale) -> dict[tuple[str, str, str], tuple[float, bool]]:
+    """By (row of the pretrained run, task, method) the learning rate that was chosen, and whether it lies inside what was tried.
+
+    Empty where the scale's finetuning was not tuned, or only in part: two methods are compared only if both were.
+    """
+    path = rates_path(scale.name)
+    if not path.exists():
+        return {}
+    with open(path, newline="") as file:
+        chosen = [line for line in csv.DictReader(file) if line["chosen"]]
+    found = {(line["row"], line["task"], line["method"]): (float(line["lr"]), line["state"] == "finished") for line in chosen}
+    wanted = itertools.product(scale.settings.finetuning.rows, TASKS_OF_TABLE4, METHODS_OF_TABLE4)
+    return found if set(wanted) <= set(found) else {}

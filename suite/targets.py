@@ -21,6 +21,7 @@ def files(suite: Suite) -> list[str]:
     found = [path for name in suite.artifacts for path in sorted((*suite.shown(name), *suite.outputs(name)), key=lambda p: p.suffix != ".csv")]
     found += [RESULTS / "runs" / name / file for name in suite.trainable for file in ("record.json", "history.csv")]
     found += [RESULTS / "runs" / name / "record.json" for name in suite.finetunings]
+    found += [suite.folder / "finetuning_rates.csv", *(suite.tuned_part(base, task) for base, task in suite.finetuning_searches())]
     return list(map(str, [*found, suite.dataset / "meta.json", *(suite.dataset / name for name in row_files(suite.scale.data))]))
 
 

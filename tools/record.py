@@ -24,6 +24,7 @@ from suite.check.compare import compare
 from suite.check.report import report
 from suite.collection import load_suite
 from suite.discovery import discover
+from suite.finetuning import rates_path
 from suite.recorded.merging import pack
 from tools.pages import left_tolerance, read, written
 
@@ -134,6 +135,8 @@ def main() -> int:
     print(report(compare(kept, made, [output for output in outputs if output.endswith(".csv")]), shown=None))
     for output in outputs:
         shutil.copy(made / output, kept / Path(output).name)
+    if (rates := made / rates_path(given.scale).name).exists():
+        shutil.copy(rates, rates_path(given.scale))
     for name in [*benchmarks, *([FAULTS] if faults.exists() else [])]:
         shutil.copy(given.results / name, kept.parent / name)
     try:

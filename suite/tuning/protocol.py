@@ -38,6 +38,13 @@ class Shifts(Settings):
     """rate: steps of the grid from one model to the next larger one"""
 
 
+class FinetuningSearch(Settings):
+    start: PositiveFloat
+    """the learning rate that every search begins with"""
+    trials: PositiveInt
+    """of each method on each task and pretrained model, the same for all"""
+
+
 class Change(Settings):
     date: str
     what: str
@@ -74,6 +81,8 @@ class Protocol(Settings):
     shifts: Shifts
     intervals: Annotated[dict[str, dict[str, NonNegativeInt]], AfterValidator(_counted)]
     """method: parameter that is counted in steps: the least that a shorter run has"""
+    finetuning: FinetuningSearch
+    """of Table 4, whose methods have one learning rate each"""
     changes: list[Change]
     """what was changed after runs were seen, when and why"""
 

@@ -29,7 +29,7 @@ for number, names in enumerate(suite.finetuning_jobs()):
             f"finetune_{number}"
         input:
             base=RESULTS / "runs" / first.base / "record.json",
-            tasks=[suite.task_folder(suite.finetunings[name]) / "meta.json" for name in names],
+            tasks=[suite.prepared_task(suite.finetunings[name].task) / "meta.json" for name in names],
             rows=ancient(rules.data.output.meta),
         output:
             record=[RESULTS / "runs" / name / "record.json" for name in names],
@@ -46,3 +46,44 @@ for number, names in enumerate(suite.finetuning_jobs()):
             checkpoints=[str(RESULTS / "checkpoints" / name) for name in names],
         script:
             "../scripts/finetune.py"
+
+
+# Asked for by name, as the searches of pretraining are; `make record` keeps the table where the scale reads it.
+for base, task in suite.finetuning_searches():
+
+    rule:
+        name:
+            f"finetuning_rates_{task}_{base.variant.replace('-', '_')}"
+        input:
+            base=RESULTS / "runs" / base.name / "record.json",
+            task=suite.prepared_task(task) / "meta.json",
+            rows=ancient(rules.data.output.meta),
+        output:
+            suite.tuned_part(base, task),
+        log:
+            RESULTS / "logs" / suite.scale.name / "finetuning_rates" / f"{task}-{base.variant}.log",
+        conda:
+            "../../environment.yml"
+        threads: suite.scale.resources(base.model)["threads"]
+        resources:
+            **suite.finetuning_resources(base.model),
+        params:
+            scale=suite.scale.name,
+            seeds=list(suite.scale.seeds),
+            base=base.name,
+            task=task,
+            code=suite.finetuning_code(suite.finetunings),
+        script:
+            "../scripts/finetuning_rates.py"
+
+
+rule finetuning_rates:
+    localrule: True
+    input:
+        [suite.tuned_part(base, task) for base, task in suite.finetuning_searches()],
+    output:
+        suite.folder / "finetuning_rates.csv",
+    log:
+        RESULTS / "logs" / suite.scale.name / "finetuning_rates.log",
+    shell:
+        "awk 'FNR > 1 || NR == 1' {input} > {output} 2> {log}"

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from analyses.tables.table4 import ARTIFACT, CLAIMS, LEARNED, METHODS, PRINTED
+from analyses.tables.table4 import ARTIFACT, CLAIMS, LEARNED, METHODS, NAMES, PRINTED, TUNED
 from poet.finetuning.spec import FinetuningSpec
 from suite.claim import NEGATIVE
 from suite.collection import collect_finetunings, collect_runs
@@ -13,8 +13,9 @@ from suite.discovery import find
 from suite.judging import judge
 from suite.grounds import Grounds
 from suite.scale import load_scale
+from suite.tuning.finetuning import tune
 
-POET_BETTER, OFT_WORSE = CLAIMS
+POET_BETTER, OFT_WORSE, *TUNED_CLAIMS = CLAIMS
 
 
 @pytest.fixture
@@ -45,6 +46,8 @@ def judged(claim, context):
 
 def test_every_cell_stands_beside_the_printed_one(table):
     context, frame = table(lambda spec: 0.7 + spread(spec))
+    assert (frame.rate == "as printed").all() and "No rates tuned alike at mini scale." in (context.results / "table4.md").read_text()
+    assert all(claim.measure(context).note == "no rates tuned alike" for claim in TUNED_CLAIMS)
     assert len(frame) == 48 and (frame.n == 5).all() and (frame.learned == "yes").all()
     assert frame.measured.round(6).eq(0.702).all() and frame.learning_rate.eq(2e-5).all()
     cell = frame.query("finetuning == 'OFT' and pretraining == 'POET' and task == 'RTE'").iloc[0]
@@ -68,7 +71,7 @@ def test_the_claims_hold_where_every_cell_says_so(table):
         return (0.8 if "poet" in spec.base else 0.7) - worse + spread(spec) * (1 + 0.1 * ("poet" in spec.base) + 0.2 * (spec.method == "oft"))
 
     context, _ = table(metric)
-    for claim in CLAIMS:
+    for claim in (POET_BETTER, OFT_WORSE):
         evidence = claim.measure(context)
         assert NEGATIVE[0] <= evidence.low <= evidence.high < 0 and evidence.n == 5
         assert judged(claim, context).pending == "same direction"
@@ -93,7 +96,7 @@ def test_tasks_without_learning_are_left_out_and_counted(table):
     context, frame = table(metric)
     assert set(frame[frame.learned == "no"].task) == {"RTE"}
     evidence = POET_BETTER.measure(context)
-    assert evidence.note == "3 of 24 comparisons left out: nothing was learned" and evidence.high < 0
+    assert evidence.note .startswith("3 of 24 comparisons left out: nothing was learned") and evidence.high < 0
 
 
 def test_a_diverged_run_is_told(table):
@@ -114,3 +117,53 @@ def test_it_starts_from_table_2s_own_runs(scale):
     assert len(finetunings) == 2 * len(METHODS) * 8 * asked.settings.finetuning.seeds
     assert {(spec.base, spec.base_digest) for spec in finetunings.values()} == {(spec.name, spec.digest) for spec in bases}
     assert {spec.lr for spec in finetunings.values()} == {2e-5} and {spec.epochs for spec in finetunings.values()} <= {1, 10}
+
+
+@pytest.fixture
+def tuned(monkeypatch, tmp_path):
+    """Searches of every cell at mini scale, kept where the scale reads them: the best rate of each method is known."""
+    best = {"full": 0.002, "oft": 0.008, "poet": 0.001 * 2**9}  # the last one is out of reach
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    trained = []
+
+    def run(spec):
+        trained.append(spec)
+        return {"metric": 0.9 - 0.01 * abs(math.log2(spec.lr / best[spec.method]))}
+
+    lines = [line for base in ARTIFACT.runs(scale) for task in NAMES.values() for line in tune(scale, base, task, run)]
+    path = tmp_path / "rates.csv"
+    monkeypatch.setattr("suite.finetuning.rates_path", lambda name: path)
+    pd.DataFrame(lines).to_csv(path, index=False)
+    return path, best, trained
+
+
+def test_each_method_has_as_many_trials_on_a_seed_that_no_table_uses(tuned):
+    path, best, trained = tuned
+    frame = pd.read_csv(path)
+    assert frame.groupby(["row", "task", "method"]).size().eq(8).all() and len(frame) == 48 * 8 == len(trained)
+    assert {spec.seed for spec in trained} == {1000}
+    chosen = frame[frame.chosen == "yes"]
+    assert set(chosen[chosen.method == "full"].lr) == {best["full"]} and set(chosen[chosen.method == "oft"].lr) == {best["oft"]}
+    assert set(chosen[chosen.method == "poet"].state) == {"censored"} and set(chosen[chosen.method != "poet"].state) == {"finished"}
+
+
+def test_tuned_rates_stand_beside_the_printed_one(tuned, table):
+    def metric(spec):
+        return (0.8 if "poet" in spec.base else 0.7) + 0.05 * (spec.lr > 2e-5) + spread(spec) * (1 + 0.1 * ("poet" in spec.base))
+
+    context, frame = table(metric)
+    assert list(frame.rate.unique()) == ["as printed", TUNED] and len(frame) == 96
+    mine = frame[frame.rate == TUNED].set_index("finetuning")
+    assert set(mine.loc["OFT"].learning_rate) == {0.008} and set(mine.loc["POET"].at_grid_end) == {"lr"}
+    text = (context.results / "table4.md").read_text()
+    assert "## Learning rate tuned alike" in text and "°" not in text.split("## ")[2] and "\\*" in text.split("## ")[2]
+    evidence = TUNED_CLAIMS[0].measure(context)
+    assert evidence.high < 0 and evidence.note.startswith("8 of 24 comparisons left out")  # POET's rates were chosen at an end
+
+
+def test_rates_of_a_part_of_the_cells_are_not_used(tuned, table):
+    path, *_ = tuned
+    frame = pd.read_csv(path)
+    frame[frame.task != "rte"].to_csv(path, index=False)
+    _, printed = table(lambda spec: 0.7 + spread(spec))
+    assert set(printed.rate) == {"as printed"}

@@ -1,0 +1,51 @@
+"""The searches for Table 4's learning rates, by the same protocol as those of pretraining."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from poet.finetuning.spec import FinetuningSpec
+from poet.training.spec import RunSpec
+from suite.finetuning import METHODS_OF_TABLE4, finetuning
+from suite.scale import Scale
+from suite.tuning.protocol import Point
+from suite.tuning.search import search
+
+_RATE = ("lr",)
+
+
+def tune(scale: Scale, base: RunSpec, task: str, run: Callable[[FinetuningSpec], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Search the rate of each of Table 4's methods on a task.
+
+    Args:
+        scale: the scale.
+        base: the pretrained run.
+        task: key in ``poet.finetuning.tasks.TASKS``.
+        run: trains a trial, or finds that it was trained, and gives its record.
+
+    Returns:
+        A line for each trial, in the order in which they were asked for.
+    """
+    return [line for method in METHODS_OF_TABLE4 for line in _of_method(scale, base, task, method, run)]
+
+
+def _of_method(scale: Scale, base: RunSpec, task: str, method: str, run: Callable[[FinetuningSpec], dict[str, Any]]) -> list[dict[str, Any]]:
+    protocol, known = scale.protocol, {}
+    start = protocol.point(_RATE, {"lr": protocol.finetuning.start})
+
+    def rate(point: Point) -> float:
+        return protocol.rates(_RATE, point)["lr"]
+
+    while (decision := search(start, known, protocol.finetuning.trials)).next:
+        for point in decision.next:  # the search looks for the smallest
+            known[point] = -run(finetuning(scale, base, task, method, protocol.seed, rate(point)))["metric"]
+    lines = []
+    for point in decision.tried:
+        value = -known[point]
+        lines.append({
+            "scale": scale.name, "model": base.model, "row": base.variant, "task": task, "method": method, "lr": rate(point), "seed": protocol.seed,
+            "metric": "" if math.isnan(value) else value, "chosen": "yes" if point == decision.best else "", "state": decision.state,
+        })  # fmt: skip
+    return lines

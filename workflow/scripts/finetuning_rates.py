@@ -1,0 +1,34 @@
+"""Rules ``finetuning_rates_*``: the searches for the learning rates of one task and pretrained model."""
+
+from pathlib import Path
+
+from job import job, logged
+
+with job(snakemake):
+    import pandas as pd
+
+    from poet.finetuning.loop import finetune
+    from poet.launch.devices import reserved_gpus
+    from poet.launch.records import read_record
+    from poet.training.errors import RunError
+    from suite.collection import RESULTS
+    from suite.finetuning import bases
+    from suite.scale import load_scale
+    from suite.tuning.finetuning import tune
+
+    scale = load_scale({"scale": snakemake.params.scale, "seeds": snakemake.params.seeds})
+    inputs = {"base": Path(snakemake.input.base), "data": Path(snakemake.input.task).parent, "rows": Path(snakemake.input.rows).parent}
+
+    def run(spec):
+        """A trial's record; one that is there is not trained again, so that a search that was stopped goes on."""
+        try:
+            return read_record(RESULTS, spec)
+        except RunError:
+            paths = {"folder": RESULTS / "runs" / spec.name, "checkpoints": RESULTS / "checkpoints" / spec.name}
+            device = "cuda" if snakemake.resources.gpu else "cpu"
+            with logged(RESULTS / "logs" / "runs" / f"{spec.name}.log"):
+                return finetune(spec, **inputs, **paths, device=device, threads=snakemake.threads)
+
+    (base,) = (spec for spec in bases(scale) if spec.name == snakemake.params.base)
+    with reserved_gpus(snakemake.resources.gpu, snakemake.rule):
+        pd.DataFrame(tune(scale, base, snakemake.params.task, run)).to_csv(snakemake.output[0], index=False, lineterminator="\n")
