@@ -5,7 +5,8 @@ import math
 import pandas as pd
 import pytest
 
-from analyses.tables.table4 import ARTIFACT, CLAIMS, LEARNED, METHODS, NAMES, PRINTED, TUNED
+from analyses.tables.table4.cells import METHODS, NAMES, PRINTED, TUNED
+from analyses.tables.table4.table4 import ARTIFACT, CLAIMS, LEARNED
 from poet.finetuning.spec import FinetuningSpec
 from suite.claim import NEGATIVE
 from suite.collection import collect_finetunings, collect_runs

@@ -11,54 +11,25 @@ Beside each task stands what one answer for all examples is worth. A cell has le
 :data:`LEARNED` standard deviations over seeds; claims compare the cells in which one of the two models has.
 """
 
-import itertools
 import math
 import statistics
-from collections.abc import Iterable
 
 import pandas as pd
 
-from analyses.common.evidence import largest_of
-from analyses.common.layout import markdown_page, markdown_table, measured_columns, write_table
-from analyses.common.published import read_published
-from poet.finetuning.methods import FINETUNERS
-from poet.finetuning.spec import FinetuningSpec
+from analyses.common.layout import markdown_page, markdown_table, measured_columns
+from analyses.common.plotting import figure_outputs, save_figure
+from analyses.tables.table4.cells import METHODS, NAMES, PRINTED, PRINTED_RATE, TUNED, cells, pretraining
+from analyses.tables.table4.claims import CLAIMS
+from analyses.tables.table4.picture import draw
 from poet.finetuning.tasks import TASKS
-from poet.training.spec import RunSpec
+from poet.system.files import write_text
 from suite.artifact import Artifact
-from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
-from suite.finetuning import METHODS_OF_TABLE4, PRINTED_LR, bases, finetuning, tuned_rates
-from suite.scale import Scale
+from suite.finetuning import PRINTED_LR, bases, tuned_rates
 from suite.statistics import paired_interval
 
-#: Printed name of a finetuning method to its key.
-METHODS = {FINETUNERS[key].label: key for key in METHODS_OF_TABLE4}
-PRINTED_RATE, TUNED = "as printed", "tuned alike"
 #: How many standard deviations above one answer for all count as learned. Fixed before any run.
 LEARNED = 2.0
-PRINTED = read_published("table4").set_index(["finetuning", "pretraining"]).astype(float)
-#: Key of a task by its printed name.
-NAMES = {task.label: key for key, task in TASKS.items() if task.label in PRINTED.columns}
-#: (rate, finetuning, pretraining, task).
-Cell = tuple[str, str, str, str]
-
-
-def pretraining(base: RunSpec) -> str:
-    """What Table 4 calls a pretrained run: AdamW or POET."""
-    return {"adamw": "AdamW", "poet": "POET"}[base.method]
-
-
-def cells(scale: Scale) -> dict[Cell, list[FinetuningSpec]]:
-    """The runs of each cell, by seed."""
-    found, tuned, seeds = {}, tuned_rates(scale), range(scale.settings.finetuning.seeds)
-    for base, (label, method), (name, task) in itertools.product(bases(scale), METHODS.items(), NAMES.items()):
-        rates = {PRINTED_RATE: PRINTED_LR}
-        if tuned:
-            rates[TUNED], _ = tuned[base.variant, task, method]
-        for rate, lr in rates.items():
-            found[rate, label, pretraining(base), name] = [finetuning(scale, base, task, method, seed, lr) for seed in seeds]
-    return found
 
 
 def table(context: Context) -> pd.DataFrame:
@@ -128,62 +99,18 @@ def fitness(frame: pd.DataFrame) -> str:
     return f"Orders are judged on the tasks that some cell has learned: {', '.join(able)}."
 
 
-def _higher(context: Context, rate: str, pairs: Iterable[tuple[tuple[str, str, str], tuple[str, str, str]]]) -> Evidence:
-    """Whether the first of each pair of cells has the higher metric at a rate, by the pair where it has it least."""
-    frame, runs, compared, left = context.table("table4"), cells(context.scale), [], 0
-    if rate not in set(frame.rate):
-        return _nothing("no rates tuned alike")
-    frame = frame[frame.rate == rate].set_index(["finetuning", "pretraining", "task"])
-    for pair in pairs:
-        if "yes" in set(frame.loc[list(pair), "learned"]) and not frame.loc[list(pair), "at_grid_end"].notna().any():
-            ours, theirs = ([context.record(spec)["metric"] for spec in runs[rate, *cell]] for cell in pair)
-            compared.append([b - a for a, b in zip(ours, theirs, strict=True)])
-        else:
-            left += 1
-    if not compared:
-        return _nothing("nothing was learned that can be compared")
-    note = f"{left} of {left + len(compared)} comparisons left out: nothing was learned, or a rate lies at an end of what was tried" if left else ""
-    return largest_of(compared, note=note)
-
-
-def _nothing(note: str) -> Evidence:
-    return Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0, note=note)
-
-
-def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:
-    """The two claims at a rate; only cells of which one was learned, and whose rates lie inside what was tried, are compared."""
-    tasks, models, where = list(NAMES), ("AdamW", "POET"), f"learning rate {rate}"
-    pretrained = [((method, "POET", task), (method, "AdamW", task)) for method, task in itertools.product(METHODS, tasks)]
-    others = [((method, model, task), ("OFT", model, task)) for method, model, task in itertools.product(("Full FT", "POET"), models, tasks)]
-    return (
-        Claim(
-            key=f"table4-poet-pretrained-better{suffix}", place="Section 5.2, Table 4", kind="finetuning",
-            says=f"The POET-pretrained model is better than the AdamW-pretrained one on all tasks and by all finetuning methods ({where}).",
-            rule="Metric of the AdamW-pretrained model minus that of the POET-pretrained one, paired by seed of finetuning, in each cell that one "
-            "of the two has learned: the largest mean difference is below zero.",
-            unit="metric", region=NEGATIVE, measure=lambda context: _higher(context, rate, pretrained),
-        ),
-        Claim(
-            key=f"table4-oft-worse{suffix}", place="Section 5.2, Table 4", kind="finetuning",
-            says=f"OFT generally performs worse than full finetuning and POET ({where}).",
-            rule="Metric of OFT minus that of full finetuning and of POET, paired by seed, in each cell that one of the two has learned: the largest "
-            "mean difference is below zero.",
-            unit="metric", region=NEGATIVE, measure=lambda context: _higher(context, rate, others),
-        ),
-    )
-
-
-CLAIMS = (*_claims(PRINTED_RATE, ""), *_claims(TUNED, "-tuned"))
-
-
 def build(context: Context) -> None:
     frame = table(context)
-    write_table(context, ARTIFACT, frame, markdown(frame))
+    write_text(context.results / "table4.md", markdown(frame))
+    rate = frame.rate.iloc[-1]
+    seeds = f"Bars: one standard deviation either side, n = {int(frame.n.max())} seeds of finetuning." if frame.n.max() > 1 else "n = 1: no error bars."
+    note = f"Filled: measured, learning rate {rate}. Hollow: as printed, on GLUE. Dotted: one answer for all examples. {seeds}"
+    save_figure(draw(frame[frame.rate == rate]), frame, context, ARTIFACT, note, fitness(frame[frame.rate == rate]))
 
 
 ARTIFACT = Artifact(
     label="Table 4",
     caption="GLUE scores of AdamW- and POET-pretrained models after finetuning in full, by OFT and by POET.",
-    outputs=("table4.csv", "table4.md"),
+    outputs=("table4.csv", "table4.md", *figure_outputs("table4")),
     runs=bases, finetunings=lambda scale: [spec for specs in cells(scale).values() for spec in specs], build=build, claims=CLAIMS,
 )

@@ -1,0 +1,58 @@
+"""What the paper says about Table 4, at each rate."""
+
+import itertools
+import math
+from collections.abc import Iterable
+
+from analyses.common.evidence import largest_of
+from analyses.tables.table4.cells import METHODS, NAMES, PRINTED_RATE, TUNED, cells
+from suite.claim import NEGATIVE, Claim, Evidence
+from suite.context import Context
+
+
+def _higher(context: Context, rate: str, pairs: Iterable[tuple[tuple[str, str, str], tuple[str, str, str]]]) -> Evidence:
+    """Whether the first of each pair of cells has the higher metric at a rate, by the pair where it has it least."""
+    frame, runs, compared, left = context.table("table4"), cells(context.scale), [], 0
+    if rate not in set(frame.rate):
+        return _nothing("no rates tuned alike")
+    frame = frame[frame.rate == rate].set_index(["finetuning", "pretraining", "task"])
+    for pair in pairs:
+        if "yes" in set(frame.loc[list(pair), "learned"]) and not frame.loc[list(pair), "at_grid_end"].notna().any():
+            ours, theirs = ([context.record(spec)["metric"] for spec in runs[rate, *cell]] for cell in pair)
+            compared.append([b - a for a, b in zip(ours, theirs, strict=True)])
+        else:
+            left += 1
+    if not compared:
+        return _nothing("nothing was learned that can be compared")
+    note = f"{left} of {left + len(compared)} comparisons left out: nothing was learned, or a rate lies at an end of what was tried" if left else ""
+    return largest_of(compared, note=note)
+
+
+def _nothing(note: str) -> Evidence:
+    return Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0, note=note)
+
+
+def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:
+    """The two claims at a rate; only cells of which one was learned, and whose rates lie inside what was tried, are compared."""
+    tasks, models, where = list(NAMES), ("AdamW", "POET"), f"learning rate {rate}"
+    pretrained = [((method, "POET", task), (method, "AdamW", task)) for method, task in itertools.product(METHODS, tasks)]
+    others = [((method, model, task), ("OFT", model, task)) for method, model, task in itertools.product(("Full FT", "POET"), models, tasks)]
+    return (
+        Claim(
+            key=f"table4-poet-pretrained-better{suffix}", place="Section 5.2, Table 4", kind="finetuning",
+            says=f"The POET-pretrained model is better than the AdamW-pretrained one on all tasks and by all finetuning methods ({where}).",
+            rule="Metric of the AdamW-pretrained model minus that of the POET-pretrained one, paired by seed of finetuning, in each cell that one "
+            "of the two has learned: the largest mean difference is below zero.",
+            unit="metric", region=NEGATIVE, measure=lambda context: _higher(context, rate, pretrained),
+        ),
+        Claim(
+            key=f"table4-oft-worse{suffix}", place="Section 5.2, Table 4", kind="finetuning",
+            says=f"OFT generally performs worse than full finetuning and POET ({where}).",
+            rule="Metric of OFT minus that of full finetuning and of POET, paired by seed, in each cell that one of the two has learned: the largest "
+            "mean difference is below zero.",
+            unit="metric", region=NEGATIVE, measure=lambda context: _higher(context, rate, others),
+        ),
+    )
+
+
+CLAIMS = (*_claims(PRINTED_RATE, ""), *_claims(TUNED, "-tuned"))
