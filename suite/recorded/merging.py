@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from suite.collection import load_suite
+from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
+from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read, write
 from suite.recorded.origin import read_origin
 from suite.recorded.run import RecordedError, RecordedRun, checked, files_of
+from suite.scale import load_scale
+from suite.tuning.cells import is_trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +33,33 @@ class Packed:
     notes: tuple[str, ...] = ()
 
 
-def todays_specs(scale: str, seeds: Iterable[int]) -> dict[str, RunSpec]:
-    """Every run that the artifacts of a scale ask for with some seeds, by name.
+def todays_specs(scale: str, seeds: Iterable[int]) -> dict[str, RunSpec | FinetuningSpec]:
+    """Every run that a scale can be asked for with some seeds, by name: those of artifacts, and the trials that tuning is at.
 
     Raises:
         ConfigError: there is no such scale.
     """
-    return load_suite({"scale": scale, "seeds": sorted(set(seeds))}).specs
+    suite = load_suite({"scale": scale, "seeds": sorted(set(seeds))})
+    return suite.trainable | suite.finetunings
 
 
-def gather(results: Path, specs: dict[str, RunSpec]) -> tuple[list[RecordedRun], list[str]]:
+def _asked_today(scale: str, runs: Iterable[RecordedRun]) -> set[str]:
+    """The names of those among recorded runs whose specs are today's.
+
+    A trial of tuning is today's if the protocol may ask for it: the results folder that would say how far the search is need not be here.
+    """
+    settings = load_scale({"scale": scale, "seeds": [0]})
+    of_trials = settings.protocol.seed
+    runs = list(runs)
+    today = todays_specs(scale, {run.spec.seed for run in runs} - {of_trials} or {0})
+    return {
+        run.name
+        for run in runs
+        if (is_trial(settings, run.spec) if isinstance(run.spec, RunSpec) and run.spec.seed == of_trials else run.name in today and run.spec.digest == today[run.name].digest)
+    }
+
+
+def gather(results: Path, specs: dict[str, RunSpec | FinetuningSpec]) -> tuple[list[RecordedRun], list[str]]:
     """The runs of a results folder whose files are all there, and sentences on those that are left out.
 
     Raises:
@@ -87,8 +107,8 @@ def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None =
     archive = archive or archive_path(scale)
     found, notes = gather(results, todays_specs(scale, seeds))
     before = read(archive) if archive.exists() else {}
-    today = todays_specs(scale, {run.spec.seed for run in before.values()}) if before else {}
-    kept = {name: run for name, run in before.items() if name in today and run.spec.digest == today[name].digest}
+    today = _asked_today(scale, before.values())
+    kept = {name: run for name, run in before.items() if name in today}
     if dropped := sorted(set(before) - set(kept) - {run.name for run in found}):
         notes.append(f"{len(dropped)} recorded runs are of specs that nothing asks for any more, such as {dropped[0]}: dropped")
     after = kept | {run.name: run for run in found}
@@ -118,9 +138,9 @@ def take_in(file: Path, label: str, archive: Path | None = None) -> Packed:
     scales = sorted({run.spec.scale for run in theirs.values()})
     if len(scales) != 1:
         raise RecordedError(f"{file} has runs of {len(scales)} scales ({', '.join(scales)}): pack one scale at a time")
-    today = todays_specs(scales[0], {run.spec.seed for run in theirs.values()})
-    for name, run in theirs.items():
-        if name not in today or today[name].digest != run.spec.digest:
+    today = _asked_today(scales[0], theirs.values())
+    for name in theirs:
+        if name not in today:
             raise RecordedError(f"{file}: run {name} is of a spec that nothing asks for today: train it with this version, and pack it again")
     archive = archive or archive_path(scales[0])
     ours = read(archive) if archive.exists() else {}

@@ -88,6 +88,17 @@ def cells(scale: Scale) -> list[Cell]:
     return sorted(dict.fromkeys(found), key=lambda cell: (order.index(cell.model), cell.length))
 
 
+def is_trial(scale: Scale, spec: RunSpec) -> bool:
+    """Whether a run is a trial that the scale's tuning may ask for, with whatever rates."""
+    for cell in cells(scale):
+        method, _ = all_rows()[cell.row]
+        if (cell.model, method.name, steps_of(scale, cell)) == (spec.model, spec.method, spec.steps):
+            rates = {name: spec.parameters[name] for name in method.learning_rates}
+            if run_at(scale, cell, scale.protocol.seed, rates) == spec:
+                return True
+    return False
+
+
 class Tuning:
     """The searches of a scale over the records of a results folder.
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from fractions import Fraction
 
 import pytest
 
@@ -11,6 +12,8 @@ from suite.recorded.__main__ import main
 from suite.recorded.merging import pack, take_in
 from suite.recorded.restore import unpack
 from suite.recorded.run import RecordedError
+from suite.scale import load_scale
+from suite.tuning.cells import Cell, run_at
 
 
 @pytest.fixture
@@ -40,6 +43,28 @@ def test_runs_that_are_not_in_the_results_stay(ours, write_run, specs, tmp_path)
     assert b",1.0," in archive.read(ours)["smoke/60m/adamw/seed0"].files["history.csv"]
     before = ours.stat().st_mtime_ns
     assert pack(tmp_path, "smoke", [0], ours).new == 0 and ours.stat().st_mtime_ns == before
+
+
+@pytest.fixture
+def trial():
+    """A trial of the smoke scale's tuning, with a rate."""
+    scale = load_scale({"scale": "smoke", "seeds": [0]})
+    return lambda lr, length="1/2": run_at(scale, Cell("60m", "adamw", Fraction(length)), scale.protocol.seed, {"lr": lr})
+
+
+def test_trials_stay_and_join_though_the_search_lies_elsewhere(ours, theirs, write_run, recorded_run, specs, trial, tmp_path):
+    archive.write(ours, [recorded_run(specs["60m/adamw"]), recorded_run(trial(0.004)), recorded_run(trial(0.008))])
+    write_run(tmp_path, specs["130m/adamw"])
+    packed = pack(tmp_path, "smoke", [0], ours)
+    assert (packed.runs, packed.new, packed.notes) == (4, 1, ())
+    assert take_in(theirs(recorded_run(trial(0.002))), "lab-b", ours).runs == 5
+
+
+def test_a_trial_of_another_batch_is_dropped(ours, recorded_run, specs, trial, tmp_path):
+    stale = dataclasses.replace(trial(0.004), batch_rows=16)
+    archive.write(ours, [recorded_run(specs["60m/adamw"]), recorded_run(stale)])
+    packed = pack(tmp_path, "smoke", [0], ours)
+    assert packed.runs == 1 and stale.name in packed.notes[0]
 
 
 def test_nothing_to_pack_writes_nothing(tmp_path):
