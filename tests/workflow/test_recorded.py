@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-RUN = "smoke/60m/adamw/seed0"
+RUN = "smoke/130m/adamw/seed0"
 RECORD = f"results/runs/{RUN}/record.json"
 RESUME = (RECORD, "--config", "scale=smoke", "resume=recorded")
 

@@ -30,7 +30,7 @@ for number, names in enumerate(suite.finetuning_jobs()):
         input:
             base=RESULTS / "runs" / first.base / "record.json",
             tasks=[suite.prepared_task(suite.finetunings[name].task) / "meta.json" for name in names],
-            rows=ancient(rules.data.output.meta),
+            rows=prepared,
         output:
             record=[RESULTS / "runs" / name / "record.json" for name in names],
         log:
@@ -57,7 +57,7 @@ for base, task in suite.finetuning_searches():
         input:
             base=RESULTS / "runs" / base.name / "record.json",
             task=suite.prepared_task(task) / "meta.json",
-            rows=ancient(rules.data.output.meta),
+            rows=prepared,
         output:
             suite.tuned_part(base, task),
         log:
