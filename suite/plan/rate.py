@@ -78,22 +78,20 @@ class Rates:
         """Take recorded runs of the scale as measurements of their method: on their own model, else on another one, else of any method.
 
         Args:
-            runs: of the archive; of those of a method on a model the longest count.
+            runs: of the archive; of those of a method on a model the fastest counts, as others may have shared their cores with other work.
             planned: runs whose costs are known, which say what a token of a method takes on a model.
         """
         per_token: dict[Cell, list[float]] = defaultdict(list)
         for spec in planned:
             per_token[spec.model, spec.method].append(self._costs[kind(spec)].operations * spec.steps / spec.tokens)
-        speeds: dict[Cell, list[tuple[int, float]]] = defaultdict(list)
+        speeds: dict[Cell, list[float]] = defaultdict(list)
         for run in runs:
             spec, provenance = run.spec, run.record["provenance"]
             if isinstance(spec, RunSpec) and (spec.model, spec.method) in per_token and self._is_of_device(provenance["device"]):
                 if speed := run.record["cost"]["tokens_per_second"]:
-                    speeds[spec.model, spec.method].append((spec.steps, speed / provenance.get("devices", 1)))
+                    speeds[spec.model, spec.method].append(speed / provenance.get("devices", 1))
         for cell, found in speeds.items():
-            longest = max(found)[0]
-            speed = statistics.median(speed for steps, speed in found if steps == longest)
-            self._archived[cell] = speed * statistics.fmean(per_token[cell])
+            self._archived[cell] = max(found) * statistics.fmean(per_token[cell])
 
     def of(self, spec: RunSpec) -> Rate:
         """The rate of a run."""

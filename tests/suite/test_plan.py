@@ -114,9 +114,9 @@ def test_recorded_runs_are_a_measurement_of_their_method():
     rates = Rates(scale, found, "cpu", 0.3)
     (small, poet, lora), (large, *_) = planned[:3], planned[3:]
     short = scale.run("60m", "adamw", 0, steps=100)
-    rates.add_archived([archived(small, 5e4), archived(small, 7e4), archived(short, 1.0), archived(poet, 2e4), archived(lora, 1e9, "NVIDIA H100")], planned)
+    rates.add_archived([archived(small, 5e4), archived(small, 6e4), archived(short, 1.0), archived(poet, 2e4), archived(lora, 1e9, "NVIDIA H100")], planned)
     per_token = 10**9 / 512
-    assert rates.of(small).per_second == pytest.approx(6e4 * per_token)  # the longest runs, their median
+    assert rates.of(small).per_second == pytest.approx(6e4 * per_token)  # the fastest
     assert rates.of(poet).per_second == pytest.approx(2e4 * per_token) and rates.of(poet).source == "measured: recorded runs of poet on 60m"
     assert rates.of(large) == rates.of(small)  # as many operations a second
     assert rates.of(lora).per_second == pytest.approx(4e4 * per_token) and rates.of(lora).source.endswith("of other methods")
