@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
 
             built = build(given.scale, given.seeds, given.results, given.jobs)
             print("\n".join(built.summary()))
-            return 1 if built.left_out else 0
+            return 1 if built.failed else 0
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

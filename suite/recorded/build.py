@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
+from poet.finetuning.spec import FinetuningSpec
 from suite.context import Context
 from suite.scale import load_scale
 from suite.collection import RESULTS, Suite, load_suite
@@ -29,6 +30,7 @@ class Built:
         results: the folder.
         artifacts: names of those that were built.
         left_out: the others of ``all``, with the reason.
+        failed: whether one was left out for another reason than that the archive has no finetuning runs at all.
         runs: that were unpacked.
         seconds: that it took.
     """
@@ -36,6 +38,7 @@ class Built:
     results: Path
     artifacts: tuple[str, ...]
     left_out: dict[str, str]
+    failed: bool
     runs: int
     seconds: float
 
@@ -102,7 +105,9 @@ def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None =
         for output in suite.artifacts[name].outputs:
             (results / output).unlink(missing_ok=True)
     wanted = {name: reason for name, reason in left_out.items() if suite.artifacts[name].in_all}
-    return Built(results, tuple(built), wanted, len(there), time.monotonic() - started)
+    unfinetuned = not any(isinstance(run.spec, FinetuningSpec) for run in recorded.values())
+    failed = any(not (unfinetuned and suite.artifacts[name].finetunings(suite.scale)) for name in wanted)
+    return Built(results, tuple(built), wanted, failed, len(there), time.monotonic() - started)
 
 
 def _missing(suite: Suite, name: str, recorded: dict[str, RecordedRun], there: set[str]) -> str:
