@@ -77,8 +77,8 @@ class Examples:
             raise RunError(f"{folder} holds no prepared task: delete it and run again")
         self.meta, self.sha256, self.pad = meta, meta["splits"][split]["sha256"], tokenizer.pad_id
         rows = [json.loads(line) for line in (folder / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()]
-        self.score = TASKS[meta["task"]].classes == 1
-        self.targets = np.array([row[-1] for row in rows], dtype=np.float32 if self.score else np.int64)
+        kind = np.float32 if TASKS[meta["task"]].classes == 1 else np.int64
+        self.targets = np.array([row[-1] for row in rows], dtype=kind)
         parts = [[encoded.ids for encoded in tokenizer.encode_batch(list(texts))] for texts in zip(*(row[:-1] for row in rows), strict=True)]
         self.rows = [_joined(texts, length, tokenizer.eos_id) for texts in zip(*parts, strict=True)]
 

@@ -3,11 +3,15 @@
 import itertools
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from analyses.common.evidence import largest_of
 from analyses.tables.table4.cells import METHODS, NAMES, PRINTED_RATE, TUNED, cells
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
+
+#: No two scores differ by more: correlations lie between -1 and 1.
+GREATEST = 2.0
 
 
 def _higher(context: Context, rate: str, pairs: Iterable[tuple[tuple[str, str, str], tuple[str, str, str]]]) -> Evidence:
@@ -24,8 +28,11 @@ def _higher(context: Context, rate: str, pairs: Iterable[tuple[tuple[str, str, s
             left += 1
     if not compared:
         return _nothing("nothing was learned that can be compared")
-    note = f"{left} of {left + len(compared)} comparisons left out: nothing was learned, or a rate lies at an end of what was tried" if left else ""
-    return largest_of(compared, note=note)
+    if not left:
+        return largest_of(compared)
+    # The claim is of all: one comparison against it decides, but those left out may be anything.
+    note = f"{left} of {left + len(compared)} comparisons left out: nothing was learned, or a rate lies at an end of what was tried"
+    return replace(largest_of(compared, note=note), high=GREATEST)
 
 
 def _nothing(note: str) -> Evidence:
