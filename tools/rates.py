@@ -16,7 +16,7 @@ def protocol(given: Protocol) -> str:
     lines = [
         f"- Seed of all trials: {given.seed}.",
         f"- Grid of all rates: {given.grid.base:g} × {given.grid.step:g}^k.",
-        f"- Trials of each row: {'; '.join(budgets)}.",
+        f"- Trials of each row: {'; '.join(budgets)}. While the choice lies at an end of what was tried, up to {given.at_most}.",
         f"- Steps of the grid by which a start is moved: {'; '.join(shifts) or 'none'}.",
         "",
         markdown_table(["row or method", "first starting point"], "lr", body),

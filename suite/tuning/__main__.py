@@ -54,7 +54,7 @@ def _line(tuning: Tuning, outcome: Outcome) -> str:
     cell, decision = outcome.cell, outcome.decision
     if decision is None:
         return f"{cell}: waits for {outcome.waits_for}"
-    done = f"{len(decision.tried)} of {tuning.trials_of(cell)} trials"
+    done = f"{len(decision.tried)} of {max(len(decision.tried), tuning.trials_of(cell))} trials"
     if decision.best is None:
         return f"{cell}: {decision.state}, {done}"
     rates = " ".join(f"{name}={value:g}" for name, value in tuning.rates(cell, decision.best).items())

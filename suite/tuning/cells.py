@@ -121,7 +121,7 @@ class Tuning:
         return self.protocol.rates(all_rows()[cell.row][0].learning_rates, point)
 
     def trials_of(self, cell: Cell) -> int:
-        """How many trials a cell has in all."""
+        """How many trials a cell has, whatever they show."""
         return self.protocol.budget(steps_of(self.scale, cell))
 
     def trials(self, cells: Iterable[Cell] | None = None, *, waiting: bool = False) -> list[RunSpec]:
@@ -162,7 +162,7 @@ class Tuning:
             return Outcome(cell, waits_for, None)
         trials, known = self.trials_of(cell), {}
         while True:
-            decision = search(start, known, trials)
+            decision = search(start, known, trials, self.protocol.at_most)
             new = {point: self.perplexity(self.spec(cell, point)) for point in decision.next}
             found = {point: value for point, value in new.items() if value is not None}
             if not found:

@@ -76,6 +76,8 @@ class Protocol(Settings):
     grid: Grid
     trials: list[Budget] = Field(min_length=1)
     """how many, by the steps of a run"""
+    at_most: PositiveInt
+    """how many where the choice would be censored otherwise"""
     starts: Annotated[dict[str, dict[str, PositiveFloat]], AfterValidator(_named)]
     """row or method: rate: where its search starts"""
     shifts: Shifts
@@ -91,6 +93,8 @@ class Protocol(Settings):
         starts = [budget.from_steps for budget in self.trials]
         if starts[0] != 1 or starts != sorted(set(starts)):
             raise ValueError(f"trials: from_steps begins with 1 and rises, unlike {starts}")
+        if (most := max(self.finetuning.trials, *(budget.trials for budget in self.trials))) > self.at_most:
+            raise ValueError(f"at_most: no fewer than the {most} trials that a search has anyway, unlike {self.at_most}")
         return self
 
     def budget(self, steps: int) -> int:

@@ -32,7 +32,7 @@ class Decision:
     open_sides: tuple[tuple[int, int], ...]
 
 
-def search(start: Point, known: Mapping[Point, float], trials: int) -> Decision:
+def search(start: Point, known: Mapping[Point, float], trials: int, at_most: int = 0) -> Decision:
     """Replay the search from its start over what is known.
 
     The order in which trials ended does not matter: points that are equally near to the best are waited for together.
@@ -40,7 +40,8 @@ def search(start: Point, known: Mapping[Point, float], trials: int) -> Decision:
     Args:
         start: the first point.
         known: perplexities by point; NaN where a run diverged. What the search would not have asked for is not looked at.
-        trials: how many points are tried in all.
+        trials: how many points are tried, whatever they show.
+        at_most: how many in all, one round after another, while the best point lies at an end of what was tried.
 
     Returns:
         The decision; ``next`` has the points that are asked for and not known.
@@ -52,9 +53,10 @@ def search(start: Point, known: Mapping[Point, float], trials: int) -> Decision:
             best = _best(tried, known)
             return Decision("searching", tuple(tried), tuple(missing), best, _open(best, tried))
         tried += asked
-        asked = _nearest(min(tried, key=lambda point: _rank(point, known)), tried)[: trials - len(tried)]
-    best = _best(tried, known)
-    sides = _open(best, tried)
+        best = _best(tried, known)
+        sides = _open(best, tried)
+        left = (trials if len(tried) < trials or not (sides or best is None) else at_most) - len(tried)
+        asked = _nearest(min(tried, key=lambda point: _rank(point, known)), tried)[: max(0, left)]
     return Decision("censored" if sides or best is None else "finished", tuple(tried), (), best, sides)
 
 

@@ -24,14 +24,15 @@ def root(tmp_path):
         ("step: 2", "step: 1", ("grid.step", "greater than 1")),
         ("from_steps: 1,", "from_steps: 2,", ("trials", "begins with 1", "2")),
         ("from_steps: 50000,", "from_steps: 5000,", ("trials", "rises", "5000")),
+        ("at_most: 12", "at_most: 11", ("at_most", "12", "11")),
         ("trials: 8", "trials: 0", ("trials", "greater than 0")),
         ("galore: {lr: 0.032}", "galor: {lr: 0.032}", ("starts", "'galor'", "galore")),
         ("galore: {lr: 0.032}", "galore: {lr: 0.032, matrix_lr: 0.1}", ("starts", "galore has the rates lr", "matrix_lr")),
         ("muon_lr: 0.016", "poet_lr: 0.016", ("starts", "muon has the rates lr, muon_lr")),
         ("{lr: 0.032}", "{lr: 0}", ("starts", "greater than 0")),
         ("merge_every: 5", "merge_evry: 5", ("intervals", "poet has no parameter 'merge_evry'")),
-        ("changes: []", "changes: [1", ("tuning.yaml", "not YAML")),
-        ("changes: []", "changes: [{what: less}]", ("changes", "'date'", "missing")),
+        ("changes:", "changes: [1", ("tuning.yaml", "not YAML")),
+        ("  - date: 2026-11-23\n    what:", "  - what:", ("changes", "'date'", "missing")),
     ],
 )
 def test_a_wrong_protocol_is_refused_in_one_sentence(root, old, new, words):

@@ -8,11 +8,11 @@ import pytest
 from suite.tuning.search import search
 
 
-def run(surface, start, trials, order=None):
+def run(surface, start, trials, order=None, at_most=0):
     """Search to the end; ``order`` shuffles in which order the trials of a round end."""
     known = {}
     for _ in range(1000):
-        decision = search(start, known, trials)
+        decision = search(start, known, trials, at_most)
         if not decision.next:
             return decision, known
         asked = list(decision.next)
@@ -67,6 +67,17 @@ def test_a_choice_at_the_end_of_what_was_tried_extends_it_until_the_trials_are_u
     assert len(decision.tried) == 8
     decision, _ = run(lambda point: point[0] + point[1] ** 2, (0, 0), 12)
     assert decision.state == "censored" and (0, -1) in decision.open_sides
+
+
+def test_a_search_that_would_be_censored_goes_on_until_the_choice_lies_inside_and_no_further():
+    assert run(bowl(2, 1), (0, 0), 5)[0].state == "censored"
+    decision, _ = run(bowl(2, 1), (0, 0), 5, at_most=20)
+    assert (decision.state, decision.best) == ("finished", (2, 1))
+    shorter = [run(bowl(2, 1), (0, 0), 5, at_most=count)[0].state for count in range(5, len(decision.tried))]
+    assert set(shorter) == {"censored"}
+    assert run(bowl(0, 0), (0, 0), 5, at_most=20)[0] == run(bowl(0, 0), (0, 0), 5)[0]
+    decision, _ = run(lambda point: -point[0], (0,), 3, at_most=7)
+    assert (decision.state, len(decision.tried)) == ("censored", 7)
 
 
 @pytest.mark.parametrize("trials", range(1, 13))
