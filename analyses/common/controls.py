@@ -23,7 +23,7 @@ _PLUMBING = "The {} scale checks the plumbing: it is fit to judge nothing."
 def grounds_of_all(context: Context) -> Grounds:
     """The runs of everything that ``snakemake all`` makes at the scale."""
     artifacts = {name: a for name, a in discover().items() if a.in_all and name not in context.left_out}
-    makeable = [a for a in artifacts.values() if set(a.models) <= set(context.scale.models)]
+    makeable = [a for a in artifacts.values() if not a.missing(context.scale)]
     return Grounds(context, [spec for artifact in makeable for spec in artifact.runs(context.scale)])
 
 
