@@ -26,14 +26,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from scipy import stats
-
 from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
 from suite.fitness import LITTLE_SCATTER, NEEDS, Reading, readings, scatter_passes
 from suite.grounds import Grounds, Subject, subject_of
-from suite.statistics import CONFIDENCE, agreement_p, holm, interval_p
+from suite.statistics import CONFIDENCE, agreement_p, holm, interval_p, t_quantile
 
 Scope = Literal["exact", "measured", "paper"]
 Result = Literal[
@@ -205,7 +203,7 @@ def _steady(evidence: Evidence, region: tuple[float, float]) -> bool:
     if not math.isnan(evidence.p):
         return True  # a permutation's p-value is not of the scatter of seeds
     edge = min(_edges(evidence, region), key=lambda edge: abs(evidence.effect - edge))
-    deviation = _half(evidence, edge) / stats.t.ppf((1 + CONFIDENCE) / 2, evidence.n - 1) * math.sqrt(evidence.n)
+    deviation = _half(evidence, edge) / t_quantile(evidence.n) * math.sqrt(evidence.n)
     return scatter_passes(deviation, evidence.effect - edge)
 
 
