@@ -22,9 +22,10 @@ At paper scale the same with "reproduced" and "contradicted", and without the co
 """
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
@@ -39,6 +40,7 @@ Result = Literal[
     "reproduced", "contradicted",
     "same direction", "opposite direction", "confounded", "undecided", "not at this scale",
 ]  # fmt: skip
+RESULTS: tuple[str, ...] = get_args(Result)
 Side = Literal["inside", "outside", "neither"]
 #: Results of each scope for an effect inside and outside of the claim's region.
 WORDS: dict[Scope, dict[Side, Result]] = {
@@ -172,6 +174,12 @@ def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
             verdict = replace(verdict, note=f"p = {verdict.p:.2g} alone, {p:.2g} among the {len(places)} claims of its artifact that were tested")
         done[place] = replace(verdict, pending="")
     return done
+
+
+def fell(results: Iterable[str]) -> str:
+    """How some results fell, in words and in the order of :data:`RESULTS`."""
+    counts = Counter(results)
+    return ", ".join(f"{counts[result]} {result}" for result in RESULTS if counts[result])
 
 
 def summary(controls: dict[str, Reading]) -> str:
