@@ -26,6 +26,11 @@ Specs = Callable[[Scale], Mapping[str, Sequence[RunSpec]]]
 COLLAPSED = 0.95
 
 
+def settings(scale: Scale, model: str, row: str, overrides: Mapping[str, Mapping[str, Any]]) -> dict[str, list[RunSpec]]:
+    """The runs of a row on a model by what is changed in it, and by seed; ``overrides`` has that by the name of the setting."""
+    return {name: [scale.run(model, row, seed, overrides=dict(changed)) for seed in scale.seeds] for name, changed in overrides.items()}
+
+
 def collapsed(perplexities: Sequence[float], vocabulary: int) -> int:
     """How many perplexities lie within 5% of the vocabulary's size or above it: a uniform guess would do as well."""
     return sum(p >= COLLAPSED * vocabulary for p in perplexities)
