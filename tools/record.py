@@ -26,7 +26,8 @@ from suite.collection import load_suite
 from suite.discovery import discover
 from suite.finetuning import rates_path
 from suite.recorded.merging import pack
-from tools.pages import left_tolerance, read, written
+from suite.check.tables import read
+from tools.pages import left_tolerance, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
 BENCHMARKS = ("bench.csv", "bench-gpu.csv")
