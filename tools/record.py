@@ -18,7 +18,6 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.rows import NAMES
 from poet.launch.records import read_record
 from poet.system.errors import UserError
-from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.check.compare import compare
 from suite.check.report import report

@@ -1,7 +1,6 @@
 """Evidence that claims of several artifacts are made of: printed digits, shares, and lines of tables."""
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
