@@ -11,7 +11,7 @@ from analyses.common.claim_forms import Pair, same_order
 from analyses.common.comparisons import rank_agreement
 from analyses.common.controls import table_section
 from analyses.common.evidence import with_interval
-from analyses.common.layout import markdown_page, markdown_table, measured_cell, measured_columns, write_table
+from analyses.common.layout import markdown_page, markdown_table, measured_cell, measured_columns, numbered_table, write_table
 from analyses.common.published import read_published
 from poet.methods import get_method
 from poet.training.spec import RunSpec
@@ -130,10 +130,8 @@ def ablation(
         controls = table_section(context, artifact.runs(context.scale))
         write_table(context, artifact, frame, markdown(frame, artifact, controls, down, [*order, *sentences(frame)]))
 
-    artifact = Artifact(
-        label=f"Table {number}",
-        caption=caption,
-        outputs=(f"{name}.csv", f"{name}.md"),
+    artifact = numbered_table(
+        number, caption,
         runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
         build=build, models=(model,), claims=tuple(claims),
     )
