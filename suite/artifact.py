@@ -59,10 +59,13 @@ class Artifact:
         where = "Independent of the scale." if self.scale_free else f"Scale: {scale.name}, {scale.corpus}."
         return " ".join(part for part in (f"{self.label}.", self.caption, note, where) if part)
 
+    def missing(self, scale: Scale, *more: str) -> list[str]:
+        """The models that a scale lacks of those that it cannot do without, and of some more."""
+        return [model for model in dict.fromkeys((*self.models, *more)) if model not in scale.models]
+
     def unshown(self, claim: Claim, scale: Scale) -> str:
         """Why a scale cannot show one of its claims; empty if it can."""
-        missing = [model for model in dict.fromkeys((*self.models, *claim.models)) if model not in scale.models]
-        if missing:
+        if missing := self.missing(scale, *claim.models):
             return f"the scale has no model {', '.join(missing)}"
         if scale.name in UNJUDGED_SCALES and not (self.scale_free or claim.exact):
             return f"{scale.name} checks the plumbing alone"

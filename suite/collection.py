@@ -248,8 +248,7 @@ def load_suite(config: dict[str, Any]) -> Suite:
     """
     scale = load_scale(config)
     found = discover()
-    missing = {name: [m for m in a.models if m not in scale.models] for name, a in found.items()}
-    left_out = {name: models for name, models in missing.items() if models}
+    left_out = {name: models for name, artifact in found.items() if (models := artifact.missing(scale))}
     artifacts = {name: artifact for name, artifact in found.items() if name not in left_out}
     try:
         tuning = Tuning(scale, RESULTS)

@@ -63,6 +63,12 @@ def _together(parts: dict[str, tuple[bool | None, str]]) -> Reading:
     return Reading("not measured" if None in passed or not passed else "passed", measured)
 
 
+def _all(parts: dict[str, tuple[bool | None, str]], words: str) -> Reading:
+    """As :func:`_together` of many parts, which are named only where they did not pass."""
+    left = {name: part for name, part in parts.items() if not part[0]}
+    return _together(left) if left or not parts else Reading("passed", f"all {len(parts)} {words}")
+
+
 def _below(grounds: Grounds, ours: Sequence | None, theirs: Sequence | None) -> tuple[bool | None, str]:
     """Whether the paired difference of perplexities, ours minus theirs, has its whole interval below zero."""
     if not ours or not theirs or len(ours) < 2:
@@ -130,9 +136,7 @@ def _grids(grounds: Grounds, subject: Subject) -> Reading:
             found[f"{model}/{setting}"] = False, f"at the end of {ends}"
         else:
             found[f"{model}/{setting}"] = True, "inside"
-    if all(passed for passed, _ in found.values()) and found:
-        return Reading("passed", f"all {len(found)} inside")
-    return _together({name: part for name, part in found.items() if not part[0]})
+    return _all(found, "inside")
 
 
 def _horizon(grounds: Grounds, subject: Subject) -> Reading:
@@ -155,9 +159,7 @@ def _neighbours(grounds: Grounds, subject: Subject) -> Reading:
             continue
         at, turned = differences[0], [d for d in differences[1:] if d * differences[0] <= 0]
         found[name] = not turned, f"{at:+.2f} at the chosen rates, turns at {len(turned)} of {len(differences) - 1} neighbours"
-    if all(passed for passed, _ in found.values()) and found:
-        return Reading("passed", f"all {len(found)} signs hold")
-    return _together({name: part for name, part in found.items() if not part[0]})
+    return _all(found, "signs hold")
 
 
 CONTROLS = (

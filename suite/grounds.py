@@ -1,17 +1,16 @@
 """What the controls of :mod:`suite.fitness` read: runs that were trained, and the scale's sweep of learning rates."""
 
-import csv
 import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from poet.methods import all_rows, get_method
 from poet.training.spec import RunSpec
 from suite.context import Context
-from suite.scale import ROOT, Scale
+from suite.rates import Trial
+from suite.scale import Scale
 
 
 def row_of(variant: str) -> str:
@@ -64,59 +63,49 @@ def subject_of(runs: Iterable[RunSpec], compared: Iterable[tuple[RunSpec, RunSpe
 
 
 class Sweep:
-    """Trials of learning rates at the models' own lengths, in the format of ``lr_sweep.csv``; a file that is not there has none.
+    """Trials of learning rates at the models' own lengths, of a scale's table of rates.
 
     A model without trials of its own takes those of the model whose rates it borrows.
     """
 
-    def __init__(self, path: Path, scale: Scale) -> None:
-        self._borrow, lines = scale.settings.learning_rates.borrow, []
-        if path.exists():
-            with open(path, newline="", encoding="utf-8") as file:
-                lines = [line for line in csv.DictReader(file) if "perplexity" in line]
-        steps = {name: str(model.steps) for name, model in scale.settings.models.items()}
-        self.lines = [line for line in lines if line.get("steps") in (None, "", steps.get(line["model"]))]
+    def __init__(self, scale: Scale) -> None:
+        self._borrow = scale.settings.learning_rates.borrow
+        steps = {name: model.steps for name, model in scale.settings.models.items()}
+        self.trials = [t for t in scale.rate_table.trials if t.perplexity is not None and t.steps in (None, steps.get(t.model))]
 
-    def chosen(self, model: str, variant: str) -> dict[str, str] | None:
-        """The chosen line of a variant, or of its row; None where neither was tuned."""
+    def chosen(self, model: str, variant: str) -> Trial | None:
+        """The chosen trial of a variant, or of its row; None where neither was tuned."""
         for lender, name in itertools.product((model, self._borrow.get(model)), (variant, row_of(variant))):
-            for line in self.lines:
-                if (line["model"], line["variant"], line.get("chosen")) == (lender, name, "yes"):
-                    return line
+            for trial in self.trials:
+                if (trial.model, trial.row, trial.chosen) == (lender, name, True):
+                    return trial
         return None
 
-    def ends(self, chosen: dict[str, str]) -> str:
-        """The rates of a chosen line that lie at the end of what was tried; empty where all lie inside."""
-        if chosen.get("state") == "censored":
-            return chosen.get("at_grid_end") or "what was tried"
-        return chosen.get("at_grid_end", "a grid that is not recorded")
+    def ends(self, chosen: Trial) -> str:
+        """The rates of a chosen trial that lie at the end of what was tried; empty where all lie inside."""
+        return " ".join(chosen.open_sides) or ("what was tried" if chosen.state == "censored" else "")
 
-    def neighbours(self, chosen: dict[str, str]) -> list[dict[str, str]]:
-        """The lines next to a chosen one in one rate, all other rates equal."""
-        rates = all_rows()[row_of(chosen["variant"])][0].learning_rates
-        alike = [line for line in self.lines if (line["model"], line["variant"]) == (chosen["model"], chosen["variant"])]
-        found = []
-        for rate in rates:
-            others = [name for name in rates if name != rate]
-            line = [one for one in alike if one.get(rate) and all(one.get(name) == chosen.get(name) for name in others)]
-            line.sort(key=lambda one, rate=rate: float(one[rate]))
-            place = next((i for i, one in enumerate(line) if one is chosen), None)
-            if place is not None:
-                found += [*line[max(place - 1, 0) : place], *line[place + 1 : place + 2]]
+    def neighbours(self, chosen: Trial) -> list[Trial]:
+        """The trials next to a chosen one in one rate, all other rates equal."""
+        alike, found = [t for t in self.trials if (t.model, t.row) == (chosen.model, chosen.row)], []
+        for rate in chosen.rates:
+            line = [t for t in alike if t.rates == {**chosen.rates, rate: t.rates.get(rate)}]
+            line.sort(key=lambda t, rate=rate: t.rates[rate])
+            place = line.index(chosen)
+            found += [*line[max(place - 1, 0) : place], *line[place + 1 : place + 2]]
         return found
 
     def differences(self, model: str, one: str, other: str) -> list[float] | None:
         """log(perplexity) of one variant minus that of another: at the chosen rates, then with each neighbour of either.
 
-        None where one was not swept, both have the same line, or nothing is beside them.
+        None where one was not swept, both have the same trial, or nothing is beside them.
         """
         a, b = self.chosen(model, one), self.chosen(model, other)
         if a is None or b is None or a is b:
             return None
         beside = [*((near, b) for near in self.neighbours(a)), *((a, near) for near in self.neighbours(b))]
         # A neighbour that diverged is worse than anything.
-        values = [tuple(math.log(float(line["perplexity"] or math.inf)) for line in pair) for pair in ((a, b), *beside)]
-        return [x - y for x, y in values] if beside else None
+        return [math.log(x.perplexity) - math.log(y.perplexity) for x, y in ((a, b), *beside)] if beside else None
 
 
 class Grounds:
@@ -127,9 +116,9 @@ class Grounds:
         sweep: of its learning rates.
     """
 
-    def __init__(self, context: Context, runs: Iterable[RunSpec], table: Path | None = None) -> None:
+    def __init__(self, context: Context, runs: Iterable[RunSpec]) -> None:
         self.scale: Scale = context.scale
-        self.sweep = Sweep(table or ROOT / self.scale.settings.learning_rates.table, self.scale)
+        self.sweep = Sweep(self.scale)
         self._context, self._runs, self._ends = context, {spec.name: spec for spec in runs}, {}
 
     def trained(self, specs: Sequence[RunSpec]) -> bool:

@@ -22,18 +22,17 @@ At paper scale the same with "reproduced" and "contradicted", and without the co
 """
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
-
-from scipy import stats
+from typing import Literal, get_args
 
 from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
 from suite.fitness import LITTLE_SCATTER, NEEDS, Reading, readings, scatter_passes
 from suite.grounds import Grounds, Subject, subject_of
-from suite.statistics import CONFIDENCE, agreement_p, holm, interval_p
+from suite.statistics import CONFIDENCE, agreement_p, holm, interval_p, t_quantile
 
 Scope = Literal["exact", "measured", "paper"]
 Result = Literal[
@@ -41,6 +40,7 @@ Result = Literal[
     "reproduced", "contradicted",
     "same direction", "opposite direction", "confounded", "undecided", "not at this scale",
 ]  # fmt: skip
+RESULTS: tuple[str, ...] = get_args(Result)
 Side = Literal["inside", "outside", "neither"]
 #: Results of each scope for an effect inside and outside of the claim's region.
 WORDS: dict[Scope, dict[Side, Result]] = {
@@ -176,6 +176,12 @@ def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return done
 
 
+def fell(results: Iterable[str]) -> str:
+    """How some results fell, in words and in the order of :data:`RESULTS`."""
+    counts = Counter(results)
+    return ", ".join(f"{counts[result]} {result}" for result in RESULTS if counts[result])
+
+
 def summary(controls: dict[str, Reading]) -> str:
     """How controls came out, in a cell: what did not pass by name."""
     groups = {outcome: [name for name, found in controls.items() if found.outcome == outcome] for outcome in ("failed", "not measured")}
@@ -205,7 +211,7 @@ def _steady(evidence: Evidence, region: tuple[float, float]) -> bool:
     if not math.isnan(evidence.p):
         return True  # a permutation's p-value is not of the scatter of seeds
     edge = min(_edges(evidence, region), key=lambda edge: abs(evidence.effect - edge))
-    deviation = _half(evidence, edge) / stats.t.ppf((1 + CONFIDENCE) / 2, evidence.n - 1) * math.sqrt(evidence.n)
+    deviation = _half(evidence, edge) / t_quantile(evidence.n) * math.sqrt(evidence.n)
     return scatter_passes(deviation, evidence.effect - edge)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,8 @@ class Trial:
         rates: by name.
         chosen: whether these are the rates to train with.
         open_sides: rates whose neighbour on some side was not tried, by name; of a chosen line they make it censored.
+        perplexity: what training came to, infinite where it diverged; None in tables of published rates.
+        state: of the search: "finished", "censored", or "searching" still; empty in tables that do not say.
     """
 
     model: str
@@ -28,6 +31,8 @@ class Trial:
     rates: dict[str, float]
     chosen: bool
     open_sides: tuple[str, ...]
+    perplexity: float | None = None
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,9 @@ def read_rates(path: Path, root: Path) -> RateTable:
                         steps=int(entry["steps"]) if entry.get("steps") else None,
                         rates={name: float(entry[name]) for name in names if entry[name]},
                         chosen=entry["chosen"] == "yes",
-                        open_sides=tuple((entry.get("at_grid_end") or "").split()),
+                        open_sides=tuple((entry["at_grid_end"] if "perplexity" in entry else "").split()),
+                        perplexity=float(entry["perplexity"] or math.inf) if "perplexity" in entry else None,
+                        state=entry.get("state") or "",
                     )
                 )
             except (KeyError, ValueError) as error:

@@ -69,19 +69,17 @@ class Scale:
 
     def learning_rate_source(self, model: str, row: str) -> str:
         """Where the learning rates of a row on a model come from: the table, the model it was tuned on, or defaults."""
-        source = self._tuned_model(model, row)
-        if self._chosen(source, row) is None:
-            return "the method's defaults"
-        return f"{self.settings.learning_rates.table} ({source})"
+        source, chosen = self._tuned(model, row)
+        return f"{self.settings.learning_rates.table} ({source})" if chosen else "the method's defaults"
 
     def censored(self, model: str, row: str) -> tuple[str, ...]:
         """The learning rates in force of a row on a model that were chosen at an end of what was tried."""
-        chosen = self._chosen(self._tuned_model(model, row), row)
+        _, chosen = self._tuned(model, row)
         return chosen.open_sides if chosen else ()
 
     def learning_rates(self, model: str, row: str) -> dict[str, float]:
         """The learning rates of a row on a model, its own or borrowed; those that are missing are the method's defaults."""
-        chosen = self._chosen(self._tuned_model(model, row), row)
+        _, chosen = self._tuned(model, row)
         return chosen.rates if chosen else {}
 
     def _finetunes(self, model: str, row: str) -> bool:
@@ -89,13 +87,12 @@ class Scale:
         given = self.settings.finetuning
         return model == given.model and row in given.rows
 
-    def _tuned_model(self, model: str, row: str) -> str:
-        """The model whose rates a row takes: its own if they were tuned, else the one that the scale borrows from."""
-        own = self._chosen(model, row) is not None
-        return model if own else self.settings.learning_rates.borrow.get(model, model)
-
-    def _chosen(self, model: str, row: str) -> Trial | None:
-        return self.rate_table.chosen(model, row, self.settings.models[model].steps)
+    def _tuned(self, model: str, row: str) -> tuple[str, Trial | None]:
+        """The model whose rates a row takes, its own if they were tuned, else the one that the scale borrows from, with what was chosen."""
+        for source in (model, self.settings.learning_rates.borrow.get(model, model)):
+            if chosen := self.rate_table.chosen(source, row, self.settings.models[source].steps):
+                return source, chosen
+        return model, None
 
     def intervals(self, row: str) -> dict[str, int]:
         """Parameters of a row that are counted in steps, with the least that a shorter run has; see ``config/tuning.yaml``."""

@@ -16,12 +16,17 @@ _BATCH = 20_000
 _ROUNDING = 1e-9
 
 
+def t_quantile(n: int, confidence: float = CONFIDENCE) -> float:
+    """How many standard errors the t-interval of n independent numbers reaches either side of their mean."""
+    return float(stats.t.ppf((1 + confidence) / 2, n - 1))
+
+
 def paired_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float, float]:
     """Mean of independent numbers (or paired differences) with its t-interval; without end for a single one."""
     mean = statistics.fmean(differences)
     if len(differences) < 2:
         return mean, -math.inf, math.inf
-    half = stats.t.ppf((1 + confidence) / 2, len(differences) - 1) * stats.sem(differences)
+    half = t_quantile(len(differences), confidence) * stats.sem(differences)
     return mean, mean - half, mean + half
 
 
@@ -35,7 +40,7 @@ def interval_p(distance: float, half: float, n: int) -> float:
     """
     if not half:
         return 0.0 if distance else 1.0
-    return float(2 * stats.t.sf(distance / half * stats.t.ppf((1 + CONFIDENCE) / 2, n - 1), n - 1))
+    return float(2 * stats.t.sf(distance / half * t_quantile(n), n - 1))
 
 
 def agreement_p(n: int) -> float:

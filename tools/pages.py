@@ -3,7 +3,6 @@
 A page marks such a part with ``<!-- name:begin -->`` and ``<!-- name:end -->``. ``make record`` writes all of them anew.
 """
 
-import csv
 import os
 import re
 from pathlib import Path
@@ -12,6 +11,7 @@ import yaml
 
 from analyses.common.layout import markdown_table
 from faults.catalogue import FAULTS
+from suite.check.tables import read
 from suite.discovery import discover
 from tests.support import matrix
 from suite.tuning.protocol import load_protocol
@@ -122,11 +122,6 @@ def _gaps(ladder: Path, row: str) -> str:
 
 def _span(values: list[float]) -> str:
     return f"{min(values):.2f} to {max(values):.2f}"
-
-
-def read(table: Path) -> list[dict[str, str]]:
-    with open(table, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def _steps(table: Path) -> str:

@@ -18,7 +18,6 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.rows import NAMES
 from poet.launch.records import read_record
 from poet.system.errors import UserError
-from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.check.compare import compare
 from suite.check.report import report
@@ -26,7 +25,8 @@ from suite.collection import load_suite
 from suite.discovery import discover
 from suite.finetuning import rates_path
 from suite.recorded.merging import pack
-from tools.pages import left_tolerance, read, written
+from suite.check.tables import read
+from tools.pages import left_tolerance, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
 BENCHMARKS = ("bench.csv", "bench-gpu.csv")

@@ -11,7 +11,7 @@ from analyses.common.claim_forms import Pair, same_order
 from analyses.common.comparisons import rank_agreement
 from analyses.common.controls import table_section
 from analyses.common.evidence import with_interval
-from analyses.common.layout import markdown_page, markdown_table, measured_cell, measured_columns, write_table
+from analyses.common.layout import markdown_page, markdown_table, measured_cell, measured_columns, numbered_table, write_table
 from analyses.common.published import read_published
 from poet.methods import get_method
 from poet.training.spec import RunSpec
@@ -24,6 +24,11 @@ from suite.scale import Scale
 Specs = Callable[[Scale], Mapping[str, Sequence[RunSpec]]]
 #: A perplexity of at least this share of the vocabulary is that of a model which predicts nothing.
 COLLAPSED = 0.95
+
+
+def settings(scale: Scale, model: str, row: str, overrides: Mapping[str, Mapping[str, Any]]) -> dict[str, list[RunSpec]]:
+    """The runs of a row on a model by what is changed in it, and by seed; ``overrides`` has that by the name of the setting."""
+    return {name: [scale.run(model, row, seed, overrides=dict(changed)) for seed in scale.seeds] for name, changed in overrides.items()}
 
 
 def collapsed(perplexities: Sequence[float], vocabulary: int) -> int:
@@ -125,10 +130,8 @@ def ablation(
         controls = table_section(context, artifact.runs(context.scale))
         write_table(context, artifact, frame, markdown(frame, artifact, controls, down, [*order, *sentences(frame)]))
 
-    artifact = Artifact(
-        label=f"Table {number}",
-        caption=caption,
-        outputs=(f"{name}.csv", f"{name}.md"),
+    artifact = numbered_table(
+        number, caption,
         runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed],
         build=build, models=(model,), claims=tuple(claims),
     )

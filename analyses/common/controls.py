@@ -17,13 +17,14 @@ from suite.scale import load_scale
 LONG = "night"
 #: How many of a control's numbers a cell shows.
 _SHOWN = 6
-_PLUMBING = "The {} scale checks the plumbing: it is fit to judge nothing."
+#: What is said of scales that need no controls.
+_UNASKED = {"paper": "", **{scale: f"The {scale} scale checks the plumbing: it is fit to judge nothing." for scale in UNJUDGED_SCALES}}
 
 
 def grounds_of_all(context: Context) -> Grounds:
     """The runs of everything that ``snakemake all`` makes at the scale."""
     artifacts = {name: a for name, a in discover().items() if a.in_all and name not in context.left_out}
-    makeable = [a for a in artifacts.values() if set(a.models) <= set(context.scale.models)]
+    makeable = [a for a in artifacts.values() if not a.missing(context.scale)]
     return Grounds(context, [spec for artifact in makeable for spec in artifact.runs(context.scale)])
 
 
@@ -35,10 +36,8 @@ def table_section(context: Context, specs: Sequence[RunSpec]) -> str:
 def fitness_sentence(context: Context, specs: Sequence[RunSpec]) -> str:
     """Whether a figure's own runs let the scale judge the orders that it shows, for its caption; empty at paper scale."""
     scale = context.scale.name
-    if scale == "paper":
-        return ""
-    if scale in UNJUDGED_SCALES:
-        return _PLUMBING.format(scale)
+    if scale in _UNASKED:
+        return _UNASKED[scale]
     why = why_not(readings(Grounds(context, specs), subject_of(specs), NEEDS["ordering"]))
     return f"By these runs the {scale} scale is {f'not fit to judge orders ({why})' if why else 'fit to judge orders'}."
 
@@ -51,10 +50,8 @@ def scale_section(context: Context, grounds: Grounds) -> str:
 
 def _section(context: Context, grounds: Grounds, specs: Sequence[RunSpec], more: str) -> str:
     scale = context.scale.name
-    if scale == "paper":
-        return ""
-    if scale in UNJUDGED_SCALES:
-        return _PLUMBING.format(scale)
+    if scale in _UNASKED:
+        return _UNASKED[scale]
     found = readings(grounds, subject_of(specs), NEEDS["ordering"])
     why = why_not(found)
     fit = f"The {scale} scale is **not fit to judge orders** here ({why}{_longer(scale, specs)})" if why else f"The {scale} scale is fit to judge orders here"

@@ -1,7 +1,6 @@
 """Evidence that claims of several artifacts are made of: printed digits, shares, and lines of tables."""
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -13,7 +12,7 @@ from scipy import stats
 
 from poet.training.spec import RunSpec
 from suite.claim import Evidence
-from suite.statistics import CONFIDENCE, paired_interval, permuted_kendall
+from suite.statistics import CONFIDENCE, paired_interval, permuted_kendall, t_quantile
 
 #: Regions of a share: every one of them; and of a ratio whose being below 1 is all that is claimed.
 ALL = (1.0, 1.0)
@@ -111,7 +110,7 @@ def share_over_seeds(shares: Sequence[float], runs: Sequence[RunSpec] = (), note
 
 def of_line(line: Any, note: str = "") -> Evidence:
     """The mean of independent draws that a table's line has as ``measured``, ``std`` and ``n`` (at least 2)."""
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, line.n - 1) * line.std / math.sqrt(line.n)
+    half = t_quantile(line.n) * line.std / math.sqrt(line.n)
     mean = line.measured
     return Evidence(effect=mean, low=mean - half, high=mean + half, n=int(line.n), note=note)
 

@@ -46,6 +46,11 @@ def markdown_table(heads: Iterable[str], alignment: str, rows: Iterable[Iterable
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
 
 
+def numbered_table(number: int, caption: str, **attributes: Any) -> Artifact:
+    """A table of the paper, with its CSV and its Markdown; ``attributes`` are further ones of :class:`Artifact`."""
+    return Artifact(label=f"Table {number}", caption=caption, outputs=(f"table{number}.csv", f"table{number}.md"), **attributes)
+
+
 def write_table(context: Context, artifact: Artifact, frame: pd.DataFrame, text: str) -> None:
     """Write an artifact's CSV and its Markdown."""
     csv, markdown = artifact.outputs

@@ -8,12 +8,10 @@ from poet.training.spec import Architecture
 from suite.scale import Scale, load_scale
 
 
+@functools.cache
 def paper_scale() -> Scale:
     """The paper's own scale, whichever scale an artifact is made at."""
     return load_scale({"scale": "paper", "seeds": [0]})
-
-
-_paper = functools.cache(paper_scale)
 
 
 @functools.cache
@@ -26,11 +24,11 @@ def matrix_shapes(model: str, row: str) -> dict[str, tuple[int, int]]:
     """Shape (m inputs, n outputs) of every linear layer of a model of the paper's scale, by name.
 
     The feed-forward width depends on the row of Table 2."""
-    return _shapes(_paper().run(model, row, 0).architecture)
+    return _shapes(paper_scale().run(model, row, 0).architecture)
 
 
 def model_label(scale: Scale, model: str) -> str:
     """A model's name on a figure; where it is not of the paper's size it is called a proxy: "1.3b proxy, 128 wide"."""
-    own, paper = (found.settings.models[model] for found in (scale, _paper()))
+    own, paper = (found.settings.models[model] for found in (scale, paper_scale()))
     alike = (own.hidden_size, own.layers) == (paper.hidden_size, paper.layers)
     return model if alike else f"{model} proxy, {own.hidden_size} wide"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from analyses.common.paper_scale import paper_scale
 from analyses.common.published import read_published
 from poet.training.llama import trainable_parameters
 from poet.training.spec import RunSpec
-from suite.scale import load_scale
 
 #: The row that trains every matrix of the standard model.
 ROW = "adamw"
@@ -18,6 +18,5 @@ def matrix_parameters(spec: RunSpec) -> int:
 
 def stated_tokens_per_parameter() -> dict[str, float]:
     """The paper's, by model, from the tokens that it states (they are no padding)."""
-    paper = load_scale({"scale": "paper", "seeds": [0]})
     lines = read_published("tokens").itertuples()
-    return {line.model: float(line.tokens) / matrix_parameters(paper.run(line.model, ROW, 0)) for line in lines}
+    return {line.model: float(line.tokens) / matrix_parameters(paper_scale().run(line.model, ROW, 0)) for line in lines}

@@ -14,9 +14,9 @@ import torch
 
 from analyses.common.evidence import exactly, over_seeds, SIZE, as_read, over_seeds_in
 from analyses.common.paper_scale import matrix_shapes, model_label
-from analyses.common.plotting import bars, numbered_figure, plt, save_figure, sns, spread_note
+from analyses.common.plotting import bars, numbered_figure, save_figure, sns, spread_note
 from analyses.common.published import read_published
-from analyses.figures.common.probed import LABELS, layer, line
+from analyses.figures.common.probed import LABELS, layer, line, matrix_panels
 from analyses.figures.common.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
 from poet.diagnostics import singular_value_entropy
 from poet.initialization import normalized, standard
@@ -163,23 +163,15 @@ CLAIMS = (
 
 def build(context: Context) -> None:
     frame = table(context)
-    figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True, sharey=True)
-    *panels, corner = axes.flat
-    for axis, matrix in zip(panels, LABELS.values(), strict=True):
+    figure, panels, corner = matrix_panels("entropy")
+    for projection, axis in panels.items():
         for colour, (row, (marker, style)) in zip(sns.color_palette(), STYLES.items(), strict=False):
-            part = frame[(frame.matrix == matrix) & (frame.method == ROWS[row])]
+            part = frame[(frame.matrix == LABELS[projection]) & (frame.method == ROWS[row])]
             look = {"color": colour, "marker": marker}
             axis.errorbar(part.step, part.measured, bars(part["std"]), **look, linestyle=style, markersize=4, capsize=2, label=ROWS[row])
             axis.plot(part.step, part.published, **look, linestyle="", markersize=10, fillstyle="none", label=f"{ROWS[row]}, paper")
-        axis.set_title(matrix)
         axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 4))
-    for axis in (*axes[1, :3], axes[0, 3]):
-        axis.set_xlabel("step")
-        axis.tick_params(labelbottom=True)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("entropy")
-    corner.axis("off")
-    handles = sorted(zip(*axes[0, 0].get_legend_handles_labels(), strict=True), key=lambda one: one[1].endswith("paper"))
+    handles = sorted(zip(*axis.get_legend_handles_labels(), strict=True), key=lambda one: one[1].endswith("paper"))
     corner.legend(*zip(*handles, strict=True), loc="center", frameon=False, title=model_label(context.scale, model(context.scale)))
     figure.tight_layout()
     note = "Large hollow markers: read off the paper's figure, at the same share of the run."

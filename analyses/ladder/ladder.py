@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analyses.common.layout import measured_columns
+from analyses.common.layout import markdown_page, markdown_table, measured_columns
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, bars, figure_outputs, plain_logarithmic, save_figure
 from analyses.ladder.orders import order_line, printed_pairs, side
@@ -101,23 +101,22 @@ def markdown(frame: pd.DataFrame) -> str:
     """Rows down, lengths across; below, where each printed order appears, and what is missing."""
     shown, orders = frame[frame.quantity == PERPLEXITY], frame[frame.quantity != PERPLEXITY]
     key = "Cells: perplexity and, in brackets, nats above AdamW with one rate with the 95% interval. \\*: rates chosen at an end of what was tried."
-    lines = [f"# {ARTIFACT.label}, {frame.scale.iloc[0]} scale", "", f"{ARTIFACT.caption} {key}", ""]
+    parts, said = [], []
     for model, part in shown.groupby("model", sort=False):
         lengths = part.drop_duplicates("length")
-        heads = [f"{line.length} ({line.tokens_per_parameter:,.0f})" for line in lengths.itertuples()]
-        lines += [f"{model}: share of the full length (tokens a matrix parameter)", "", "| row | " + " | ".join(heads) + " |", "| --- |" + " ---: |" * len(heads)]
+        heads, rows = [f"{line.length} ({line.tokens_per_parameter:,.0f})" for line in lengths.itertuples()], []
         for row, of_row in part.groupby("variant", sort=False):
             at = {line["length"]: line for line in of_row.to_dict("records")}
-            lines.append(f"| {all_rows()[row][1].label} | " + " | ".join(_cell(at.get(length)) for length in lengths.length) + " |")
-        lines.append("")
+            rows.append([all_rows()[row][1].label, *(_cell(at.get(length)) for length in lengths.length)])
+        parts += [f"{model}: share of the full length (tokens a matrix parameter)", markdown_table(["row", *heads], "l" + "r" * len(heads), rows)]
     measured = orders[orders[["lengths_as_printed", "lengths_opposite", "lengths_undecided"]].ne("").any(axis=1)]
-    lines += [f"- {_sentence(line)}" for line in measured.itertuples()]
+    said += map(_sentence, measured.itertuples())
     if len(orders) > len(measured):
-        lines.append(f"- Printed orders of two rows that share no measured length: {len(orders) - len(measured)} of {len(orders)}.")
+        said.append(f"Printed orders of two rows that share no measured length: {len(orders) - len(measured)} of {len(orders)}.")
     for note, part in shown[shown.note != ""].groupby("note", sort=False):
         names = ", ".join(f"{line.model} {line.variant} at {line.length}" for line in part.itertuples())
-        lines.append(f"- Not there, {note}: {names}.")
-    return "\n".join([*lines, ""])
+        said.append(f"Not there, {note}: {names}.")
+    return markdown_page(f"{ARTIFACT.label}, {frame.scale.iloc[0]} scale", f"{ARTIFACT.caption} {key}", *parts, sentences=said)
 
 
 def _cell(line: dict[str, Any] | None) -> str:

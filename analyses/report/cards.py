@@ -1,12 +1,13 @@
 """A table or figure on the page: its title, its layout, its picture, its printed and measured numbers, its claims."""
 
 import base64
+import io
 import re
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
+from PIL import Image, UnidentifiedImageError
 
 from analyses.report.markup import to_html
 from analyses.report.numbers import Comparison, comparison
@@ -21,8 +22,6 @@ from suite.recorded.origin import sentence
 #: Artifacts with a section of their own.
 SEPARATE = ("errata", "theory")
 _SENTENCE_END = re.compile(r"(?<=\.)\s+(?=[A-Z])")
-#: How a PNG begins.
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +57,11 @@ def picture(context: Context, output: str) -> Picture:
         RunError: it is missing, or no PNG; the sentence has the command that makes it again.
     """
     content = read_bytes(context, output)
-    if not content.startswith(SIGNATURE) or len(content) < 24:
-        raise RunError(f"{context.results / output} is no PNG: make it again with `{again(context, output, '--force ')}`")
-    width, height = struct.unpack(">II", content[16:24])
-    return Picture(data_uri("image/png", content), width, height)
+    try:
+        size = Image.open(io.BytesIO(content), formats=["PNG"]).size
+    except UnidentifiedImageError:
+        raise RunError(f"{context.results / output} is no PNG: make it again with `{again(context, output, '--force ')}`") from None
+    return Picture(data_uri("image/png", content), *size)
 
 
 def data_uri(kind: str, content: bytes) -> str:

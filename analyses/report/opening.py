@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from analyses.controls.cells import ADAMW, POET_BS, POET_FS, TWO_RATES
 from analyses.report.findings import Entry
 from analyses.report.sources import read_rows
-from analyses.report.verdicts import Shown, fell, reason_of
+from analyses.report.verdicts import Shown, reason_of
 from suite.context import Context
+from suite.judging import fell
 
 #: Rows of the small table, as the controls call them.
 _COMPARED = (ADAMW, TWO_RATES, POET_FS, POET_BS)
@@ -47,8 +48,9 @@ def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], 
 
 def _sentence(what: str, some: Sequence[Shown], scale: str) -> str:
     """How the claims about something fell; the most frequent reason if none was judged."""
-    if {claim["result"] for claim in some} != {"not at this scale"}:
-        return f"{what}: {fell(some)}."
+    results = [claim["result"] for claim in some]
+    if set(results) != {"not at this scale"}:
+        return f"{what}: {fell(results)}."
     reason, count = Counter(reason_of(claim) for claim in some).most_common(1)[0]
     why = reason if count == len(some) else f"{count} of them: {reason}"
     return f"{what}: none of {len(some)} claims is judged at {scale} scale ({why})."

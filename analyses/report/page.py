@@ -14,10 +14,11 @@ from analyses.report.numbers import number
 from analyses.report.opening import findings, perplexities
 from analyses.report.provenance import provenance
 from analyses.report.sources import left_out, on_the_page, read_bytes
-from analyses.report.verdicts import RESULTS, by_result, claims, fell
+from analyses.report.verdicts import by_result, claims
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
 from suite.discovery import find
+from suite.judging import RESULTS, fell
 
 FOLDER = Path(__file__).parent
 

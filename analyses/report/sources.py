@@ -23,13 +23,8 @@ def on_the_page(scale: Scale) -> dict[str, Artifact]:
     Without those that a scale lacks a model for.
     """
     found = {name: artifact for name, artifact in discover().items() if artifact.in_all and not artifact.reads}
-    makeable = {name: artifact for name, artifact in found.items() if not missing_models(artifact, scale)}
+    makeable = {name: artifact for name, artifact in found.items() if not artifact.missing(scale)}
     return dict(sorted(makeable.items(), key=lambda item: group(item[1])))
-
-
-def missing_models(artifact: Artifact, scale: Scale) -> list[str]:
-    """Models that an artifact cannot do without and that a scale lacks."""
-    return [model for model in artifact.models if model not in scale.models]
 
 
 def group(artifact: Artifact) -> int:
@@ -39,8 +34,7 @@ def group(artifact: Artifact) -> int:
 
 def left_out(scale: Scale) -> dict[str, tuple[str, list[str]]]:
     """The artifacts that a scale cannot make, by name: their labels, and the models that it lacks for them."""
-    missing = {name: (a.label, missing_models(a, scale)) for name, a in discover().items() if a.in_all}
-    return {name: (label, models) for name, (label, models) in missing.items() if models}
+    return {name: (a.label, models) for name, a in discover().items() if a.in_all and (models := a.missing(scale))}
 
 
 def read_bytes(context: Context, output: str) -> bytes:

@@ -1,17 +1,15 @@
 """The claims: how the results fell, which are decided, and every row of ``claims.csv``."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from analyses.report.interval import interval
 from analyses.report.numbers import between, number, value
 from analyses.report.sources import read_rows
 from suite.context import Context
-from suite.judging import Result
+from suite.judging import RESULTS
 
-RESULTS: tuple[str, ...] = get_args(Result)
 _COLUMNS = (
     "claim", "artifact", "place", "says", "kind", "rule", "region_low", "region_high", "effect", "low", "high", "n", "unit",
     "scope", "result", "p", "holm_p", "fitness", "note", "runs",
@@ -45,12 +43,6 @@ def claims(context: Context, labels: Mapping[str, str]) -> list[Shown]:
         })
     order = {name: i for i, name in enumerate(labels)}
     return sorted(found, key=lambda claim: (RESULTS.index(claim["result"]), order.get(claim["artifact"], len(order))))
-
-
-def fell(some: Iterable[Shown]) -> str:
-    """How the results of some claims fell, in words and in the order of :data:`RESULTS`."""
-    counts = Counter(claim["result"] for claim in some)
-    return ", ".join(f"{counts[result]} {result}" for result in RESULTS if counts[result])
 
 
 def reason_of(claim: Shown) -> str:

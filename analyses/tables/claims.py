@@ -5,7 +5,7 @@ rule of all verdicts, :mod:`suite.fitness` the controls that a scale has to pass
 """
 
 from collections.abc import Iterable
-from typing import Any, get_args
+from typing import Any
 
 import pandas as pd
 
@@ -17,9 +17,7 @@ from suite.claim import Claim, Evidence
 from suite.context import Context
 from suite.discovery import discover
 from suite.grounds import Grounds
-from suite.judging import NOTHING, Result, Verdict, corrected, judge, scope_of
-
-RESULTS = get_args(Result)
+from suite.judging import NOTHING, Verdict, corrected, fell, judge, scope_of
 
 
 def named(runs: Iterable[RunSpec]) -> str:
@@ -76,15 +74,10 @@ def table(context: Context, grounds: Grounds) -> pd.DataFrame:
 
 def summary(frame: pd.DataFrame) -> list[str]:
     """How the results fell, in all, by scope, and by kind where models were trained."""
-
-    def fell(part: pd.DataFrame) -> str:
-        counts = part.result.value_counts()
-        return ", ".join(f"{counts[result]} {result}" for result in RESULTS if result in counts)
-
     lines = [f"{len(frame)} claims."]
-    lines += [f"{scope} ({len(part)}): {fell(part)}." for scope, part in frame.groupby("scope", sort=True)]
+    lines += [f"{scope} ({len(part)}): {fell(part.result)}." for scope, part in frame.groupby("scope", sort=True)]
     trained = frame[frame.scope == "measured"]
-    return [*lines, *(f"measured, {kind} ({len(part)}): {fell(part)}." for kind, part in trained.groupby("kind", sort=True))]
+    return [*lines, *(f"measured, {kind} ({len(part)}): {fell(part.result)}." for kind, part in trained.groupby("kind", sort=True))]
 
 
 def effect_cell(line: Any) -> str:

@@ -4,7 +4,7 @@ POET-FS with b = 1/2 on the 60M model under the four schemes of ``poet.initializ
 included, is Table 2's (whose run is the normalized one).
 """
 
-from analyses.common.ablation import ablation, every_pair, printed_order
+from analyses.common.ablation import ablation, every_pair, printed_order, settings
 from analyses.common.claim_forms import ordering
 from poet.training.spec import RunSpec
 from suite.scale import Scale
@@ -16,10 +16,7 @@ SCHEMES = {"Standard": "standard", "Xavier": "xavier", "Uni. spectrum": "uniform
 
 def specs(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each scheme, by seed."""
-    return {
-        label: [scale.run(MODEL, ROW, seed, overrides={"init": init}) for seed in scale.seeds]
-        for label, init in SCHEMES.items()
-    }
+    return settings(scale, MODEL, ROW, {label: {"init": init} for label, init in SCHEMES.items()})
 
 
 STANDARD, XAVIER, UNIFORM, NORMALIZED = SCHEMES

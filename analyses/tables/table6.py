@@ -12,7 +12,7 @@ import math
 
 import pandas as pd
 
-from analyses.common.ablation import ablation, every_pair, perplexity_table, printed_order
+from analyses.common.ablation import ablation, every_pair, perplexity_table, printed_order, settings
 from analyses.common.claim_forms import ordering
 from analyses.common.published import read_published
 from poet.training.spec import RunSpec
@@ -36,10 +36,7 @@ def periods(own: int) -> dict[str, int]:
 def specs(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each printed T_m, by seed."""
     used = periods(scale.run(MODEL, ROW, scale.seeds[0]).parameters["merge_every"])
-    return {
-        label: [scale.run(MODEL, ROW, seed, overrides={"merge_every": period}) for seed in scale.seeds]
-        for label, period in used.items()
-    }
+    return settings(scale, MODEL, ROW, {label: {"merge_every": period} for label, period in used.items()})
 
 
 def table(context: Context) -> pd.DataFrame:

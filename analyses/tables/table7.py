@@ -9,7 +9,7 @@ sqrt(1 + q^2) for k = 0 but by 1 + q^2 for k = 1, which is further from orthogon
 
 import math
 
-from analyses.common.ablation import COLLAPSED, ablation, printed_order
+from analyses.common.ablation import COLLAPSED, ablation, printed_order, settings
 from analyses.common.comparisons import perplexities
 from analyses.common.evidence import largest_of, over_seeds, rank_correlation
 from analyses.common.published import read_published
@@ -27,11 +27,8 @@ NOT_CONVERGED = math.log(COLLAPSED)
 
 def specs(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each printed k, by seed."""
-    terms = {label: int(label.removeprefix("k=")) for label in read_published("table7").scheme}
-    return {
-        label: [scale.run(MODEL, ROW, seed, overrides={"neumann_terms": k}) for seed in scale.seeds]
-        for label, k in terms.items()
-    }
+    labels = read_published("table7").scheme
+    return settings(scale, MODEL, ROW, {label: {"neumann_terms": int(label.removeprefix("k="))} for label in labels})
 
 
 def _below_a_guess(context: Context, settings: tuple[str, ...]) -> Evidence:

@@ -6,11 +6,10 @@ table.
 """
 
 from analyses.common.evidence import exactly, ALL
-from analyses.common.layout import write_table
+from analyses.common.layout import numbered_table, write_table
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import cell, read_published
 from analyses.tables.common.config_tables import cells_claim, compare, markdown
-from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
 
@@ -63,9 +62,7 @@ def build(context: Context) -> None:
     write_table(context, ARTIFACT, frame.drop(columns="printed"), text)
 
 
-ARTIFACT = Artifact(
-    label="Table 8",
-    caption="Model architectures for the LLaMA variants, as printed and as configured at paper scale.",
-    outputs=("table8.csv", "table8.md"),
+ARTIFACT = numbered_table(
+    8, "Model architectures for the LLaMA variants, as printed and as configured at paper scale.",
     runs=lambda scale: [], build=build, scale_free=True, claims=CLAIMS,
 )

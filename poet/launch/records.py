@@ -47,11 +47,7 @@ def write_history(path: Path, history: list[dict[str, Any]]) -> str:
 
 def read_history(path: Path) -> list[dict[str, float | None]]:
     """The rows of a ``history.csv``; NaN stays NaN, an empty cell is None."""
-    return _rows(path.read_bytes())
-
-
-def _rows(history: bytes) -> list[dict[str, float | None]]:
-    return [{k: float(v) if v else None for k, v in row.items()} for row in csv.DictReader(history.decode().splitlines())]
+    return [{k: float(v) if v else None for k, v in row.items()} for row in csv.DictReader(path.read_text().splitlines())]
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
@@ -150,9 +146,8 @@ def read_run_history(results: Path, spec: RunSpec) -> list[dict[str, float | Non
     """
     record = read_record(results, spec)
     with reading(results, spec, "history.csv") as path:
-        content = path.read_bytes()
-        check_file(record, "history.csv", content)
-        return _rows(content)
+        check_file(record, "history.csv", path.read_bytes())
+        return read_history(path)
 
 
 def read_probes(results: Path, spec: RunSpec) -> dict[str, np.ndarray]:

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from scipy import stats
-
-from suite.statistics import CONFIDENCE
+from suite.statistics import t_quantile
 
 Line = dict[str, str]
 Kind = Literal["trained", "computed", "counted", "of the machine"]
@@ -164,7 +162,7 @@ def _from_interval(line: Line, column: str, n: int) -> float:
         return math.nan
     value = as_float(line[column])
     half = max(value - ends[0], ends[1] - value)
-    return half / stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * math.sqrt(n) if math.isfinite(half) else math.nan
+    return half / t_quantile(n) * math.sqrt(n) if math.isfinite(half) else math.nan
 
 
 def as_float(cell: str) -> float:

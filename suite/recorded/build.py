@@ -8,9 +8,11 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 from poet.finetuning.spec import FinetuningSpec
+from suite.artifact import names_read
 from suite.context import Context
 from suite.scale import load_scale
 from suite.collection import RESULTS, Suite, load_suite
@@ -121,16 +123,14 @@ def _missing(suite: Suite, name: str, recorded: dict[str, RecordedRun], there: s
 
 def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results: Path, jobs: int) -> list[str]:
     """Build artifacts, each after those that it reads; who cannot be built joins ``left_out``."""
-    after = {name: {other for other in names if set(suite.outputs(other)) & set(suite.sources(name))} for name in names}
-    done: list[str] = []
+    waiting = TopologicalSorter({name: [other for other in names_read(suite.artifacts[name], suite.artifacts) if other in names] for name in names})
+    waiting.prepare()
+    done, running = [], {}
     os.environ["OMP_NUM_THREADS"] = "1"  # as in a job of the workflow; read where torch is loaded
     # Processes of their own, each of which loads everything once: a fork would copy this one's threads' locks.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting, running = list(names), {}
-        while waiting or running:
-            ended = set(done) | set(left_out)
-            for name in [name for name in waiting if after[name] <= ended]:
-                waiting.remove(name)
+        while waiting.is_active():
+            for name in waiting.get_ready():
                 gone = {other: reason for other, reason in left_out.items() if suite.artifacts[other].in_all}
                 running[pool.submit(_build_one, name, suite.scale.name, list(suite.scale.seeds), results, gone)] = name
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -140,6 +140,7 @@ def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results:
                     left_out[name] = reason
                 else:
                     done.append(name)
+                waiting.done(name)
                 say(f"{name}: {reason or f'{seconds:.1f} s'} ({len(done)} of {len(names)})")
     return done
 

@@ -46,7 +46,7 @@ def runs_behind(artifact: Artifact, context: Context) -> list[RunSpec | Finetuni
     """The runs of an artifact, and of those that it is built from."""
     found = discover()
     read = (found[name] for name in names_read(artifact, found))
-    makeable = (other for other in read if set(other.models) <= set(context.scale.models))
+    makeable = (other for other in read if not other.missing(context.scale))
     return [spec for one in (artifact, *makeable) for spec in one.specs(context.scale)]
 
 

@@ -1,5 +1,6 @@
 """The controls that a scale has to pass, on made-up runs: each passes, fails, and is not measured."""
 
+import dataclasses
 import math
 import types
 
@@ -8,6 +9,7 @@ import pytest
 from suite import fitness
 from suite.fitness import CONTROLS, NEEDS, readings, scatter_passes
 from suite.grounds import Grounds, Sweep, row_of, subject, subject_of
+from suite.rates import RateTable, read_rates
 from suite.scale import load_scale
 
 SEEDS = (0, 1, 2)
@@ -42,6 +44,10 @@ def runs_of(scale, model, name):
     return [scale.run(model, row, seed, **options) for seed in SEEDS]
 
 
+def swept(scale, table):
+    return Sweep(dataclasses.replace(scale, rate_table=read_rates(table, table.parent)))
+
+
 @pytest.fixture
 def grounds(scale, tmp_path):
     """``grounds(changes, sweep)``: of :data:`FIT` with changes, None for a run that was not trained."""
@@ -56,7 +62,9 @@ def grounds(scale, tmp_path):
         table = tmp_path / "sweep.csv"
         names = ("model", "variant", "lr", "poet_lr", "perplexity", "chosen", "at_grid_end", "state")
         table.write_text("\n".join(",".join(map(str, line)) for line in (names, *sweep)))
-        return Grounds(context, ends, table)
+        found = Grounds(context, ends)
+        found.sweep = swept(scale, table)
+        return found
 
     return _grounds
 
@@ -158,15 +166,16 @@ def test_signs_at_neighbouring_rates(grounds):
 def test_a_table_without_trials_or_without_a_file_has_tuned_nothing(scale, tmp_path):
     table = tmp_path / "sweep.csv"
     table.write_text("model,variant,lr,poet_lr,chosen,source\n60m,adamw,1e-2,,yes,Table 10\n")
-    assert Sweep(table, scale).chosen("60m", "adamw") is Sweep(tmp_path / "none.csv", scale).chosen("60m", "adamw") is None
+    untuned = Sweep(dataclasses.replace(scale, rate_table=RateTable()))
+    assert swept(scale, table).chosen("60m", "adamw") is untuned.chosen("60m", "adamw") is None
 
 
 def test_trials_of_the_model_s_own_length_count_and_borrowed_rates_are_their_lender_s(scale, tmp_path):
     table, steps = tmp_path / "sweep.csv", scale.settings.models["60m"].steps
     lines = (f"60m,adamw,{3 * steps},1e-3,9,yes,lr", f"60m,adamw,{steps},2e-3,9,yes,", "350m,galore,,1e-3,9,yes,lr")
     table.write_text("\n".join(("model,variant,steps,lr,perplexity,chosen,at_grid_end", *lines)))
-    sweep = Sweep(table, scale)
-    assert sweep.chosen("60m", "adamw")["lr"] == "2e-3" and sweep.chosen("130m", "adamw")["lr"] == "2e-3"
+    sweep = swept(scale, table)
+    assert sweep.chosen("60m", "adamw").rates == sweep.chosen("130m", "adamw").rates == {"lr": 2e-3}
     assert sweep.chosen("60m", "galore") is None and sweep.ends(sweep.chosen("350m", "galore")) == "lr"
 
 

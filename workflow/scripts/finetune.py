@@ -8,7 +8,7 @@ with job(snakemake):
     from poet.finetuning.loop import finetune
     from poet.finetuning.spec import FinetuningSpec
     from poet.launch.devices import reserved_gpus
-    from suite.recorded.restore import restored_finetuning
+    from suite.recorded.restore import restored
 
     resume = snakemake.config.get("resume")  # no param: a finished run is not trained again because it changes
     base, rows, device = Path(snakemake.input.base), Path(snakemake.input.rows).parent, "cuda" if snakemake.resources.gpu else "cpu"
@@ -18,6 +18,6 @@ with job(snakemake):
             spec, folder = FinetuningSpec.from_dict(values), Path(record).parent
             read = {"base": base, "data": Path(task).parent, "device": device}
             with logged(log):
-                if resume == "recorded" and restored_finetuning(spec, folder, **read):
+                if resume == "recorded" and restored(spec, folder, **read):
                     continue
                 finetune(spec, **read, rows=rows, folder=folder, checkpoints=Path(checkpoints), threads=snakemake.threads)

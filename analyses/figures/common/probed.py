@@ -1,12 +1,15 @@
-"""What artifacts built from probes share: names of matrices, measurements laid out by step, lines of their tables."""
+"""What artifacts built from probes share: names of matrices, their panels, measurements laid out by step, lines of their tables."""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from analyses.common.layout import measured_columns
+from analyses.common.plotting import plt
 from poet.training.memory import PROJECTIONS
 from poet.training.spec import RunSpec
 from suite.context import Context
@@ -36,6 +39,21 @@ def along(context: Context, spec: RunSpec, probe: str) -> dict[str, np.ndarray]:
             laid_out[name] = np.full((len(asked), *values.shape[1:]), math.nan)
             laid_out[name][reached] = values
     return laid_out
+
+
+def matrix_panels(quantity: str) -> tuple[Figure, dict[str, Axes], Axes]:
+    """A figure of a quantity against the step: (figure, a panel by projection, an empty corner for the legend)."""
+    figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True, sharey=True)
+    *panels, corner = axes.flat
+    for axis, matrix in zip(panels, LABELS.values(), strict=True):
+        axis.set_title(matrix)
+    for axis in (*axes[1, :3], axes[0, 3]):
+        axis.set_xlabel("step")
+        axis.tick_params(labelbottom=True)
+    for axis in axes[:, 0]:
+        axis.set_ylabel(quantity)
+    corner.axis("off")
+    return figure, dict(zip(LABELS, panels, strict=True)), corner
 
 
 def line(

@@ -25,8 +25,8 @@ import numpy as np
 import pandas as pd
 
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure, sns
-from analyses.figures.common.probed import LABELS, along, drawn_seed, layer, line
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, save_figure, sns
+from analyses.figures.common.probed import LABELS, along, drawn_seed, layer, line, matrix_panels
 from analyses.phases import Phases, find_phases
 from poet.training.spec import Architecture, RunSpec
 from suite.artifact import Artifact
@@ -116,23 +116,15 @@ def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] =
             about = {"model": MODEL, "side": side, "block": block, "matrix": matrix, "step": step}
             printed = published if step == at[-1] else (np.nan, np.nan)
             lines.append(line(context, [f[p][block, i, what] for f in found], quantity, printed, **about))
-        figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True, sharey=True)
-        *panels, corner = axes.flat
+        figure, panels, corner = matrix_panels(f"v'{side}v" if what == COSINE else f"Tr({side}) / dimension")
         colours = sns.color_palette("viridis", depth(context.scale))
-        for axis, (p, matrix) in zip(panels, LABELS.items(), strict=True):
+        for p, axis in panels.items():
             axis.axhspan(*published, color="0.88", zorder=0)
             for block, values in enumerate(found[0][p][:, :, what]):
                 marker, style = MARKERS[block % len(MARKERS)], LINES[block % len(LINES)]
                 look = {"color": colours[block], "marker": marker, "linestyle": style, "label": f"block {block}"}
                 axis.plot(at, values, **look, markersize=4, markevery=(block % 8, 8))
-            axis.set_title(matrix)
-        for axis in (*axes[1, :3], axes[0, 3]):
-            axis.set_xlabel("step")
-            axis.tick_params(labelbottom=True)
-        for axis in axes[:, 0]:
-            axis.set_ylabel(f"v'{side}v" if what == COSINE else f"Tr({side}) / dimension")
-        corner.axis("off")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
+        handles, labels = axis.get_legend_handles_labels()
         corner.legend(handles, labels, loc="center", ncol=1 + (len(labels) > 4), frameon=False, title=model_label(context.scale, MODEL))
         figure.tight_layout()
         note = f"Model: {model_label(context.scale, MODEL)}. Grey: where the paper's end. {drawn_seed(context)}"

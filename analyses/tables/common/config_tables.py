@@ -11,7 +11,7 @@ from fractions import Fraction
 import pandas as pd
 
 from analyses.common.evidence import ALL, share_agreeing
-from analyses.common.layout import markdown_page, markdown_table, write_table
+from analyses.common.layout import markdown_page, markdown_table, numbered_table, write_table
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import cell, read_published
 from poet.methods import get_method, table_rows
@@ -130,10 +130,8 @@ def hyperparameters_artifact(number: int, variant: str, reasons: Mapping[tuple[s
         text = markdown(frame, artifact, ("model", "spec"), "parameter", [DEVICES])
         write_table(context, artifact, frame.drop(columns="printed"), text)
 
-    artifact = Artifact(
-        label=f"Table {number}",
-        caption=f"Hyperparameters of {method}, as printed and as configured at paper scale.",
-        outputs=(f"{name}.csv", f"{name}.md"),
+    artifact = numbered_table(
+        number, f"Hyperparameters of {method}, as printed and as configured at paper scale.",
         runs=lambda scale: [], build=build, scale_free=True,
         claims=(cells_claim(name, f"Table {number}", f"The hyperparameters of {method}"),),
     )

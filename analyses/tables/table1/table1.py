@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from analyses.common.evidence import exactly, ALL, BELOW_ONE, share_agreeing
-from analyses.common.layout import markdown_page, markdown_table, measured_columns, write_table
+from analyses.common.layout import markdown_page, markdown_table, measured_columns, numbered_table, write_table
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import read_published
 from analyses.tables.table1.memory_formulas import FORMULAS, QUANTITIES, expected, formula_texts, published
@@ -23,7 +23,6 @@ from poet.methods import get_method
 from poet.methods.contract import parse_parameters
 from poet.training.llama import build_llama
 from poet.training.spec import RunSpec
-from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
@@ -203,10 +202,8 @@ def build(context: Context) -> None:
     write_table(context, ARTIFACT, frame, markdown(frame))
 
 
-ARTIFACT = Artifact(
-    label="Table 1",
-    caption="Trainable parameters and memory of AdamW, GaLore and POET for each weight matrix.",
-    outputs=("table1.csv", "table1.md"),
+ARTIFACT = numbered_table(
+    1, "Trainable parameters and memory of AdamW, GaLore and POET for each weight matrix.",
     runs=lambda scale: [spec for by_seed in specs(scale).values() for spec in by_seed], build=build, models=(MODEL,),
     claims=CLAIMS,
 )

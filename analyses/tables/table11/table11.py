@@ -26,11 +26,10 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import exactly, ALL, as_read
-from analyses.common.layout import markdown_page, markdown_table, write_table
+from analyses.common.layout import markdown_page, markdown_table, numbered_table, write_table
 from analyses.common.published import read_published
 from analyses.common.timing import Spread, ratios
 from analyses.tables.table11.timed_steps import BASELINE, DESIGNS, OWN, configurations, measure, proxy
-from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
@@ -163,10 +162,7 @@ def build(context: Context) -> None:
     write_table(context, ARTIFACT, frame, markdown(frame))
 
 
-ARTIFACT = Artifact(
-    label="Table 11",
-    caption="Speed-up of the Neumann approximation, of the skew-symmetric kernel, and in all, against a plain reading "
-    "of the paper.",
-    outputs=("table11.csv", "table11.md"),
+ARTIFACT = numbered_table(
+    11, "Speed-up of the Neumann approximation, of the skew-symmetric kernel, and in all, against a plain reading of the paper.",
     runs=lambda scale: [], build=build, claims=CLAIMS,
 )

@@ -9,7 +9,7 @@ from poet.finetuning.sources import finetuning_digest
 from poet.launch.records import write_record
 from suite.collection import load_suite
 from suite.recorded import archive
-from suite.recorded.restore import restored, restored_finetuning
+from suite.recorded.restore import restored
 from suite.recorded.run import RecordedError, checked
 
 
@@ -84,7 +84,7 @@ def finetuned(tmp_path, finetuning, specs, capsys):
         (tmp_path / "meta.json").write_text(json.dumps({"splits": {"train": {"sha256": examples}, "validation": {"sha256": "v" * 64}}}))
         (tmp_path / "base.json").write_text(json.dumps({"weights_sha256": weights}))
         folder = tmp_path / "runs" / "it"
-        done = restored_finetuning(spec, folder, tmp_path, tmp_path / "base.json", device, tmp_path / "runs.parquet")
+        done = restored(spec, folder, tmp_path, device, tmp_path / "runs.parquet", base=tmp_path / "base.json")
         assert done == (folder / "record.json").exists()
         return done, capsys.readouterr().err
 
@@ -98,7 +98,7 @@ def test_a_finetuning_run_is_restored_if_its_examples_and_its_base_are_the_recor
 def test_a_stale_finetuning_run_is_trained_and_the_log_says_why(finetuned, finetuning):
     for given, why in (
         ({"examples": "0"}, "examples"), ({"weights": "0"}, "pretrained weights"), ({"training_digest": "0"}, "training code"),
-        ({"device": "cuda"}, "device (cpu then, cuda now), training code"), ({"spec": dataclasses.replace(finetuning, epochs=7)}, "spec"),
+        ({"device": "cuda"}, "device (cpu then, cuda now)"), ({"spec": dataclasses.replace(finetuning, epochs=7)}, "spec"),
     ):  # fmt: skip
         done, log = finetuned(**given)
         assert not done and log.endswith(f"not as recorded: {why}\n")
