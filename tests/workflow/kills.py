@@ -24,6 +24,8 @@ import psutil
 ROWS = ("adamw", "poet-fs-1_2", "galore")
 TARGETS = ("results/table8.csv", *(f"results/runs/smoke/60m/{row}/seed0/record.json" for row in ROWS))
 CALL = (*TARGETS, "--config", "scale=smoke")
+#: Seconds that the last call has, which nothing kills.
+LAST_CALL = 600.0
 
 
 def kill(process: subprocess.Popen, alone: bool) -> int:
@@ -57,7 +59,7 @@ def kills(project, number: int, longest: float, seed: int) -> Iterator[tuple[str
     while done <= number:
         with open(project.folder / "output.txt", "w") as output:  # no pipe, which jobs that are left would keep open
             process = subprocess.Popen(project.command(*CALL), cwd=project.folder, stdout=output, stderr=output, start_new_session=True)
-        started, moment = time.monotonic(), draw.uniform(0, longest) if done < number else 600.0
+        started, moment = time.monotonic(), draw.uniform(0, longest) if done < number else LAST_CALL
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(moment)
         alone = draw.random() < 0.3
@@ -74,6 +76,9 @@ def kills(project, number: int, longest: float, seed: int) -> Iterator[tuple[str
                 for folder in (project.folder / "data").glob("*-64-*"):
                     shutil.rmtree(folder)
             continue
+        if done == number:
+            yield f"the last call, which nothing was to kill, had not ended after {moment:.0f} s", False
+            return
         done += 1
         yield f"kill {done} after {moment:.1f} s: {'Snakemake alone' if alone else f'{killed} processes'}", True
 
