@@ -64,6 +64,12 @@ def _line(tuning: Tuning, outcome: Outcome) -> str:
     return f"{cell}: {decision.state}, {done}, best {value:.2f} at {rates}" + (f" ({ends})" if ends else "")
 
 
+def _cores(text: str) -> str:
+    if text != "all" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of cores, such as 2, nor all")
+    return text
+
+
 def _snakemake(scale: Scale, targets: list[str], cores: str, resume: str | None) -> int:
     config = [f"scale={scale.name}", *([f"resume={resume}"] if resume else [])]
     command = [sys.executable, "-m", "snakemake", "--cores", cores, *targets, "--config", *config]
@@ -77,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--model", help="this one, and what its searches start from")
     parser.add_argument("--rows", default="", help="these alone, such as adamw,galore")
     parser.add_argument("--lengths", default="", help="these, such as 1/100,1/30, and the shorter ones that their searches start from")
-    parser.add_argument("--cores", default="all")
+    parser.add_argument("--cores", type=_cores, default="all", help="a number, or all")
     parser.add_argument("--resume", choices=["recorded"], help="restore recorded trials instead of training them")
     parser.add_argument("--status", action="store_true", help="say how far the searches are, and train nothing")
     given = parser.parse_args(arguments)
