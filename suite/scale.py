@@ -225,7 +225,7 @@ def load_scale(config: dict[str, Any]) -> Scale:
     settings = parse(ScaleFile, read_yaml(path, where), where)
     table, protocol = ROOT / settings.learning_rates.table, load_protocol(ROOT)
     if settings.tuning and protocol.seed in asked.seeds:
-        raise ConfigError(f"config: seeds: {protocol.seed} is the seed of tuning ({PROTOCOL}): tables take others")
+        raise ConfigError(f"config: seeds: {protocol.seed} is the seed of tuning ({PROTOCOL}): tables take others, such as [0, 1, 2]")
     if table.exists():
         return Scale(asked.scale, tuple(asked.seeds), settings, read_rates(table, ROOT), protocol)
     if not settings.tuning:

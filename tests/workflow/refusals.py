@@ -26,7 +26,7 @@ CALLS = (
     ("snakemake all --config seeds=[0,0]", ("twice", "name each once")),
     ("snakemake all --config seeds=[-1]", ("seeds.0", "not -1", "such as [0, 1, 2]")),
     ("snakemake all --config seeds=[]", ("seeds", "must not be empty", "such as [0, 1, 2]")),
-    ("snakemake all --config seeds=[1000]", ("1000", "sweep", "such as [0, 1, 2]")),
+    ("snakemake all --config seeds=[1000]", ("1000", "the seed of tuning", "such as [0, 1, 2]")),
     ("snakemake all --config resume=yes", ("resume", "'recorded'")),
     ("snakemake all --config scale=smoke resume=recorded", ("no recorded runs", "make record")),
     ("status --scale papr", ("'papr'", "choose one of")),
