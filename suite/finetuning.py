@@ -14,8 +14,9 @@ from poet.finetuning.spec import FinetuningSpec
 from poet.finetuning.tasks import TASKS
 from poet.methods import get_method
 from poet.methods.contract import scale_parameters
+from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
-from suite.scale import ROOT, Scale, given_of
+from suite.scale import ROOT, Scale, check_layers, given_of
 
 #: Section 5.2: "a consistent learning rate of 2e-5".
 PRINTED_LR = 2e-5
@@ -51,10 +52,14 @@ def finetuning(scale: Scale, base: RunSpec, task: str, method: str, seed: int, l
         method: key in ``poet.finetuning.methods.FINETUNERS``.
         seed: of the run.
         lr: of everything that is trained.
+
+    Raises:
+        ConfigError: the method refuses the scale's parameters, or a layer's shape with them.
     """
     given, finetuner = scale.settings.finetuning, FINETUNERS[method]
     cls = get_method(finetuner.method)
     parameters = scale_parameters(cls, finetuner.parameters, scale.settings.width_divisor) | given_of(given.methods, cls)
+    check_layers(f"finetuning of model {base.model} by {method}", cls, parameters, base.architecture)
     return FinetuningSpec(
         scale=scale.name,
         model=base.model,
@@ -84,12 +89,20 @@ def tuned_rates(scale: Scale) -> dict[tuple[str, str, str], tuple[float, bool]]:
     """By (row of the pretrained run, task, method) the learning rate that was chosen, and whether it lies inside what was tried.
 
     Empty where the scale's finetuning was not tuned, or only in part: two methods are compared only if both were.
+
+    Raises:
+        ConfigError: the table cannot be read.
     """
     path = rates_path(scale.name)
     if not path.exists():
         return {}
-    with open(path, newline="") as file:
-        chosen = [line for line in csv.DictReader(file) if line["chosen"]]
-    found = {(line["row"], line["task"], line["method"]): (float(line["lr"]), line["state"] == "finished") for line in chosen}
+    try:
+        with open(path, newline="") as file:
+            chosen = [line for line in csv.DictReader(file) if line["chosen"]]
+        found = {(line["row"], line["task"], line["method"]): (float(line["lr"]), line["state"] == "finished") for line in chosen}
+    except (KeyError, ValueError) as error:
+        why = f"no column {error}" if isinstance(error, KeyError) else error
+        again = f"make results/{scale.name}/finetuning_rates.csv SCALE={scale.name}"
+        raise ConfigError(f"{path.relative_to(ROOT)}: {why}: mend it, or make it again by `{again}` and `make record SCALE={scale.name}`") from None
     wanted = itertools.product(scale.settings.finetuning.rows, TASKS_OF_TABLE4, METHODS_OF_TABLE4)
     return found if set(wanted) <= set(found) else {}

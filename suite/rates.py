@@ -83,5 +83,6 @@ def read_rates(path: Path, root: Path) -> RateTable:
                     )
                 )
             except (KeyError, ValueError) as error:
-                raise ConfigError(f"{path.relative_to(root)}, line {line}: cannot read {error}") from None
+                why = f"no row or column {error}" if isinstance(error, KeyError) else error
+                raise ConfigError(f"{path.relative_to(root)}, line {line}: {why}: mend it, or make the table again by `make tune` and `make record`") from None
     return RateTable(tuple(trials))

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from suite.rates import RateTable, Trial, read_rates
 from suite.settings import Config, ScaleFile
 from suite.tuning.protocol import FILE as PROTOCOL
 from suite.tuning.protocol import Protocol, load_protocol
 from poet.methods import all_rows
 from poet.methods.contract import Method, parse_parameters, scale_parameters
-from poet.system.validation import ConfigError, parse
+from poet.system.validation import ConfigError, parse, read_yaml
 from poet.training.probes import get_probe
 from poet.training.spec import Architecture, RunSpec
 
@@ -154,12 +152,7 @@ class Scale:
             vocabulary=self.settings.vocabulary,
             sequence_length=self.settings.data.sequence_length,
         )
-        parsed = parse_parameters(method, parameters)  # what is wrong is refused now, not when the run starts
-        for layer, shape in architecture.shapes.items():
-            try:
-                method.check_layer(parsed, *shape)
-            except ValueError as error:
-                raise ConfigError(f"{row} on model {model}: layer {layer}: {error}") from None
+        check_layers(f"{row} on model {model}", method, parameters, architecture)  # now, not when the run starts
         variant = "-".join([row, *(f"{name}={_short(value)}" for name, value in differing.items())])
         return RunSpec(
             scale=self.name,
@@ -177,6 +170,20 @@ class Scale:
             keep_weights=not differing and self._finetunes(model, row),
             **self.settings.training.model_dump(),
         )
+
+
+def check_layers(what: str, method: type[Method], parameters: dict[str, Any], architecture: Architecture) -> None:
+    """Refuse parameters that a method does not take, or a model's layers with them.
+
+    Raises:
+        ConfigError: with ``what`` is trained, and the layer.
+    """
+    parsed = parse_parameters(method, parameters)
+    for layer, shape in architecture.shapes.items():
+        try:
+            method.check_layer(parsed, *shape)
+        except ValueError as error:
+            raise ConfigError(f"{what}: layer {layer}: {error}") from None
 
 
 def given_of(methods: dict[str, dict[str, Any]], method: type[Method]) -> dict[str, Any]:
@@ -212,15 +219,10 @@ def load_scale(config: dict[str, Any]) -> Scale:
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in path.parent.glob("*.yaml")))
         raise ConfigError(f"config: scale: there is no scale {asked.scale!r}; choose one of {known}")
-    try:
-        settings = parse(ScaleFile, yaml.safe_load(path.read_text()), where)
-    except yaml.YAMLError as error:
-        place = getattr(error, "problem_mark", None)
-        line = f", line {place.line + 1}" if place else ""
-        raise ConfigError(f"{where}{line}: not YAML ({getattr(error, 'problem', error)})") from None
+    settings = parse(ScaleFile, read_yaml(path, where), where)
     table, protocol = ROOT / settings.learning_rates.table, load_protocol(ROOT)
     if settings.tuning and protocol.seed in asked.seeds:
-        raise ConfigError(f"config: seeds: {protocol.seed} is the seed of tuning ({PROTOCOL}): tables take others")
+        raise ConfigError(f"config: seeds: {protocol.seed} is the seed of tuning ({PROTOCOL}): tables take others, such as [0, 1, 2]")
     if table.exists():
         return Scale(asked.scale, tuple(asked.seeds), settings, read_rates(table, ROOT), protocol)
     if not settings.tuning:

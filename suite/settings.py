@@ -13,7 +13,7 @@ from typing_extensions import TypeAliasType
 from poet.data.description import Description
 from poet.methods import METHODS, all_rows
 from poet.methods.contract import parse_parameters
-from poet.system.validation import Settings, json_schema, parse
+from poet.system.validation import ConfigError, Settings, json_schema, parse
 from suite.tuning.protocol import Protocol
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "workflow" / "schemas"
@@ -53,6 +53,19 @@ class Config(Settings):
     """one run of everything per seed: a list of different whole numbers, 0 or more"""
     resume: Literal["recorded"] | None = None
     """recorded: restore runs from analyses/recorded/<scale>/runs.parquet where spec, code and data are as they were"""
+
+
+def read_seeds(text: str) -> list[int]:
+    """The seeds that a command line gives as a JSON list.
+
+    Raises:
+        ConfigError: that is no such list.
+    """
+    try:
+        given = json.loads(text)
+    except json.JSONDecodeError:
+        raise ConfigError(f"seeds: {text!r} is no list of whole numbers, such as [0,1,2]") from None
+    return parse(Config, {"scale": "any", "seeds": given}, "config").seeds
 
 
 class Resources(Settings):

@@ -25,8 +25,8 @@ from poet.launch.records import check_record
 from poet.launch.status import read_status
 from poet.system.errors import UserError
 from poet.training.spec import RunSpec
-from poet.system.validation import ConfigError
 from suite.collection import RESULTS, Suite, load_suite
+from suite.settings import read_seeds
 
 #: States, in the order in which they are told. A silent run calls itself running, and has not said a word for long; an outdated
 #: one has a record of another spec under its name, and will be trained again.
@@ -193,10 +193,7 @@ def load(scale: str, seeds: str) -> Suite:
     Raises:
         ConfigError: there is no such scale, or that is no list of seeds.
     """
-    try:
-        return load_suite({"scale": scale, "seeds": json.loads(seeds)})
-    except json.JSONDecodeError:
-        raise ConfigError(f"seeds: {seeds!r} is no list of whole numbers, such as [0,1,2]") from None
+    return load_suite({"scale": scale, "seeds": read_seeds(seeds)})
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from poet.data.description import row_files
+from poet.finetuning.methods import FINETUNERS
+from poet.finetuning.tasks import TASKS
 from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from suite.artifact import names_read
@@ -51,11 +53,11 @@ def check_targets(suite: Suite, targets: Iterable[str]) -> None:
             raise ConfigError(f"{target} is of scale {scale}, and {suite.scale.name} is asked for: add SCALE={scale}, or --config scale={scale}")
         name = target.removeprefix(f"{RESULTS}/runs/").rpartition("/")[0]
         if target.startswith(f"{RESULTS}/runs/") and name not in suite.trainable | suite.finetunings:
-            models = ", ".join(suite.scale.models)
-            raise ConfigError(
-                f"there is no run {name!r} at scale {suite.scale.name} with seeds {list(suite.scale.seeds)}; "
-                f"models are {models}; methods are {', '.join(all_rows())}"
-            )
+            if "/finetuned/" in name:
+                known_are = f"tasks are {', '.join(TASKS)}; methods are {', '.join(FINETUNERS)}"
+            else:
+                known_are = f"models are {', '.join(suite.scale.models)}; methods are {', '.join(all_rows())}"
+            raise ConfigError(f"there is no run {name!r} at scale {suite.scale.name} with seeds {list(suite.scale.seeds)}; {known_are}")
         if target not in known:
             raise ConfigError(f"{target} is no target at scale {suite.scale.name}: the nearest is {nearest(suite, target)}; docs/artifacts.md lists all")
 

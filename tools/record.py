@@ -7,7 +7,6 @@ figures that pages show (all three from ``results/<scale>/``), ``runs.parquet`` 
 """
 
 import argparse
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -21,11 +20,12 @@ from poet.system.errors import UserError
 from suite.artifact import Artifact
 from suite.check.compare import compare
 from suite.check.report import report
+from suite.check.tables import read
 from suite.collection import load_suite
 from suite.discovery import discover
 from suite.finetuning import rates_path
 from suite.recorded.merging import pack
-from suite.check.tables import read
+from suite.settings import read_seeds
 from tools.pages import left_tolerance, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
@@ -95,7 +95,7 @@ def _scale_of(table: Path) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", default="mini")
-    parser.add_argument("--seeds", type=json.loads, default=[0], help="as in SEEDS=[0,1]")
+    parser.add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
@@ -126,7 +126,8 @@ def main() -> int:
         print(f"error: {faults} {why}", file=sys.stderr)
         return 1
     try:
-        packed = pack(given.results, given.scale, given.seeds, kept / "runs.parquet")
+        seeds = read_seeds(given.seeds)
+        packed = pack(given.results, given.scale, seeds, kept / "runs.parquet")
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -140,7 +141,7 @@ def main() -> int:
     for name in [*benchmarks, *([FAULTS] if faults.exists() else [])]:
         shutil.copy(given.results / name, kept.parent / name)
     try:
-        (kept / "cost.csv").write_text(cost(given.results, given.scale, given.seeds))
+        (kept / "cost.csv").write_text(cost(given.results, given.scale, seeds))
     except UserError as error:
         print(f"cost.csv stays as recorded: {error}", file=sys.stderr)
     for page, text in written(ROOT).items():

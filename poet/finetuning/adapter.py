@@ -213,9 +213,9 @@ def _read(folder: Path) -> tuple[dict[str, str], dict[POETConfig, list[str]], di
         kept = json.loads((folder / CONFIGURATION).read_text("utf-8"))
         adapter, digests = kept["adapter"], {CONFIGURATION: kept["sha256"], WEIGHTS: kept["adapter"]["weights"]}
     except OSError as error:
-        raise AdapterError(f"{folder} is no POET adapter: {Path(error.filename).name} cannot be read ({error.strerror})") from None
+        raise AdapterError(f"{folder} is no POET adapter: {Path(error.filename).name} cannot be read ({error.strerror}): give the folder that save_adapter wrote") from None
     except (ValueError, LookupError, TypeError):
-        raise AdapterError(f"{folder} is no POET adapter: {CONFIGURATION} is not what save_adapter writes") from None
+        raise AdapterError(f"{folder} is no POET adapter: {CONFIGURATION} is not what save_adapter writes: save or copy the adapter again") from None
     found = {CONFIGURATION: _digest_of_values(adapter), WEIGHTS: hashlib.sha256(content).hexdigest()}
     for name, digest in digests.items():
         if found[name] != digest:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 import json
 import textwrap
+from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
@@ -65,6 +67,26 @@ def parse(kind: type[T], values: Any, where: str, error: type[Exception] = Confi
     except ValidationError as refusal:
         first = min(refusal.errors(), key=lambda e: e["type"] == "missing")  # a key that is misspelt misses, too
         raise error(f"{where}: {_sentence(json_schema(kind), first)}") from None
+
+
+def read_yaml(path: Path, where: str) -> dict[str, Any]:
+    """The table of keys that a YAML file holds.
+
+    Raises:
+        ConfigError: it is not there, not YAML, or no table of keys.
+    """
+    again = f"bring it back, such as by `git checkout {where}`"
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{where} cannot be read ({error.strerror}): {again}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        place = getattr(error, "problem_mark", None)
+        line = f", line {place.line + 1}" if place else ""
+        raise ConfigError(f"{where}{line}: not YAML ({getattr(error, 'problem', error)})") from None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{where} has no keys: {again}")
+    return found
 
 
 def json_schema(kind: type) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 The step runs on fake tensors (``torch._subclasses.fake_tensor``) in the run's precision, and every storage is counted from
 when it is made until it is freed. All decoder layers are alike, so each quantity is a straight line in their number: models of
-one and two layers give it for any.
+one and two layers give what is held and what the optimizer needs for any number. Forward and backward take most of the time and are
+simulated for one layer: every other one adds what it saves for its backward.
 
 POET's transform is the reference's, whose temporaries are a few weights of one layer; the Triton kernels make do with fewer.
 Not seen: what an operator allocates for itself and frees before it returns, and what is not a tensor: CUDA's context, library
@@ -16,6 +17,7 @@ import contextlib
 import math
 import warnings
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from poet.data.rows import IGNORED_LABEL
 from poet.methods import get_method
-from poet.methods.contract import parse_parameters
+from poet.methods.contract import Method, parse_parameters
 from poet.training.llama import build_llama
 from poet.training.spec import RunSpec
 
@@ -71,9 +73,11 @@ def footprint(spec: RunSpec, *, devices: int = 1, divided: int = 1) -> Footprint
     """
     rows = micro_batch_rows(spec, devices)
     layers = spec.architecture.layers
-    one, two = (_simulated(replace(spec, architecture=replace(spec.architecture, layers=count)), rows) for count in (1, 2))
+    shallow, two = (replace(spec, architecture=replace(spec.architecture, layers=count)) for count in (1, 2))
+    peak, saved = _forward_and_backward(shallow, rows)
+    one, two = _optimizer(shallow), _optimizer(two)
     step = {name: one[name] + (layers - 1) * (two[name] - one[name]) for name in one}
-    working = max(step["forward and backward"], step["optimizer"] - step["state"])
+    working = max(peak + (layers - 1) * saved, step["optimizer"] - step["state"])
     return Footprint(step["weights"], step["gradients"], math.ceil(step["state"] / divided), working)
 
 
@@ -104,38 +108,54 @@ class _Allocations(TorchDispatchMode):
         self.now -= size
 
 
-def _simulated(spec: RunSpec, rows: int) -> dict[str, int]:
-    """Bytes of a step: ``weights``, ``gradients``, ``state``, and beside weights and gradients the most that
-    ``forward and backward`` (without state) and the ``optimizer`` (state included) hold."""
+@contextlib.contextmanager
+def _simulated(spec: RunSpec) -> Iterator[tuple[Method, nn.Module, _Allocations]]:
+    """A run's method and its model, whose storages are counted, in a block where tensors have no data."""
     cls = get_method(spec.method)
     method = cls(parse_parameters(cls, spec.parameters), weight_decay=spec.weight_decay)
     model = method.prepare(build_llama(spec.architecture, device="meta"), seed=0)
-    autocast = torch.autocast("cpu", dtype=torch.bfloat16) if spec.precision == "bf16" else contextlib.nullcontext()
     with warnings.catch_warnings(action="ignore"), FakeTensorMode(), _Allocations() as memory:
         _allocate(model)
-        trained = [p for p in model.parameters() if p.requires_grad]
-        optimizers = method.optimizers(model)
-        weights = memory.now
-        for p in trained:
-            p.grad = torch.empty_like(p)
-        held = memory.now
+        yield method, model, memory
+
+
+def _trained(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that are trained, with gradients."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    for p in trained:
+        p.grad = torch.empty_like(p)
+    return trained
+
+
+def _forward_and_backward(spec: RunSpec, rows: int) -> tuple[int, int]:
+    """The most bytes that they hold beside weights and gradients in a model of one layer, and how many each other one adds."""
+    autocast = torch.autocast("cpu", dtype=torch.bfloat16) if spec.precision == "bf16" else contextlib.nullcontext()
+    now = []
+    with _simulated(spec) as (_, model, memory):
+        _trained(model)
+        held = memory.peak = memory.now
+        decoder = model.get_decoder()
+        for module in (decoder.layers[0], decoder.norm):  # before the layer, and behind it
+            module.register_forward_pre_hook(lambda *_: now.append(memory.now))
         with autocast:
             loss = _loss(model, torch.zeros(rows, spec.architecture.sequence_length, dtype=torch.int64))
         loss.backward()
-        del loss
-        working, memory.peak = memory.peak - held, memory.now
+        before, behind = now
+        return memory.peak - held, behind - before
+
+
+def _optimizer(spec: RunSpec) -> dict[str, int]:
+    """Bytes of ``weights``, ``gradients``, ``state``, and the most that the ``optimizer`` holds beside the first two, state included."""
+    with _simulated(spec) as (method, model, memory):
+        optimizers = method.optimizers(model)
+        weights = memory.now
+        trained = _trained(model)
+        held = memory.peak = memory.now
         nn.utils.clip_grad_norm_(trained, spec.clip_norm)
         for optimizer in optimizers:
             optimizer.step()
-        optimizing = memory.peak - held
         state = sum(_bytes(found) for optimizer in optimizers for found in optimizer.state.values())
-    return {
-        "weights": weights,
-        "gradients": held - weights,
-        "state": state,
-        "forward and backward": working,
-        "optimizer": optimizing,
-    }
+        return {"weights": weights, "gradients": held - weights, "state": state, "optimizer": memory.peak - held}
 
 
 def _allocate(model: nn.Module) -> None:

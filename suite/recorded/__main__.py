@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from poet.system.errors import UserError
 from suite.recorded.archive import archive_path, read
 from suite.recorded.merging import Packed, pack, take_in
+from suite.settings import read_seeds
 
 
 def _said(packed: Packed) -> None:
@@ -30,18 +30,18 @@ def main(arguments: list[str] | None = None) -> int:
     own = {name: commands.add_parser(name, help=text, description=text) for name, text in described.items()}
     for name in ("pack", "verify", "build"):
         own[name].add_argument("--scale", default="mini")
-    own["pack"].add_argument("--seeds", type=json.loads, default=[0], help="as in SEEDS=[0,1]")
+    own["pack"].add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
     own["pack"].add_argument("--results", type=Path, default=Path("results"))
     own["verify"].add_argument("file", type=Path, nargs="?", help="default: the scale's archive")
     own["import"].add_argument("file", type=Path)
     own["import"].add_argument("--origin", help="where it comes from, for the captions (default: the file's name)")
-    own["build"].add_argument("--seeds", type=json.loads, help="default: those that are recorded as fully as any")
+    own["build"].add_argument("--seeds", help="default: those that are recorded as fully as any")
     own["build"].add_argument("--results", type=Path, help="default: results/recorded/<scale>")
     own["build"].add_argument("--jobs", type=int, help="artifacts at a time (default: one for each CPU)")
     given = parser.parse_args(arguments)
     try:
         if given.command == "pack":
-            _said(pack(given.results, given.scale, given.seeds))
+            _said(pack(given.results, given.scale, read_seeds(given.seeds)))
         elif given.command == "verify":
             path = given.file or archive_path(given.scale)
             print(f"{path}: {len(read(path))} runs, each whole")
@@ -50,7 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             from suite.recorded.build import build
 
-            built = build(given.scale, given.seeds, given.results, given.jobs)
+            seeds = None if given.seeds is None else read_seeds(given.seeds)
+            built = build(given.scale, seeds, given.results, given.jobs)
             print("\n".join(built.summary()))
             return 1 if built.failed else 0
     except UserError as error:

@@ -20,7 +20,7 @@ from suite.tuning.cells import Cell, Outcome, Tuning
 
 
 def selected(tuning: Tuning, model: str | None, rows: list[str], lengths: list[str]) -> list[Cell]:
-    """The cells that a command line asks for; empty filters take everything.
+    """The cells that a command line asks for, and those that their searches start from; empty filters take everything.
 
     Raises:
         ConfigError: the scale tunes none of them.
@@ -40,7 +40,7 @@ def selected(tuning: Tuning, model: str | None, rows: list[str], lengths: list[s
             raise ConfigError(f"scale {tuning.scale.name} tunes no {what} {unknown[0]!r}; it tunes {', '.join(sorted(known[what])) or 'nothing'}")
     if not cells:
         raise ConfigError(f"scale {tuning.scale.name} tunes nothing of that kind: see `tuning` in config/scales/{tuning.scale.name}.yaml")
-    return cells
+    return tuning.with_starts(cells)
 
 
 def summary(tuning: Tuning, cells: list[Cell]) -> str:
@@ -53,7 +53,7 @@ def summary(tuning: Tuning, cells: list[Cell]) -> str:
 def _line(tuning: Tuning, outcome: Outcome) -> str:
     cell, decision = outcome.cell, outcome.decision
     if decision is None:
-        return f"{cell}: waits for {outcome.waits_for}"
+        return f"{cell}: waits for {tuning.before(cell)}"
     done = f"{len(decision.tried)} of {max(len(decision.tried), tuning.trials_of(cell))} trials"
     if decision.best is None:
         return f"{cell}: {decision.state}, {done}"
@@ -62,6 +62,12 @@ def _line(tuning: Tuning, outcome: Outcome) -> str:
     names = all_rows()[cell.row][0].learning_rates
     ends = ", ".join(f"nothing {'above' if side > 0 else 'below'} {names[i]}" for i, side in decision.open_sides)
     return f"{cell}: {decision.state}, {done}, best {value:.2f} at {rates}" + (f" ({ends})" if ends else "")
+
+
+def _cores(text: str) -> str:
+    if text != "all" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of cores, such as 2, nor all")
+    return text
 
 
 def _snakemake(scale: Scale, targets: list[str], cores: str, resume: str | None) -> int:
@@ -74,10 +80,10 @@ def main(arguments: list[str] | None = None) -> int:
     """The command line: 0 when every search that was asked for has ended, 2 where what was asked for cannot be used."""
     parser = argparse.ArgumentParser(prog="python -m suite.tuning", description=__doc__.splitlines()[0])
     parser.add_argument("--scale", default="mini")
-    parser.add_argument("--model", help="this one alone")
+    parser.add_argument("--model", help="this one, and what its searches start from")
     parser.add_argument("--rows", default="", help="these alone, such as adamw,galore")
-    parser.add_argument("--lengths", default="", help="these alone, such as 1/100,1/30")
-    parser.add_argument("--cores", default="all")
+    parser.add_argument("--lengths", default="", help="these, such as 1/100,1/30, and the shorter ones that their searches start from")
+    parser.add_argument("--cores", type=_cores, default="all", help="a number, or all")
     parser.add_argument("--resume", choices=["recorded"], help="restore recorded trials instead of training them")
     parser.add_argument("--status", action="store_true", help="say how far the searches are, and train nothing")
     given = parser.parse_args(arguments)
@@ -105,8 +111,6 @@ def _tune(given: argparse.Namespace, rows: list[str], lengths: list[str]) -> int
             raise ConfigError(f"{asked[0]} is not there although Snakemake ended well: look into its log in {RESULTS / 'logs'}")
         if code := _snakemake(scale, asked, given.cores, given.resume):
             return code
-    if waiting := {str(outcome.waits_for) for outcome in map(tuning.outcome, cells) if outcome.waits_for}:
-        print(f"not begun: tune what they wait for first: {', '.join(sorted(waiting))}")
     return _snakemake(scale, [str(RESULTS / scale.name / "lr_sweep.csv")], given.cores, given.resume)
 
 

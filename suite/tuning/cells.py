@@ -41,12 +41,10 @@ class Outcome:
 
     Attributes:
         cell: which.
-        waits_for: the cell whose choice it starts from, where that one still searches; then there is no decision.
-        decision: of the search.
+        decision: of the search; None where the cell whose choice it starts from still searches.
     """
 
     cell: Cell
-    waits_for: Cell | None
     decision: Decision | None
 
     @property
@@ -147,6 +145,15 @@ class Tuning:
         except (ValueError, KeyError, TypeError):
             raise RunError(f"{path} cannot be read as a record, or was edited: remove it, and the trial is trained again") from None
 
+    def with_starts(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Some cells with those whose choices their searches start from, and those that these start from, in the order of all."""
+        wanted: set[Cell | None] = {None}
+        for cell in cells:
+            while cell not in wanted:
+                wanted.add(cell)
+                cell = self.before(cell)
+        return [cell for cell in self.cells if cell in wanted]
+
     def before(self, cell: Cell) -> Cell | None:
         """The cell whose choice is the start of this one's search; None if the protocol's starts are."""
         own = [c for c in self.cells if (c.model, c.row) == (cell.model, cell.row) and c.length < cell.length]
@@ -157,29 +164,30 @@ class Tuning:
         return smaller[-1] if smaller else None
 
     def _outcome(self, cell: Cell) -> Outcome:
-        start, waits_for = self._start(cell)
+        start = self._start(cell)
         if start is None:
-            return Outcome(cell, waits_for, None)
+            return Outcome(cell, None)
         trials, known = self.trials_of(cell), {}
         while True:
             decision = search(start, known, trials, self.protocol.at_most)
             new = {point: self.perplexity(self.spec(cell, point)) for point in decision.next}
             found = {point: value for point, value in new.items() if value is not None}
             if not found:
-                return Outcome(cell, None, decision)
+                return Outcome(cell, decision)
             known |= found
 
-    def _start(self, cell: Cell) -> tuple[Point | None, Cell | None]:
+    def _start(self, cell: Cell) -> Point | None:
+        """Where the search of a cell begins; None until that is known."""
         method, _ = all_rows()[cell.row]
         before = self.before(cell)
         if before is None:
-            return self.protocol.start(method, cell.row), None
-        found = self.outcome(before)
-        if found.decision is None or found.decision.state == "searching":
-            return None, found.waits_for or before
-        if found.decision.best is None:  # every trial diverged: nothing to learn from
-            return self.protocol.start(method, cell.row), None
+            return self.protocol.start(method, cell.row)
+        decision = self.outcome(before).decision
+        if decision is None or decision.state == "searching":
+            return None
+        if decision.best is None:  # every trial diverged: nothing to learn from
+            return self.protocol.start(method, cell.row)
         shifts = self.protocol.shifts.longer if before.model == cell.model else self.protocol.shifts.larger
         names = method.learning_rates
-        return tuple(k + shifts.get(name, 0) for k, name in zip(found.decision.best, names, strict=True)), None
+        return tuple(k + shifts.get(name, 0) for k, name in zip(decision.best, names, strict=True))
 

@@ -6,12 +6,11 @@ import math
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from poet.methods import METHODS, all_rows
 from poet.methods.contract import Method
-from poet.system.validation import ConfigError, Settings, parse
+from poet.system.validation import Settings, parse, read_yaml
 
 #: A point of the grid: one exponent for each learning rate of a method, in the method's order.
 Point = tuple[int, ...]
@@ -123,7 +122,4 @@ def load_protocol(root: Path = ROOT) -> Protocol:
     Raises:
         ConfigError: something in it is wrong, in one sentence.
     """
-    try:
-        return parse(Protocol, yaml.safe_load((root / FILE).read_text()), FILE)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{FILE}: not YAML ({getattr(error, 'problem', error)})") from None
+    return parse(Protocol, read_yaml(root / FILE, FILE), FILE)

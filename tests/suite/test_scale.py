@@ -8,13 +8,16 @@ import jsonschema
 import pytest
 import yaml
 
+import suite.finetuning
 import suite.scale
 from poet.methods import METHODS
 from poet.system.errors import UserError
+from poet.system.validation import read_yaml
 from suite.artifact import Artifact
 from suite.collection import collect_runs, load_suite
+from suite.recorded.__main__ import main as recorded
 from suite.scale import dataset_name, load_scale
-from suite.settings import FILES, schema
+from suite.settings import FILES, read_seeds, schema
 from suite.targets import check_targets
 
 
@@ -59,6 +62,7 @@ def root(tmp_path, monkeypatch):
         ("60m, lengths: [1]", "60m, lengths: [1], rows: [oft]", ("tuning", "unknown row 'oft'", "galore")),
         ("gpus: 0,", "gpus: 1, processes: 2,", ("mini.yaml: resources", "processes", "without a GPU")),
         ("gpus: 0,", "gpus: 1, runs_per_job: 2,", ("mini.yaml: resources", "runs_per_job", "without a GPU")),
+        ("{poet: {merge_every: 66", "{poet: {variant: bs, block_size: 12, merge_every: 66", ("finetuning of model 60m by poet", "12 does not divide", "choose")),
     ],
 )
 def test_a_wrong_scale_file_is_refused_in_one_sentence(root, old, new, words):
@@ -86,6 +90,38 @@ def test_seeds_that_cannot_be_are_refused_with_an_example(seeds, words):
     with pytest.raises(UserError) as refusal:
         load_scale({"scale": "mini", "seeds": seeds})
     assert all(word in str(refusal.value) for word in words), refusal.value
+
+
+@pytest.mark.parametrize(("text", "words"), [("3", ("not 3", "such as [0, 1, 2]")), ("[x]", ("'[x]'", "such as [0,1,2]")), ("[]", ("must not be empty", "such as [0, 1, 2]"))])
+def test_a_command_line_s_seeds_are_refused_with_an_example(text, words, capsys):
+    assert read_seeds("[0,2]") == [0, 2]
+    for command in ("pack", "build"):
+        assert recorded([command, "--scale", "smoke", "--seeds", text]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("error: ") and all(word in said for word in words), said
+
+
+@pytest.mark.parametrize(("line", "why"), [("60m,adamw,fast,yes", "could not convert string to float: 'fast'"), ("60m,sgd,1,yes", "no row or column 'sgd'")])
+def test_rates_that_cannot_be_read_are_named_with_the_remedy(root, line, why):
+    (root / "analyses" / "recorded" / "mini" / "lr_sweep.csv").write_text(f"model,variant,lr,chosen\n{line}\n")
+    with pytest.raises(UserError, match=f"analyses/recorded/mini/lr_sweep.csv, line 2: {why}: mend it, or make the table again by `make tune`"):
+        load_scale({"scale": "mini", "seeds": [0]})
+
+
+@pytest.mark.parametrize(("text", "why"), [("row,task\nadamw,cola\n", "no column 'chosen'"), ("row,task,method,lr,chosen,state\nadamw,cola,poet,low,yes,finished\n", "'low'")])
+def test_rates_of_finetuning_that_cannot_be_read_are_named_with_the_remedy(root, monkeypatch, text, why):
+    monkeypatch.setattr(suite.finetuning, "ROOT", root)
+    suite.finetuning.rates_path("mini").write_text(text)
+    with pytest.raises(UserError, match=f"analyses/recorded/mini/finetuning_rates.csv: .*{why}: mend it, or make it again by `make results/mini/finetuning_rates.csv"):
+        suite.finetuning.tuned_rates(load_scale({"scale": "mini", "seeds": [0]}))
+
+
+@pytest.mark.parametrize(("content", "why"), [(b"", "has no keys: bring it back"), (b"- 1", "has no keys"), (b"a: [1", ", line 1: not YAML"), (b"\xff\xfe\xfa", ": not YAML"), (None, "cannot be read .No such file or directory.: bring it back")])
+def test_a_file_of_settings_that_holds_none_is_refused(tmp_path, content, why):
+    if content is not None:
+        (tmp_path / "some.yaml").write_bytes(content)
+    with pytest.raises(UserError, match=f"^config/some.yaml ?{why}"):
+        read_yaml(tmp_path / "some.yaml", "config/some.yaml")
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,20 +24,23 @@ import psutil
 ROWS = ("adamw", "poet-fs-1_2", "galore")
 TARGETS = ("results/table8.csv", *(f"results/runs/smoke/60m/{row}/seed0/record.json" for row in ROWS))
 CALL = (*TARGETS, "--config", "scale=smoke")
+#: Seconds that the last call has, which nothing kills.
+LAST_CALL = 600.0
 
 
 def kill(process: subprocess.Popen, alone: bool) -> int:
-    """Kill a pipeline with its jobs, or its first process alone; how many processes that were."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        first = psutil.Process(process.pid)
-        first.suspend()  # it starts no more
-        those = [first] if alone else [first, *first.children(recursive=True)]
-        for one in those:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                one.kill()
-        process.wait()
-        return len(those)
-    return 0
+    """Kill a pipeline with its jobs, or its first process alone.
+
+    Returns:
+        How many processes that were: none where the pipeline had ended by itself before the signal reached it.
+    """
+    first = psutil.Process(process.pid)  # there until it is waited for, if only as a zombie, which takes signals and does nothing
+    first.suspend()  # it starts no more
+    those = [first] if alone else [first, *first.children(recursive=True)]
+    for one in those:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
+    return len(those) if process.wait() == -signal.SIGKILL else 0
 
 
 def kills(project, number: int, longest: float, seed: int) -> Iterator[tuple[str, bool]]:
@@ -55,10 +59,12 @@ def kills(project, number: int, longest: float, seed: int) -> Iterator[tuple[str
     while done <= number:
         with open(project.folder / "output.txt", "w") as output:  # no pipe, which jobs that are left would keep open
             process = subprocess.Popen(project.command(*CALL), cwd=project.folder, stdout=output, stderr=output, start_new_session=True)
-        started, moment = time.monotonic(), draw.uniform(0, longest) if done < number else 600.0
+        started, moment = time.monotonic(), draw.uniform(0, longest) if done < number else LAST_CALL
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(moment)
-        if process.returncode is not None:  # it ended by itself
+        alone = draw.random() < 0.3
+        killed = 0 if process.returncode is not None else kill(process, alone)
+        if not killed:  # it ended by itself
             missing = [target for target in TARGETS if not (project.folder / target).exists()]
             good = process.returncode == 0 and not missing
             last = "" if good else f", {', '.join(missing)} missing: {(project.folder / 'output.txt').read_text()}"
@@ -70,10 +76,11 @@ def kills(project, number: int, longest: float, seed: int) -> Iterator[tuple[str
                 for folder in (project.folder / "data").glob("*-64-*"):
                     shutil.rmtree(folder)
             continue
-        alone = draw.random() < 0.3
-        ended = kill(process, alone)
+        if done == number:
+            yield f"the last call, which nothing was to kill, had not ended after {moment:.0f} s", False
+            return
         done += 1
-        yield f"kill {done} after {moment:.1f} s: {'Snakemake alone' if alone else f'{ended} processes'}", True
+        yield f"kill {done} after {moment:.1f} s: {'Snakemake alone' if alone else f'{killed} processes'}", True
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--source", default="offline", help="hub, folder:<path> or offline (the default)")
     parser.add_argument("--cache", type=Path, default=Path("data/cache"), help="folder for what is fetched or made")
     for split in SPLITS:
-        parser.add_argument(f"--{split}", type=int, help=f"at most so many examples of the {split} split")
+        parser.add_argument(f"--{split}", type=_count, help=f"at most so many examples of the {split} split")
     given = parser.parse_args(arguments)
     limit = {split: getattr(given, split) for split in SPLITS if getattr(given, split) is not None}
     try:
@@ -27,6 +27,12 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of examples, 0 or more")
+    return int(text)
 
 
 def show(data: TaskData) -> None:

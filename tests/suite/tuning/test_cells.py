@@ -11,6 +11,7 @@ from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from poet.training.errors import RunError
 from suite.scale import load_scale
+from suite.tuning.__main__ import selected, summary
 from suite.tuning.cells import Cell, Tuning, cells, run_at
 
 NIGHT = load_scale({"scale": "night", "seeds": [0]})
@@ -52,8 +53,7 @@ def best_at(**rates):
 def test_a_search_begins_where_the_next_shorter_length_ended_moved_as_the_protocol_says(tmp_path):
     shorter, longer = cell(length="1/100"), cell(length="1/30")
     tuning = Tuning(NIGHT, tmp_path)
-    assert tuning.outcome(longer).state == "waiting" and tuning.outcome(longer).waits_for == shorter
-    assert tuning.outcome(cell(length="1")).waits_for == shorter  # what is to be tuned first
+    assert tuning.outcome(longer).state == "waiting"
     tuning = Trials(tmp_path).finish([shorter], best_at(lr=0.032, poet_lr=0.008))
     assert tuning.outcome(shorter).state == "finished"
     (start,) = tuning.outcome(longer).decision.next
@@ -63,12 +63,24 @@ def test_a_search_begins_where_the_next_shorter_length_ended_moved_as_the_protoc
 def test_a_larger_model_begins_where_the_smaller_one_ended(tmp_path):
     lengths = [cell("adamw", length) for length in ("1/100", "1/30", "1/10", "1/3", "1")]
     larger = cell("adamw", "1", "130m")
-    assert Tuning(NIGHT, tmp_path).outcome(larger).waits_for == lengths[0]
+    assert Tuning(NIGHT, tmp_path).outcome(larger).state == "waiting"
     trials = Trials(tmp_path)
     for wanted in lengths:
         tuning = trials.finish([wanted], best_at(lr=0.002))
     (start,) = tuning.outcome(larger).decision.next
     assert tuning.rates(larger, start) == {"lr": 0.002}
+
+
+def test_what_a_command_line_asks_for_brings_all_that_its_searches_start_from(tmp_path):
+    tuning = Tuning(NIGHT, tmp_path)
+    asked = selected(tuning, "60m", ["poet-fs-1_2"], ["1/3", "1"])
+    assert asked == [cell(length=length) for length in ("1/100", "1/30", "1/10", "1/3", "1")]
+    assert selected(tuning, "130m", ["adamw"], ["1"])[:1] == [cell("adamw", "1/100")]  # where that of the smaller model begins
+    (line, counts) = summary(tuning, asked[:1]).splitlines()
+    assert line.endswith("searching, 0 of 12 trials") and counts == "1 searching"
+    assert summary(tuning, asked).splitlines()[-2:] == ["60m poet-fs-1_2 at 1: waits for 60m poet-fs-1_2 at 1/3", "1 searching, 4 waiting"]
+    tuning = Trials(tmp_path).finish(asked, best_at(lr=0.064, poet_lr=0.004))  # nothing of it is left waiting
+    assert {tuning.outcome(found).state for found in asked} <= {"finished", "censored"}
 
 
 def test_killed_at_any_time_it_goes_on_and_every_row_has_as_many_trials(tmp_path):

@@ -32,7 +32,7 @@ def root(tmp_path):
         ("{lr: 0.032}", "{lr: 0}", ("starts", "greater than 0")),
         ("merge_every: 5", "merge_evry: 5", ("intervals", "poet has no parameter 'merge_evry'")),
         ("changes:", "changes: [1", ("tuning.yaml", "not YAML")),
-        ("  - date: \"2026-11-23\"\n    what:", "  - what:", ("changes", "'date'", "missing")),
+        ('  - date: "2026-11-23"\n    what:', "  - what:", ("changes", "'date'", "missing")),
     ],
 )
 def test_a_wrong_protocol_is_refused_in_one_sentence(root, old, new, words):
