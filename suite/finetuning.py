@@ -16,6 +16,7 @@ from poet.methods import get_method
 from poet.methods.contract import scale_parameters
 from poet.training.spec import RunSpec
 from suite.scale import ROOT, Scale, given_of
+from suite.settings import OnTasks
 
 #: Section 5.2: "a consistent learning rate of 2e-5".
 PRINTED_LR = 2e-5
@@ -30,15 +31,22 @@ def bases(scale: Scale) -> list[RunSpec]:
     return [scale.run(given.model, row, scale.seeds[0]) for row in given.rows]
 
 
-def task_data(scale: Scale) -> dict[str, Any]:
+def task_data(given: OnTasks) -> dict[str, Any]:
     """What ``poet.finetuning.examples.prepare_task`` is given."""
-    given = scale.settings.finetuning
     return {"source": given.source, "train": given.train, "validation": given.validation}
 
 
 def task_folder(task: str, data: dict[str, Any]) -> str:
     """Name of a prepared task's folder: readable, and distinct for distinct settings."""
     return f"{task}-{hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]}"
+
+
+def method_parameters(scale: Scale, method: str, given: OnTasks) -> dict[str, Any]:
+    """What a key of ``poet.finetuning.methods.FINETUNERS`` takes at a scale, learning rates left out."""
+    finetuner = FINETUNERS[method]
+    cls = get_method(finetuner.method)
+    parameters = scale_parameters(cls, finetuner.parameters, scale.settings.width_divisor) | given_of(given.methods, cls)
+    return {name: value for name, value in parameters.items() if name not in cls.learning_rates}
 
 
 def finetuning(scale: Scale, base: RunSpec, task: str, method: str, seed: int, lr: float = PRINTED_LR) -> FinetuningSpec:
@@ -52,18 +60,16 @@ def finetuning(scale: Scale, base: RunSpec, task: str, method: str, seed: int, l
         seed: of the run.
         lr: of everything that is trained.
     """
-    given, finetuner = scale.settings.finetuning, FINETUNERS[method]
-    cls = get_method(finetuner.method)
-    parameters = scale_parameters(cls, finetuner.parameters, scale.settings.width_divisor) | given_of(given.methods, cls)
+    given = scale.settings.finetuning
     return FinetuningSpec(
         scale=scale.name,
         model=base.model,
         base=base.name,
         base_digest=base.digest,
         task=task,
-        data=task_data(scale),
+        data=task_data(given),
         method=method,
-        parameters={name: value for name, value in parameters.items() if name not in cls.learning_rates},
+        parameters=method_parameters(scale, method, given),
         lr=lr,
         epochs=given.epochs,
         batch_rows=given.batch_rows,

@@ -79,18 +79,20 @@ def restored(spec: RunSpec, folder: Path, data: Path, device: str, archive: Path
     return True
 
 
-def restored_finetuning(spec: FinetuningSpec, folder: Path, data: Path, base: Path, device: str, archive: Path | None = None) -> bool:
+def restored_finetuning(spec: FinetuningSpec, folder: Path, data: Path, base: Path | None, device: str, archive: Path | None = None) -> bool:
     """As :func:`restored`, if the examples and the record of the pretrained run are the recorded ones, too.
 
     Args:
         spec, folder, device, archive: as there.
-        data: folder of the prepared task.
-        base: record of the pretrained run.
+        data: folder of the examples.
+        base: record of the pretrained run; None where there is no such run.
     """
     archive = archive or archive_path(spec.scale)
     run = read(archive, only=spec.name).get(spec.name)
     if run is None:
         why = "it is not among the recorded runs"
+    elif base is None:
+        why = "its weights are asked for, and archives have none"
     else:
         splits, now = json.loads((data / "meta.json").read_text())["splits"], json.loads(base.read_text())
         found = [run.record[key] for key in ("train_sha256", "validation_sha256", "base_weights_sha256")]

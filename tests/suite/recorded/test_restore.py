@@ -63,8 +63,8 @@ def test_another_spec_device_or_weights_are_trained(asked, specs):
 
 @pytest.fixture(scope="module")
 def finetuning():
-    """A finetuning run of the smoke scale."""
-    return next(iter(load_suite({"scale": "smoke", "seeds": [0]}).finetunings.values()))
+    """A finetuning run of the smoke scale that starts from a pretrained one."""
+    return next(spec for spec in load_suite({"scale": "smoke", "seeds": [0]}).finetunings.values() if spec.base)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def finetuned(tmp_path, finetuning, specs, capsys):
         where = {"commit": "a" * 40, "dirty": False, "versions": {"torch": "2.13.0"}, "machine": {"cpu": "A CPU"}, "device": "cpu (1 threads)"}
         record = {
             "status": "completed", "name": finetuning.name, "spec": finetuning.to_dict(), "spec_digest": finetuning.digest,
-            "training_digest": finetuning_digest(finetuning.method, "cpu"), "metric": 0.5, "train_sha256": "e" * 64, "validation_sha256": "v" * 64,
+            "training_digest": finetuning_digest(finetuning, "cpu"), "metric": 0.5, "train_sha256": "e" * 64, "validation_sha256": "v" * 64,
             "base_weights_sha256": "w" * 64, "provenance": where, **changes,
         }
         write_record(tmp_path / "record.json", record)
