@@ -93,7 +93,7 @@ for base, task in suite.finetuning_searches():
             seeds=list(suite.scale.seeds),
             base=base.name,
             task=task,
-            code=suite.finetuning_code(suite.finetunings),
+            code=suite.finetuning_code(name for name, spec in suite.finetunings.items() if spec.task == task),
         script:
             "../scripts/finetuning_rates.py"
 
