@@ -82,7 +82,7 @@ def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: St
                 saved = time.monotonic()
                 status.update(now=True, step=run.step, checkpoint_step=run.step)
             _end_if_asked(run, stop)
-    if run.step and not run.diverged:
+    if not run.diverged:
         store.save(run.state())  # what comes now may take long
 
 

@@ -16,7 +16,7 @@ OWN = ("spec", "methods", "run", "problems/__init__", "problems/contract")
 OF_PROBLEM = {
     "classification": ("examples", "metrics"),
     "summarization": ("examples", "rouge", "problems/bart"),
-    "infilling": ("problems/bart",),
+    "infilling": ("examples", "problems/bart"),
 }
 
 
