@@ -19,6 +19,7 @@ from poet.training.spec import RunSpec
 from suite.artifact import Artifact, names_read
 from suite.discovery import discover
 from suite.finetuning import TASKS_OF_TABLE4, bases, task_data, task_folder
+from suite.summarization import BART
 from suite.scale import Scale, dataset_name, load_scale
 from suite.sources import noted_sources
 from suite.tuning.cells import Tuning
@@ -152,11 +153,19 @@ class Suite:
     @property
     def task_folders(self) -> dict[str, FinetuningSpec]:
         """Folders of the prepared tasks that finetuning reads, each with a run that reads it."""
-        return {str(self.prepared_task(spec.task)): spec for spec in self.finetunings.values()}
+        return {str(self.examples(spec)): spec for spec in self.finetunings.values() if spec.base}
 
-    def prepared_task(self, task: str) -> Path:
-        """Where the scale's examples of a task are."""
-        return DATA / "tasks" / task_folder(task, task_data(self.scale))
+    def examples(self, spec: FinetuningSpec) -> Path:
+        """Where the examples of a finetuning run are: those of a task, or the rows that are pretrained on."""
+        return DATA / "tasks" / task_folder(spec.task, spec.data) if spec.base else self.dataset
+
+    def base_records(self, spec: FinetuningSpec) -> list[Path]:
+        """The record of the pretrained run that a finetuning run starts from, if from one."""
+        return [RESULTS / "runs" / spec.base / "record.json"] if spec.base else []
+
+    def searched_task(self, task: str) -> Path:
+        """Where the examples of a task of Table 4 are."""
+        return DATA / "tasks" / task_folder(task, task_data(self.scale.settings.finetuning))
 
     def finetuning_searches(self) -> list[tuple[RunSpec, str]]:
         """Pretrained run and task of each job that searches learning rates of finetuning."""
@@ -166,19 +175,24 @@ class Suite:
         """What such a job found."""
         return self.folder / "finetuning_rates" / f"{task}-{base.variant}.csv"
 
+    def given_bart(self, spec: FinetuningSpec) -> bool:
+        """Whether a run starts from a BART that was not pretrained here, and so reads none of the scale's rows."""
+        return spec.model == BART and self.scale.settings.summarization.base is not None
+
     def finetuning_jobs(self) -> list[list[str]]:
         """The names of the finetuning runs by the process that they share, those of one task together."""
-        size, of_base = self.scale.settings.finetuning.runs_per_job, {}
+        settings, of_base = self.scale.settings, {}
         for name, spec in sorted(self.finetunings.items()):
-            of_base.setdefault(spec.base, []).append(name)
-        return [names[i : i + size] for names in of_base.values() for i in range(0, len(names), size)]
+            size = (settings.summarization if spec.model == BART else settings.finetuning).runs_per_job
+            of_base.setdefault((spec.base, size), []).append(name)
+        return [names[i : i + size] for (_, size), names in of_base.items() for i in range(0, len(names), size)]
 
     def finetuning_code(self, names: Iterable[str]) -> list[str]:
         """Digests of what the numbers of these finetuning runs depend on; see :meth:`training_code`."""
         if not self.scale.settings.retrain:
             return []
-        pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in map(self.finetunings.get, names)}
-        return sorted(finetuning_digest(method, device) for method, device in pairs)
+        specs = map(self.finetunings.get, names)
+        return sorted({finetuning_digest(spec, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs})
 
     @property
     def data_code_changed(self) -> bool:

@@ -17,6 +17,7 @@ from poet.methods.contract import scale_parameters
 from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
 from suite.scale import ROOT, Scale, check_layers, given_of
+from suite.settings import OnTasks
 
 #: Section 5.2: "a consistent learning rate of 2e-5".
 PRINTED_LR = 2e-5
@@ -31,15 +32,22 @@ def bases(scale: Scale) -> list[RunSpec]:
     return [scale.run(given.model, row, scale.seeds[0]) for row in given.rows]
 
 
-def task_data(scale: Scale) -> dict[str, Any]:
+def task_data(given: OnTasks) -> dict[str, Any]:
     """What ``poet.finetuning.examples.prepare_task`` is given."""
-    given = scale.settings.finetuning
     return {"source": given.source, "train": given.train, "validation": given.validation}
 
 
 def task_folder(task: str, data: dict[str, Any]) -> str:
     """Name of a prepared task's folder: readable, and distinct for distinct settings."""
     return f"{task}-{hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]}"
+
+
+def method_parameters(scale: Scale, method: str, given: OnTasks) -> dict[str, Any]:
+    """What a key of ``poet.finetuning.methods.FINETUNERS`` takes at a scale, learning rates left out."""
+    finetuner = FINETUNERS[method]
+    cls = get_method(finetuner.method)
+    parameters = scale_parameters(cls, finetuner.parameters, scale.settings.width_divisor) | given_of(given.methods, cls)
+    return {name: value for name, value in parameters.items() if name not in cls.learning_rates}
 
 
 def finetuning(scale: Scale, base: RunSpec, task: str, method: str, seed: int, lr: float = PRINTED_LR) -> FinetuningSpec:
@@ -56,19 +64,17 @@ def finetuning(scale: Scale, base: RunSpec, task: str, method: str, seed: int, l
     Raises:
         ConfigError: the method refuses the scale's parameters, or a layer's shape with them.
     """
-    given, finetuner = scale.settings.finetuning, FINETUNERS[method]
-    cls = get_method(finetuner.method)
-    parameters = scale_parameters(cls, finetuner.parameters, scale.settings.width_divisor) | given_of(given.methods, cls)
-    check_layers(f"finetuning of model {base.model} by {method}", cls, parameters, base.architecture)
+    given, parameters = scale.settings.finetuning, method_parameters(scale, method, scale.settings.finetuning)
+    check_layers(f"finetuning of model {base.model} by {method}", get_method(FINETUNERS[method].method), parameters, base.architecture)
     return FinetuningSpec(
         scale=scale.name,
         model=base.model,
         base=base.name,
         base_digest=base.digest,
         task=task,
-        data=task_data(scale),
+        data=task_data(given),
         method=method,
-        parameters={name: value for name, value in parameters.items() if name not in cls.learning_rates},
+        parameters=parameters,
         lr=lr,
         epochs=given.epochs,
         batch_rows=given.batch_rows,

@@ -228,7 +228,7 @@ NEEDS: dict[Kind, tuple[str, ...]] = {
     "invariance": _OWN,
     "divergence": (),  # no tuning makes a run of another length: see suite.judging
     "convergence": (),
-    "finetuning": (LITTLE_SCATTER,),  # Table 4 has a control of its own: analyses/tables/table4/table4.py
+    "finetuning": (LITTLE_SCATTER,),  # Tables 4 and 12 have a control of their own: analyses/common/learned.py
     "timing": (),
 }
 

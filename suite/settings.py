@@ -163,13 +163,9 @@ class Tuned(Settings):
     """table rows; every row if it is not given"""
 
 
-class Finetuning(Settings):
-    """What Table 4 finetunes, and how."""
+class OnTasks(Settings):
+    """How a pretrained model is finetuned on tasks."""
 
-    model: str
-    """whose pretrained runs are finetuned; they keep their weights"""
-    rows: list[str] = Field(min_length=1)
-    """table rows that pretrained it"""
     source: str = Field(pattern=r"^(hub|offline|folder:.+)$")
     """hub: the real sets; folder:PATH: the same from a local folder; offline: what the package index and the default corpus give"""
     train: NonNegativeInt
@@ -181,12 +177,63 @@ class Finetuning(Settings):
     epochs: PositiveInt
     batch_rows: PositiveInt
     sequence_length: PositiveInt
-    """tokens of an example at most"""
+    """tokens of a text at most"""
     clip_norm: PositiveFloat
     methods: Methods = {}
     """method: its parameters, in the scale's own units"""
     runs_per_job: PositiveInt = 1
     """how many runs of a pretrained model share a process"""
+
+
+class Finetuning(OnTasks):
+    """What Table 4 finetunes, and how."""
+
+    model: str
+    """whose pretrained runs are finetuned; they keep their weights"""
+    rows: list[str] = Field(min_length=1)
+    """table rows that pretrained it"""
+
+
+class Infilling(Settings):
+    """A small BART, pretrained on the scale's rows by text infilling; its texts have as many tokens as those that are summarized."""
+
+    hidden_size: PositiveInt
+    intermediate_size: PositiveInt
+    layers: PositiveInt
+    """of the encoder, and of the decoder"""
+    heads: PositiveInt
+    train: NonNegativeInt
+    """texts at most; 0: all"""
+    validation: NonNegativeInt
+    """texts at most; 0: all"""
+    epochs: PositiveInt
+    batch_rows: PositiveInt
+    lr: PositiveFloat
+    """of AdamW; it falls linearly to zero"""
+    clip_norm: PositiveFloat
+
+    @model_validator(mode="after")
+    def _check(self) -> Infilling:
+        if self.hidden_size % self.heads:
+            raise ValueError(f"{self.heads} heads need a hidden_size that they divide, not {self.hidden_size}")
+        return self
+
+
+class Summarization(OnTasks):
+    """What Table 12 finetunes, and how."""
+
+    base: str | None = None
+    """a BART to start from: its name on the hub, or a local folder with its weights and tokenizer"""
+    pretraining: Infilling | None = None
+    """in the place of `base`: one that is pretrained here"""
+    longest: PositiveInt | None = None
+    """tokens of a written summary at most, where that is less than BART's authors have it"""
+
+    @model_validator(mode="after")
+    def _one(self) -> Summarization:
+        if (self.base is None) == (self.pretraining is None):
+            raise ValueError("give one of `base` (a BART of the hub or of a local folder) and `pretraining` (one that is pretrained here)")
+        return self
 
 
 class ScaleFile(Settings):
@@ -201,6 +248,7 @@ class ScaleFile(Settings):
     """method: its parameters at this scale, in the scale's own units"""
     learning_rates: LearningRates
     finetuning: Finetuning
+    summarization: Summarization
     tuning: list[Tuned] = []
     """what is tuned, by the protocol in config/tuning.yaml"""
     retrain: bool = True
@@ -221,8 +269,9 @@ class ScaleFile(Settings):
         return self
 
     def resources_of(self, model: str) -> Resources:
-        """The scale's resources with what the model changes in them."""
-        given = {**self.resources.model_dump(exclude_unset=True), **self.models[model].resources}
+        """The scale's resources with what the model changes in them; Table 12's, which is none of the models, changes nothing."""
+        changes = self.models[model].resources if model in self.models else {}
+        given = {**self.resources.model_dump(exclude_unset=True), **changes}
         return parse(Resources, given, f"resources of {model}")
 
 

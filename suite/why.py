@@ -96,7 +96,7 @@ def _of_run(suite: Suite, name: str) -> str:
     if suite.scale.settings.retrain:
         device = "cuda" if suite.scale.resources(spec.model)["gpus"] else "cpu"
         if isinstance(spec, FinetuningSpec):
-            today = finetuning_sources(spec.method, device)
+            today = finetuning_sources(spec, device)
         else:
             today = [*training_sources(spec.method, device), *data_sources(spec.data["corpus"])]
         reasons.append(_changed(files, today))

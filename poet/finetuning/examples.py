@@ -72,11 +72,8 @@ class Examples:
     """
 
     def __init__(self, folder: Path, split: str, tokenizer: Tokenizer, length: int) -> None:
-        meta = read_json(folder / "meta.json")
-        if meta is None or not (folder / f"{split}.jsonl").exists():
-            raise RunError(f"{folder} holds no prepared task: delete it and run again")
+        meta, rows = read_split(folder, split)
         self.meta, self.sha256, self.pad = meta, meta["splits"][split]["sha256"], tokenizer.pad_id
-        rows = [json.loads(line) for line in (folder / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()]
         kind = np.float32 if TASKS[meta["task"]].classes == 1 else np.int64
         self.targets = np.array([row[-1] for row in rows], dtype=kind)
         parts = [[encoded.ids for encoded in tokenizer.encode_batch(list(texts))] for texts in zip(*(row[:-1] for row in rows), strict=True)]
@@ -87,13 +84,28 @@ class Examples:
 
     def batch(self, indices: Sequence[int]) -> Batch:
         """The examples of these numbers, padded on the right to the longest of them."""
-        chosen = [self.rows[i] for i in indices]
-        length = max(map(len, chosen))
-        tokens = np.full((len(chosen), length), self.pad, dtype=np.int64)
-        mask = np.zeros_like(tokens)
-        for line, row in enumerate(chosen):
-            tokens[line, : len(row)], mask[line, : len(row)] = row, 1
-        return Batch(*map(torch.from_numpy, (tokens, mask, self.targets[list(indices)])))
+        return Batch(*padded([self.rows[i] for i in indices], self.pad), torch.from_numpy(self.targets[list(indices)]))
+
+
+def read_split(folder: Path, split: str) -> tuple[dict[str, Any], list[list[Any]]]:
+    """``meta.json`` of a prepared task, and the lines of one split.
+
+    Raises:
+        RunError: the folder does not hold the task.
+    """
+    meta = read_json(folder / "meta.json")
+    if meta is None or not (folder / f"{split}.jsonl").exists():
+        raise RunError(f"{folder} holds no prepared task: delete it and run again")
+    return meta, [json.loads(line) for line in (folder / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def padded(rows: Sequence[np.ndarray], fill: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of tokens as one (rows, length), filled up on the right, and its mask; int64."""
+    tokens = np.full((len(rows), max(map(len, rows))), fill, dtype=np.int64)
+    mask = np.zeros_like(tokens)
+    for line, row in enumerate(rows):
+        tokens[line, : len(row)], mask[line, : len(row)] = row, 1
+    return torch.from_numpy(tokens), torch.from_numpy(mask)
 
 
 def _joined(texts: Sequence[np.ndarray], length: int, end: int) -> np.ndarray:

@@ -25,9 +25,9 @@ from poet.system.progress import Progress, say
 def finetune(
     spec: FinetuningSpec,
     *,
-    base: Path,
+    base: Path | None,
     data: Path,
-    rows: Path,
+    rows: Path | None,
     folder: Path,
     checkpoints: Path,
     device: str = "cpu",
@@ -40,7 +40,7 @@ def finetune(
 
     Args:
         spec, data, rows, device: see :class:`poet.finetuning.run.FinetuningRun`.
-        base: record of the pretrained run; its weights lie beside it.
+        base: record of the pretrained run, beside which its weights lie; None where there is no such run.
         folder: the run's folder.
         checkpoints: the run's checkpoint folder, not inside ``folder``.
         threads: CPU threads of this process.
@@ -54,14 +54,14 @@ def finetune(
         SystemExit: SIGINT or SIGTERM came; the state is saved and the next call goes on from it.
     """
     torch.set_num_threads(threads)
-    files = finetuning_sources(spec.method, device)
-    code = {"training_digest": finetuning_digest(spec.method, device), "sources": file_digests(files)}  # as it is now, not at the end
+    code = {"training_digest": finetuning_digest(spec, device), "sources": file_digests(finetuning_sources(spec, device))}  # as it is now
     store = CheckpointFolder(checkpoints, spec.digest, code["training_digest"], say=lambda sentence: say(f"{spec.name}: {sentence}"))
     with StopRequest() as stop, store.claim():
-        run = FinetuningRun(spec, base.parent / "weights", data, rows, device)
+        run = FinetuningRun(spec, base.parent / "weights" if base else None, data, rows, device)
         with Status(store.run_folder, spec.name, spec.digest, run.steps, 1) as status:
             _train(run, store, status, stop, checkpoint_seconds)
-        record = _record(run, code, json.loads(base.read_text()))
+            found = run.finish(folder, lambda: _end_if_asked(run, stop))
+        record = _record(run, code, found, json.loads(base.read_text()) if base else {})
         write_record(folder / "record.json", record)
         store.remove()
     return record
@@ -81,12 +81,18 @@ def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: St
                 store.save(run.state())
                 saved = time.monotonic()
                 status.update(now=True, step=run.step, checkpoint_step=run.step)
-            if stop.signal:
-                say(f"{run.spec.name}: stopped by signal {stop.signal} after step {run.step}: saved, the next call goes on")
-                raise SystemExit(128 + stop.signal)
+            _end_if_asked(run, stop)
+    if not run.diverged:
+        store.save(run.state())  # what comes now may take long
 
 
-def _record(run: FinetuningRun, code: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+def _end_if_asked(run: FinetuningRun, stop: StopRequest) -> None:
+    if stop.signal:
+        say(f"{run.spec.name}: stopped by signal {stop.signal} after step {run.step}: saved, the next call goes on")
+        raise SystemExit(128 + stop.signal)
+
+
+def _record(run: FinetuningRun, code: dict[str, Any], found: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
     spec = run.spec
     return {
         "status": "diverged" if run.diverged else "completed",
@@ -95,13 +101,12 @@ def _record(run: FinetuningRun, code: dict[str, Any], base: dict[str, Any]) -> d
         "spec_digest": spec.digest,
         **code,
         "metric": math.nan if run.diverged else run.history[-1]["metric"],
-        "without_learning": run.without_learning(),
+        **found,
         "epochs": run.history,
         "steps": run.step,
         "trainable_parameters": run.trainable,
         "examples": {"train": len(run.train), "validation": len(run.validation)},
-        "origin": run.train.meta["origin"],
-        "base_weights_sha256": base["weights_sha256"],
+        "base_weights_sha256": base.get("weights_sha256"),
         "train_sha256": run.train.sha256,
         "validation_sha256": run.validation.sha256,
         "cost": {"train_seconds": run.seconds},

@@ -6,25 +6,41 @@ import functools
 from pathlib import Path
 
 from poet.finetuning.methods import FINETUNERS
+from poet.finetuning.problems import problem_of
+from poet.finetuning.spec import FinetuningSpec
 from poet.launch.sources import ROOT, digest, training_sources
 
 #: Of every finetuning run, beside what its method's pretraining depends on.
-OWN = ("spec", "methods", "examples", "metrics", "run")
+OWN = ("spec", "methods", "run", "problems/__init__", "problems/contract")
+#: Of the runs of a problem, beside its own file.
+OF_PROBLEM = {
+    "classification": ("examples", "metrics"),
+    "summarization": ("examples", "rouge", "problems/bart"),
+    "infilling": ("examples", "problems/bart"),
+}
 
 
-def finetuning_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
-    """The files that a finetuning method's runs depend on.
+def finetuning_sources(spec: FinetuningSpec, device: str, root: Path = ROOT) -> list[Path]:
+    """The files that a finetuning run depends on.
 
     Args:
-        method: key in ``poet.finetuning.methods.FINETUNERS``.
+        spec: the run.
         device: "cpu" or "cuda", where it trains.
         root: of the repository, or of a copy.
     """
-    own = [root / "poet" / "finetuning" / f"{name}.py" for name in OWN]
+    return _sources(spec.method, problem_of(spec.task), device, root)
+
+
+def finetuning_digest(spec: FinetuningSpec, device: str) -> str:
+    """Digest of :func:`finetuning_sources`."""
+    return _digest(spec.method, problem_of(spec.task), device)
+
+
+def _sources(method: str, problem: str, device: str, root: Path) -> list[Path]:
+    own = [root / "poet" / "finetuning" / f"{name}.py" for name in (*OWN, *OF_PROBLEM[problem], f"problems/{problem}")]
     return sorted({*own, *training_sources(FINETUNERS[method].method, device, root)})
 
 
 @functools.cache
-def finetuning_digest(method: str, device: str) -> str:
-    """Digest of :func:`finetuning_sources`."""
-    return digest(finetuning_sources(method, device))
+def _digest(method: str, problem: str, device: str) -> str:
+    return digest(_sources(method, problem, device, ROOT))

@@ -47,7 +47,7 @@ def _totals(plan: Plan, unit: str) -> str:
             f"{scale.settings.training.precision}). Evaluation and saving are not in the operations, and only in times that were measured."
         )
     if finetunings := len(plan.suite.finetunings):
-        lines.append(f"Beside them {finetunings} finetuning runs start from these (Table 4): their cost is not estimated.")
+        lines.append(f"Beside them {finetunings} finetuning runs start from these or from a BART (Tables 4 and 12): their cost is not estimated.")
     if len(scale.seeds) == 1:
         lines.append(
             "With one seed an interval has no end, and most claims about differences stay undecided (suite/judging.py): "

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from poet.finetuning.spec import FinetuningSpec
 from poet.system.files import atomic_path
 from poet.system.progress import say
-from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from suite.recorded.archive import archive_path, read
 from suite.recorded.origin import code_changed, write_note
@@ -42,7 +42,7 @@ def restored(
         data: folder of the prepared data; of the prepared task for a finetuning run.
         device: "cpu" or "cuda", where it would be trained.
         archive: of the recorded runs; None takes the scale's.
-        base: of a finetuning run, the record of the pretrained one.
+        base: of a finetuning run, the record of the pretrained one; None where it pretrains itself.
 
     Raises:
         RecordedError: the archive is missing or damaged.
@@ -64,7 +64,7 @@ def restored(
 def _why_not(run: RecordedRun, spec: RunSpec | FinetuningSpec, device: str, data: Path, base: Path | None) -> str:
     """Why a run that is recorded under a spec's name cannot take the place of training; empty if it can."""
     finetuning = isinstance(spec, FinetuningSpec)
-    if not finetuning and spec.keep_weights:
+    if base is None if finetuning else spec.keep_weights:
         return "its weights are asked for, and archives have none"
     changed = ["spec"] if run.spec.digest != spec.digest else []
     if run.device != device:

@@ -9,7 +9,8 @@ import torch
 
 from poet.finetuning.examples import Examples
 from poet.finetuning.metrics import accuracy, matthews, pearson, without_learning
-from poet.finetuning.run import FinetuningRun, load_classifier
+from poet.finetuning.problems.classification import load_classifier
+from poet.finetuning.run import FinetuningRun
 from poet.finetuning.spec import FinetuningSpec
 from poet.data.rows import read_meta
 from poet.data.tokenizer import load_prepared

@@ -60,6 +60,8 @@ def root(tmp_path, monkeypatch):
         ("heads: 2,", "heads: 3,", ("3 heads", "32")),
         ("width_divisor: 16", "width_divisor: [16", ("mini.yaml", "not YAML")),
         ("60m, lengths: [1]", "60m, lengths: [1], rows: [oft]", ("tuning", "unknown row 'oft'", "galore")),
+        ("{pretraining: {", "{base: facebook/bart-large, pretraining: {", ("mini.yaml: summarization", "one of `base`", "`pretraining`")),
+        ("layers: 3, heads: 4, train", "layers: 3, heads: 5, train", ("summarization.pretraining", "5 heads", "64")),
         ("gpus: 0,", "gpus: 1, processes: 2,", ("mini.yaml: resources", "processes", "without a GPU")),
         ("gpus: 0,", "gpus: 1, runs_per_job: 2,", ("mini.yaml: resources", "runs_per_job", "without a GPU")),
         ("{poet: {merge_every: 66", "{poet: {variant: bs, block_size: 12, merge_every: 66", ("finetuning of model 60m by poet", "12 does not divide", "choose")),

@@ -1,3 +1,6 @@
+from suite.summarization import base_of
+
+
 # Finetuning of pretrained runs. Where runs of a pretrained model share a process, they are also made again together.
 for folder, example in suite.task_folders.items():
 
@@ -21,6 +24,24 @@ for folder, example in suite.task_folders.items():
             "../scripts/task.py"
 
 
+if source := suite.scale.settings.summarization.base:
+
+    rule bart:
+        output:
+            RESULTS / "runs" / base_of(suite.scale)[0] / "record.json",
+        log:
+            RESULTS / "logs" / suite.scale.name / "bart.log",
+        conda:
+            "../../environment.yml"
+        resources:
+            mem_mb=8000,
+            runtime=120,
+        params:
+            source=source,
+        script:
+            "../scripts/bart.py"
+
+
 for number, names in enumerate(suite.finetuning_jobs()):
     first = suite.finetunings[names[0]]
 
@@ -28,9 +49,9 @@ for number, names in enumerate(suite.finetuning_jobs()):
         name:
             f"finetune_{number}"
         input:
-            base=RESULTS / "runs" / first.base / "record.json",
-            tasks=[suite.prepared_task(suite.finetunings[name].task) / "meta.json" for name in names],
-            rows=prepared,
+            base=suite.base_records(first),
+            tasks=[suite.examples(suite.finetunings[name]) / "meta.json" for name in names],
+            rows=[] if suite.given_bart(first) else [prepared],
         output:
             record=[RESULTS / "runs" / name / "record.json" for name in names],
         log:
@@ -56,7 +77,7 @@ for base, task in suite.finetuning_searches():
             f"finetuning_rates_{task}_{base.variant.replace('-', '_')}"
         input:
             base=RESULTS / "runs" / base.name / "record.json",
-            task=suite.prepared_task(task) / "meta.json",
+            task=suite.searched_task(task) / "meta.json",
             rows=prepared,
         output:
             suite.tuned_part(base, task),
@@ -72,7 +93,7 @@ for base, task in suite.finetuning_searches():
             seeds=list(suite.scale.seeds),
             base=base.name,
             task=task,
-            code=suite.finetuning_code(suite.finetunings),
+            code=suite.finetuning_code(name for name, spec in suite.finetunings.items() if spec.task == task),
         script:
             "../scripts/finetuning_rates.py"
 

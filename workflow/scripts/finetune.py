@@ -1,4 +1,4 @@
-"""Rules ``finetune_*``: finetuning runs of one pretrained model, one after the other."""
+"""Rules ``finetune_*``: finetuning runs of one pretrained model, one after the other; or the pretraining of the small BART."""
 
 from pathlib import Path
 
@@ -11,7 +11,8 @@ with job(snakemake):
     from suite.recorded.restore import restored
 
     resume = snakemake.config.get("resume")  # no param: a finished run is not trained again because it changes
-    base, rows, device = Path(snakemake.input.base), Path(snakemake.input.rows).parent, "cuda" if snakemake.resources.gpu else "cpu"
+    base, rows = (next(map(Path, paths), None) for paths in (snakemake.input.base, snakemake.input.rows))
+    rows, device = rows and rows.parent, "cuda" if snakemake.resources.gpu else "cpu"
     given = (snakemake.params.spec, list(snakemake.input.tasks), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
     with reserved_gpus(snakemake.resources.gpu, snakemake.rule):
         for values, task, record, checkpoints, log in zip(*given, strict=True):

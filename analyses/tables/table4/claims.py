@@ -1,11 +1,9 @@
 """What the paper says about Table 4, at each rate."""
 
 import itertools
-import math
 from collections.abc import Iterable
-from dataclasses import replace
 
-from analyses.common.evidence import largest_of
+from analyses.common.learned import all_lower, undecided
 from analyses.tables.table4.cells import METHODS, NAMES, PRINTED_RATE, TUNED, cells
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
@@ -18,7 +16,7 @@ def _higher(context: Context, rate: str, pairs: Iterable[tuple[tuple[str, str, s
     """Whether the first of each pair of cells has the higher metric at a rate, by the pair where it has it least."""
     frame, runs, compared, left = context.table("table4"), cells(context.scale), [], 0
     if rate not in set(frame.rate):
-        return _nothing("no rates tuned alike")
+        return undecided("no rates tuned alike")
     frame = frame[frame.rate == rate].set_index(["finetuning", "pretraining", "task"])
     for pair in pairs:
         if "yes" in set(frame.loc[list(pair), "learned"]) and not frame.loc[list(pair), "at_grid_end"].notna().any():
@@ -26,17 +24,7 @@ def _higher(context: Context, rate: str, pairs: Iterable[tuple[tuple[str, str, s
             compared.append([b - a for a, b in zip(ours, theirs, strict=True)])
         else:
             left += 1
-    if not compared:
-        return _nothing("nothing was learned that can be compared")
-    if not left:
-        return largest_of(compared)
-    # The claim is of all: one comparison against it decides, but those left out may be anything.
-    note = f"{left} of {left + len(compared)} comparisons left out: nothing was learned, or a rate lies at an end of what was tried"
-    return replace(largest_of(compared, note=note), high=GREATEST)
-
-
-def _nothing(note: str) -> Evidence:
-    return Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0, note=note)
+    return all_lower(compared, left, GREATEST, "nothing was learned, or a rate lies at an end of what was tried")
 
 
 def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:

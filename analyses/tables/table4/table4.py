@@ -7,8 +7,8 @@ the last epoch on GLUE's validation set (MNLI: matched), or on what stands in fo
 Two rates: "as printed", 2e-5 for everything, and "tuned alike", one from a search for each cell (``suite.tuning.finetuning``; ``make
 results/<scale>/finetuning_rates.csv`` and ``make record``). A scale that was not tuned has the first alone.
 
-Beside each task stands what one answer for all examples is worth. A cell has learned where its mean is above that by more than
-:data:`LEARNED` standard deviations over seeds; claims compare the cells in which one of the two models has.
+Beside each task stands what one answer for all examples is worth. A cell has learned (:mod:`analyses.common.learned`) where its mean is above
+that; claims compare the cells in which one of the two models has.
 """
 
 import math
@@ -17,6 +17,7 @@ import statistics
 import pandas as pd
 
 from analyses.common.layout import markdown_page, markdown_table, measured_columns
+from analyses.common.learned import LEARNED, is_learned, judged_orders
 from analyses.common.plotting import figure_outputs, save_figure
 from analyses.tables.table4.cells import METHODS, NAMES, PRINTED, PRINTED_RATE, TUNED, cells, pretraining
 from analyses.tables.table4.claims import CLAIMS
@@ -28,9 +29,6 @@ from suite.context import Context
 from suite.finetuning import PRINTED_LR, bases, tuned_rates
 from suite.statistics import paired_interval
 
-#: How many standard deviations above one answer for all count as learned. Fixed before any run.
-LEARNED = 2.0
-
 
 def table(context: Context) -> pd.DataFrame:
     """One line a cell."""
@@ -41,12 +39,11 @@ def table(context: Context) -> pd.DataFrame:
         columns = measured_columns(values)
         mean, low, high = paired_interval(values)
         nothing = statistics.fmean(record["without_learning"] for record in records)
-        learned = mean - nothing > (LEARNED * columns["std"] if columns["n"] > 1 else math.inf)
         inside = rate == PRINTED_RATE or tuned[models[model].variant, NAMES[task], METHODS[method]][1]
         lines.append({
             "rate": rate, "finetuning": method, "pretraining": model, "task": task, "published": PRINTED.loc[(method, model), task],
             **columns, "low": low, "high": high, "unit": TASKS[NAMES[task]].metric, "without_learning": nothing,
-            "learned": "yes" if learned else "no", "learning_rate": specs[0].lr, "at_grid_end": "" if inside else "lr",
+            "learned": "yes" if is_learned(values, nothing) else "no", "learning_rate": specs[0].lr, "at_grid_end": "" if inside else "lr",
             "trainable": first["trainable_parameters"], "train_examples": first["examples"]["train"],
             "validation_examples": first["examples"]["validation"], "data": first["origin"]["kind"], "origin": first["origin"]["sentence"],
             "scale": context.scale.name, "model": specs[0].model, "base": specs[0].base,
@@ -92,11 +89,7 @@ def _layout(frame: pd.DataFrame) -> str:
 
 def fitness(frame: pd.DataFrame) -> str:
     """Whether anything was learned that can be compared."""
-    learned = frame.groupby("task").learned.apply(lambda column: (column == "yes").any())
-    able = [task for task, found in learned.items() if found]
-    if not able:
-        return "**No order is judged**: on no task is any cell above one answer for all by more than its scatter."
-    return f"Orders are judged on the tasks that some cell has learned: {', '.join(able)}."
+    return judged_orders(frame, "task", "one answer for all")
 
 
 def build(context: Context) -> None:

@@ -63,19 +63,19 @@ def test_another_spec_device_or_weights_are_trained(asked, specs):
 
 @pytest.fixture(scope="module")
 def finetuning():
-    """A finetuning run of the smoke scale."""
-    return next(iter(load_suite({"scale": "smoke", "seeds": [0]}).finetunings.values()))
+    """A finetuning run of the smoke scale that starts from a pretrained one."""
+    return next(spec for spec in load_suite({"scale": "smoke", "seeds": [0]}).finetunings.values() if spec.base)
 
 
 @pytest.fixture
 def finetuned(tmp_path, finetuning, specs, capsys):
     """As ``asked``, of a finetuning run; ``examples`` and ``weights`` are today's."""
 
-    def _asked(spec=finetuning, device="cpu", examples="e" * 64, weights="w" * 64, **changes):
+    def _asked(spec=finetuning, device="cpu", examples="e" * 64, weights="w" * 64, base="base.json", **changes):
         where = {"commit": "a" * 40, "dirty": False, "versions": {"torch": "2.13.0"}, "machine": {"cpu": "A CPU"}, "device": "cpu (1 threads)"}
         record = {
             "status": "completed", "name": finetuning.name, "spec": finetuning.to_dict(), "spec_digest": finetuning.digest,
-            "training_digest": finetuning_digest(finetuning.method, "cpu"), "metric": 0.5, "train_sha256": "e" * 64, "validation_sha256": "v" * 64,
+            "training_digest": finetuning_digest(finetuning, "cpu"), "metric": 0.5, "train_sha256": "e" * 64, "validation_sha256": "v" * 64,
             "base_weights_sha256": "w" * 64, "provenance": where, **changes,
         }
         write_record(tmp_path / "record.json", record)
@@ -84,7 +84,7 @@ def finetuned(tmp_path, finetuning, specs, capsys):
         (tmp_path / "meta.json").write_text(json.dumps({"splits": {"train": {"sha256": examples}, "validation": {"sha256": "v" * 64}}}))
         (tmp_path / "base.json").write_text(json.dumps({"weights_sha256": weights}))
         folder = tmp_path / "runs" / "it"
-        done = restored(spec, folder, tmp_path, device, tmp_path / "runs.parquet", base=tmp_path / "base.json")
+        done = restored(spec, folder, tmp_path, device, tmp_path / "runs.parquet", base=base and tmp_path / base)
         assert done == (folder / "record.json").exists()
         return done, capsys.readouterr().err
 
@@ -103,6 +103,10 @@ def test_a_stale_finetuning_run_is_trained_and_the_log_says_why(finetuned, finet
         done, log = finetuned(**given)
         assert not done and log.endswith(f"not as recorded: {why}\n")
     assert "it is not among the recorded runs\n" in finetuned(spec=dataclasses.replace(finetuning, seed=7))[1]
+
+
+def test_what_others_start_from_is_trained(finetuned):
+    assert finetuned(base=None)[1].endswith("its weights are asked for, and archives have none\n")
 
 
 def test_an_edited_finetuning_record_is_refused(tmp_path, finetuned):

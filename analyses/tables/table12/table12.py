@@ -1,0 +1,139 @@
+"""Table 12: BART finetuned on summaries by LoRA, by OFT, in full and by POET.
+
+At the larger scales this is BART-large. Elsewhere it is a small BART, which the pipeline pretrains by text infilling. The paper states neither learning
+rate, decoding nor how long it trains: rate, weight decay and decoding are those of BART's authors, and ``summarization`` of the scale's file has the rest.
+
+Beside each score stands that of the document's first sentences. A cell has learned (:mod:`analyses.common.learned`) where its mean is above that; the
+claim compares the cells of which one has.
+"""
+
+import math
+import statistics
+
+import pandas as pd
+
+from analyses.common.bart import parameter_counts
+from analyses.common.layout import markdown_page, markdown_table, measured_columns
+from analyses.common.learned import LEARNED, is_learned, judged_orders
+from analyses.common.plotting import figure_outputs, save_figure
+from analyses.common.published import as_printed
+from analyses.tables.table12.cells import LABELS, METHODS, NAMES, PRINTED, cells
+from analyses.tables.table12.claims import CLAIMS
+from analyses.tables.table12.picture import draw
+from poet.system.files import write_text
+from suite.artifact import Artifact
+from suite.context import Context
+from suite.scale import Scale
+from suite.statistics import paired_interval
+from suite.summarization import BART_LR, pretraining
+
+
+def table(context: Context) -> pd.DataFrame:
+    """One line for each method, data set and metric."""
+    lines, counts = [], parameter_counts()
+    for (method, task), specs in cells(context.scale).items():
+        records = [context.record(spec) for spec in specs]
+        first, printed = records[0], PRINTED.loc[method]
+        for metric, label in LABELS.items():
+            values = [record["rouge"][metric] for record in records]
+            _, low, high = paired_interval(values)
+            lead = first["lead"][metric]
+            lines.append({
+                "method": method, "task": task, "metric": label, "published": float(printed.get(f"{task} {label}", math.nan)),
+                **measured_columns(values), "low": low, "high": high, "unit": "F-measure in percent", "lead": lead,
+                "learned": "yes" if is_learned(values, lead) else "no", "lead_sentences": first["lead_sentences"], "trainable": first["trainable_parameters"],
+                "bart_large_trainable": as_printed(counts[method], printed.trainable), "published_trainable": printed.trainable,
+                "learning_rate": specs[0].lr, "train_examples": first["examples"]["train"], "summaries": first["examples"]["validation"],
+                "data": first["origin"]["kind"], "origin": first["origin"]["sentence"], "scale": context.scale.name, "base": specs[0].base,
+            })  # fmt: skip
+    return pd.DataFrame(lines)
+
+
+def _number(line: object) -> str:
+    if line.diverged:
+        return f"diverged ({line.diverged} of {line.n + line.diverged})"
+    printed = "–" if math.isnan(line.published) else f"{line.published:.2f}"
+    spread = "" if math.isnan(line.std) else f" ± {line.std:.2f}"
+    return f"{printed} / **{line.measured:.2f}**{spread}{'' if line.learned == 'yes' else ' °'}"
+
+
+def markdown(frame: pd.DataFrame, context: Context) -> str:
+    """As the paper lays it out, published / measured in each cell, and the lead of the documents below."""
+    first = frame.iloc[0]
+    about = (
+        f"{ARTIFACT.caption} Each cell: published / **measured at {first.scale} scale** on {_model(context)}, mean over {first.n} seeds of finetuning ± "
+        f"standard deviation. °: not above the lead by more than {LEARNED:g} standard deviations, or one seed. The learning rate is {BART_LR:g} for "
+        "all, that of BART's authors, since the paper states none for this table; no rate is tuned for it."
+    )
+    parameters = (
+        "Trainable parameters: printed / counted on BART-large / **on the model here**. The count of POET on BART-large is that of R and P, as printed; on the "
+        "model here it has the embeddings, norms and biases, which POET trains too."
+    )
+    origins = [f"{task}: {origin}" for task, origin in dict(zip(frame.task, frame.origin, strict=True)).items()]
+    return markdown_page(
+        f"{ARTIFACT.label}, {first.scale} scale", about, _layout(frame), parameters, fitness(frame), _apart(frame), sentences=origins
+    )  # fmt: skip
+
+
+def _model(context: Context) -> str:
+    """What was finetuned, and how well it was pretrained."""
+    for spec in pretraining(context.scale):
+        a, record = spec.architecture, context.record(spec)
+        return (
+            f"a small BART (width {a.hidden_size}, {a.layers} + {a.layers} layers), pretrained by text infilling for {record['steps']:,} steps to "
+            f"a loss of {record['metric']:.2f} nats a token"
+        )
+    return f"a pretrained BART ({context.scale.settings.summarization.base})"
+
+
+def _layout(frame: pd.DataFrame) -> str:
+    columns = list(dict.fromkeys(zip(frame.task, frame.metric, strict=True)))
+    kinds = dict(zip(frame.task, frame.data, strict=True))
+    heads, rows = [f"{task} ({kinds[task]}) {metric}" for task, metric in columns], []
+    by_cell = {(line.method, line.task, line.metric): line for line in frame.itertuples()}
+    for method in METHODS:
+        line = by_cell[method, *columns[0]]
+        count = f"{line.published_trainable} / {line.bart_large_trainable} / **{line.trainable:,}**"
+        rows.append([method, count, *(_number(by_cell[method, *column]) for column in columns)])
+    sentences = dict(zip(frame.task, frame.lead_sentences, strict=True))
+    lead = f"lead ({', '.join(f'{task}: {n}' for task, n in sentences.items())} sentences)"
+    rows.append([lead, "", *(f"{by_cell[next(iter(METHODS)), *column].lead:.2f}" for column in columns)])
+    return markdown_table(["method", "trainable", *heads], "ll" + "r" * len(heads), rows)
+
+
+def fitness(frame: pd.DataFrame) -> str:
+    """Whether anything was learned that can be compared."""
+    return judged_orders(frame.assign(score=frame.task + " " + frame.metric), "score", "the lead")
+
+
+def _apart(frame: pd.DataFrame) -> str:
+    """How far ROUGE-Lsum is above ROUGE-L on summaries of several sentences."""
+    part = frame[frame.task == "CNN/DailyMail"].pivot(index="method", columns="metric", values="measured")
+    lsum, longest = part["ROUGE-Lsum"], part["ROUGE-L"]
+    if part.isna().any(axis=None) or not (longest > 0).all():
+        return "How far ROUGE-Lsum is above ROUGE-L is not known: a run diverged, or shares no word with its references."
+    return (
+        f"On the summaries that were written for CNN/DailyMail, ROUGE-Lsum is {statistics.fmean(lsum - longest):.2f} above ROUGE-L in the mean over methods "
+        f"({statistics.fmean(lsum / longest):.2f} times as much). The printed column of ROUGE-L has {', '.join(PRINTED['CNN/DailyMail ROUGE-L'])} (erratum rouge-l-columns)."
+    )
+
+
+def build(context: Context) -> None:
+    frame = table(context)
+    write_text(context.results / "table12.md", markdown(frame, context))
+    n = int(frame.n.max())
+    seeds = f"Bars: one standard deviation either side, n = {n} seeds of finetuning." if n > 1 else "n = 1: no error bars."
+    note = f"Filled: measured. Hollow: as printed, on BART-large. Dotted: the document's first sentences. {seeds}"
+    save_figure(draw(frame), frame, context, ARTIFACT, note, fitness(frame))
+
+
+def _runs(scale: Scale) -> list:
+    return [*pretraining(scale), *(spec for specs in cells(scale).values() for spec in specs)]
+
+
+ARTIFACT = Artifact(
+    label="Table 12",
+    caption="ROUGE of summaries by BART after finetuning by LoRA, by OFT, in full and by POET.",
+    outputs=("table12.csv", "table12.md", *figure_outputs("table12")),
+    runs=lambda scale: [], finetunings=_runs, build=build, claims=CLAIMS,
+)

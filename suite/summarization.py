@@ -1,0 +1,73 @@
+"""The runs of Table 12: a BART, pretrained here or elsewhere, finetuned on summaries."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from poet.finetuning.spec import INFILLING, BartArchitecture, Decoding, FinetuningSpec
+from poet.finetuning.tasks import TASKS
+from suite.finetuning import method_parameters, task_data
+from suite.scale import Scale
+
+#: What the runs call their model.
+BART = "bart"
+#: What Table 12 finetunes on, and by what, in the order in which it prints them.
+TASKS_OF_TABLE12 = tuple(name for name, task in TASKS.items() if task.metric == "rouge")
+METHODS_OF_TABLE12 = ("lora", "oft", "full", "poet")
+#: The paper states neither rate nor decay for Table 12: those of BART's authors (fairseq, examples/bart/README.summarization.md).
+BART_LR, BART_DECAY = 3e-5, 0.01
+#: As BART's authors search (fairseq, examples/bart/summarize.py: XSUM_KWARGS, CNN_KWARGS).
+DECODING = {
+    "xsum": Decoding(beams=6, length_penalty=1.0, shortest=10, longest=60, no_repeat=3),
+    "cnn_dailymail": Decoding(beams=4, length_penalty=2.0, shortest=55, longest=140, no_repeat=3),
+}
+
+
+def pretraining(scale: Scale) -> list[FinetuningSpec]:
+    """The run that pretrains the scale's small BART by text infilling, on its first seed; none where a BART is taken from elsewhere."""
+    summaries = scale.settings.summarization
+    given = summaries.pretraining
+    if given is None:
+        return []
+    return [FinetuningSpec(
+        scale=scale.name, model=BART, base="", base_digest="", task=INFILLING,
+        data={"rows": scale.data, "train": given.train, "validation": given.validation},
+        method="full", parameters={}, lr=given.lr, epochs=given.epochs, batch_rows=given.batch_rows, sequence_length=summaries.sequence_length,
+        weight_decay=BART_DECAY, clip_norm=given.clip_norm, precision=scale.settings.training.precision, seed=scale.seeds[0],
+        architecture=BartArchitecture(hidden_size=given.hidden_size, intermediate_size=given.intermediate_size, layers=given.layers, heads=given.heads),
+    )]  # fmt: skip
+
+
+def base_of(scale: Scale) -> tuple[str, str]:
+    """Name and digest of the run that every finetuning run of Table 12 starts from; a BART from elsewhere lies where a run would leave it."""
+    for spec in pretraining(scale):
+        return spec.name, spec.digest
+    source = scale.settings.summarization.base
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    return f"{scale.name}/{BART}/given/{digest[:8]}", digest
+
+
+def decoding(scale: Scale, task: str) -> Decoding:
+    """How summaries of a task are searched for: no longer than the scale allows and the decoder has positions for."""
+    given, own = scale.settings.summarization, DECODING[task]
+    longest = min(own.longest, given.longest or own.longest, given.sequence_length - 1)
+    return replace(own, longest=longest, shortest=min(own.shortest, longest))
+
+
+def summarization(scale: Scale, task: str, method: str, seed: int) -> FinetuningSpec:
+    """One finetuning run.
+
+    Args:
+        scale: the scale.
+        task: one of :data:`TASKS_OF_TABLE12`.
+        method: key in ``poet.finetuning.methods.FINETUNERS``.
+        seed: of the run.
+    """
+    given, (base, digest) = scale.settings.summarization, base_of(scale)
+    return FinetuningSpec(
+        scale=scale.name, model=BART, base=base, base_digest=digest, task=task, data=task_data(given),
+        method=method, parameters=method_parameters(scale, method, given), lr=BART_LR, epochs=given.epochs, batch_rows=given.batch_rows,
+        sequence_length=given.sequence_length, weight_decay=BART_DECAY, clip_norm=given.clip_norm, precision=scale.settings.training.precision,
+        seed=seed, decoding=decoding(scale, task),
+    )  # fmt: skip

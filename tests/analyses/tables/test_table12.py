@@ -1,0 +1,129 @@
+"""Table 12 from records: what it prints, and when it judges."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from analyses.common.bart import parameter_counts
+from analyses.common.published import as_printed
+from analyses.tables.table12.cells import LABELS, METHODS, NAMES, PRINTED
+from analyses.tables.table12.claims import POET
+from analyses.tables.table12.table12 import ARTIFACT, CLAIMS
+from poet.finetuning.rouge import METRICS
+from suite.claim import NEGATIVE
+from suite.collection import collect_finetunings
+from suite.grounds import Grounds
+from suite.judging import judge
+from suite.scale import load_scale
+from suite.summarization import BART_LR, DECODING, pretraining
+
+(POET_BEST,) = CLAIMS
+LEAD = 20.0
+
+
+@pytest.fixture
+def table(recorded):
+    """``table(score)``: the context and CSV where a run's ROUGE is ``score(spec)`` by every metric, and 5 more by ROUGE-Lsum, as the lead's."""
+
+    def make(score, scale="mini"):
+        def record(spec):
+            if not spec.base:
+                return {"metric": 4.25, "steps": 976}
+            said = {"kind": "stand-in", "sentence": f"stand-in: a rule for {spec.task}"}
+            rouge, lead = ({metric: value + 5 * (metric == "rougeLsum") for metric in METRICS} for value in (score(spec), LEAD))
+            counts = {"trainable_parameters": 1234, "examples": {"train": 640, "validation": 90}}
+            return {"rouge": rouge, "lead": lead, "lead_sentences": 3 - 2 * (spec.task == "xsum"), "origin": said, **counts}
+
+        context = recorded(ARTIFACT, record, scale)
+        ARTIFACT.build(context)
+        return context, pd.read_csv(context.results / "table12.csv")
+
+    return make
+
+
+def spread(spec):
+    return 0.1 * spec.seed
+
+
+def better(spec):
+    """The others' scatter is not POET's: a difference has one too."""
+    return 25 + spread(spec) * (1 + 0.1 * (spec.method == "poet")) + 3 * (spec.method == "poet")
+
+
+def judged(context):
+    return judge(POET_BEST, ARTIFACT, POET_BEST.measure(context), context, Grounds(context, []))
+
+
+def test_every_cell_stands_beside_the_printed_one(table):
+    context, frame = table(lambda spec: 30 + spread(spec))
+    assert len(frame) == 4 * 2 * 4 and (frame.n == 5).all() and (frame.learned == "yes").all() and (frame.learning_rate == BART_LR).all()
+    cell = frame[(frame.method == POET) & (frame.task == "CNN/DailyMail")].set_index("metric")
+    assert cell.published.dropna().to_dict() == {"ROUGE-1": 44.27, "ROUGE-2": 21.29, "ROUGE-L": 41.02} and math.isnan(cell.published["ROUGE-Lsum"])
+    assert cell.measured["ROUGE-Lsum"] == pytest.approx(35.2) and (cell.low < cell.measured).all() and (cell.measured < cell.high).all()
+    text = (context.results / "table12.md").read_text()
+    assert "| 144.57M / 144.57M / **1,234** |" in text and "44.27 / **30.20** ± 0.16" in text and "– / **35.20** ± 0.16" in text
+    assert "lead (XSum: 1, CNN/DailyMail: 3 sentences)" in text and "| 20.00 |" in text and "stand-in: a rule for xsum" in text
+    assert "for 976 steps to a loss of 4.25 nats a token" in text and "no rate is tuned for it" in text
+    assert "ROUGE-Lsum is 5.00 above ROUGE-L in the mean over methods (1.17 times as much)" in text
+
+
+def test_the_counts_are_those_of_bart_large_and_the_printed_ones(table):
+    _, frame = table(lambda spec: 30)
+    found = frame.drop_duplicates("method").set_index("method")
+    assert found.bart_large_trainable.to_dict() == found.published_trainable.to_dict() == PRINTED.trainable.to_dict()
+    assert list(METHODS) == list(PRINTED.index) and {m: as_printed(n, PRINTED.trainable[m]) for m, n in parameter_counts().items()} == PRINTED.trainable.to_dict()
+
+
+def test_below_the_lead_no_order_is_judged(table):
+    context, frame = table(lambda spec: LEAD - 6 + spread(spec))
+    assert (frame.learned == "no").all() and "**No order is judged**" in (context.results / "table12.md").read_text()
+    evidence = POET_BEST.measure(context)
+    assert math.isnan(evidence.effect) and evidence.note == "nothing was learned that can be compared" and judged(context).result == "undecided"
+
+
+def test_the_claim_holds_where_every_cell_says_so(table):
+    context, _ = table(better)
+    evidence = POET_BEST.measure(context)
+    assert NEGATIVE[0] <= evidence.low <= evidence.high < 0 and evidence.n == 5
+    assert judged(context).pending == "same direction"
+
+
+def test_one_cell_against_it_is_enough(table):
+    context, _ = table(lambda spec: 31 + 2 * spread(spec) if (spec.method, spec.task) == ("full", "xsum") else better(spec))
+    assert judged(context).pending == "opposite direction"
+
+
+def test_what_was_not_learned_is_left_out_and_leaves_the_claim_open(table):
+    context, frame = table(lambda spec: better(spec) - 10 * (spec.task == "xsum"))
+    assert set(frame[frame.learned == "yes"].task) == {"CNN/DailyMail"}
+    evidence = POET_BEST.measure(context)
+    assert evidence.note.startswith("9 of 18 comparisons left out: neither method is above the lead") and judged(context).result == "undecided"
+
+
+def test_a_diverged_run_is_told(table):
+    context, frame = table(lambda spec: math.nan if (spec.seed, spec.method) == (0, "oft") else 30 + spread(spec))
+    assert frame[frame.method == "OFT (b=64)"].diverged.eq(1).all() and frame[frame.method == "OFT (b=64)"].learned.eq("no").all()
+    text = (context.results / "table12.md").read_text()
+    assert "diverged (1 of 5)" in text and "is not known: a run diverged" in text
+
+
+@pytest.mark.parametrize("scale", ["smoke", "mini", "night", "gpu", "paper"])
+def test_every_run_starts_from_the_scale_s_bart(scale):
+    asked = load_scale({"scale": scale, "seeds": [0]})
+    runs = collect_finetunings({"table12": ARTIFACT}, asked)
+    own = pretraining(asked)
+    finetuned = [spec for spec in runs.values() if spec.base]
+    assert len(finetuned) == 4 * 2 * asked.settings.summarization.seeds and len(runs) - len(finetuned) == len(own) == (scale not in ("gpu", "paper"))
+    assert len({(spec.base, spec.base_digest) for spec in finetuned}) == 1
+    assert all((spec.name, spec.digest) == (finetuned[0].base, finetuned[0].base_digest) and spec.architecture for spec in own)
+    divisor = asked.settings.width_divisor
+    parameters = {spec.method: spec.parameters for spec in finetuned}
+    assert parameters["lora"]["rank"] == 32 // divisor and parameters["oft"]["block_size"] == 64 // divisor and parameters["poet"]["budget"] == 0.5
+    for spec in finetuned:
+        authors = DECODING[spec.task]
+        assert (spec.decoding.beams, spec.decoding.length_penalty) == (authors.beams, authors.length_penalty)
+        assert spec.decoding.shortest <= spec.decoding.longest < spec.sequence_length and spec.decoding.longest <= authors.longest
+        if scale in ("mini", "night", "gpu", "paper"):
+            assert spec.decoding == authors
+    assert {label: METRICS[i] for i, label in enumerate(LABELS.values())} == {LABELS[m]: m for m in METRICS} and list(NAMES) == ["XSum", "CNN/DailyMail"]

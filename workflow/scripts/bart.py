@@ -1,0 +1,10 @@
+"""Rule ``bart``: the pretrained BART of the hub, or of a local folder."""
+
+from pathlib import Path
+
+from job import job
+
+with job(snakemake):
+    from poet.finetuning.problems.bart import fetch_bart
+
+    fetch_bart(snakemake.params.source, Path(snakemake.output[0]).parent)
