@@ -62,6 +62,7 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-claims": _bullets(mini / "claims.md"),
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
         **{f"ladder-{row}": _gaps(kept / "night" / "ladder.csv", row) for row in ("adamw-two-rates", "poet-fs-1_2", "poet-bs-b256")},
+        "ladder-full": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2"),
         "protocol": protocol(load_protocol(root)),
         "rates": rates(sweeps),
         "grids": grids(sweeps),
@@ -112,6 +113,13 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
         **{f"gain-{name}": _span(gains[control]) for name, control in zip(("two-rates", "fs", "bs"), gains, strict=True)},
         "accumulation": f"{float(accumulation['effect']):.1f} ({float(accumulation['low']):.1f} to {float(accumulation['high']):.1f})",
     }
+
+
+def _at_full_length(ladder: Path, row: str) -> str:
+    """How far a row is above AdamW with one rate at the full length, with the interval."""
+    (line,) = (line for line in read(ladder) if (line["variant"], line["length"]) == (row, "1") and line["gap_adamw"])
+    mean, low, high = (float(line[f"gap_adamw{end}"]) for end in ("", "_low", "_high"))
+    return f"{mean:+.3f} ({low:+.3f} to {high:+.3f}, {line['n']} seeds)"
 
 
 def _gaps(ladder: Path, row: str) -> str:
