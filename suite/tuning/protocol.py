@@ -92,8 +92,6 @@ class Protocol(Settings):
         starts = [budget.from_steps for budget in self.trials]
         if starts[0] != 1 or starts != sorted(set(starts)):
             raise ValueError(f"trials: from_steps begins with 1 and rises, unlike {starts}")
-        if (most := max(self.finetuning.trials, *(budget.trials for budget in self.trials))) > self.at_most:
-            raise ValueError(f"at_most: no fewer than the {most} trials that a search has anyway, unlike {self.at_most}")
         return self
 
     def budget(self, steps: int) -> int:
