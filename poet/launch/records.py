@@ -83,7 +83,7 @@ def check_file(record: dict[str, Any], name: str, content: bytes | None) -> None
 
     Args:
         record: of the run.
-        name: ``history.csv`` or ``probes.npz``.
+        name: such as ``history.csv``.
         content: of the file; None where there is none.
 
     Raises:

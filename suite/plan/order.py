@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from suite.artifact import EVERY, Artifact
 from suite.collection import Suite
@@ -48,6 +49,11 @@ def _parts(suite: Suite, artifact: str) -> dict[str, Artifact]:
 def needed(suite: Suite, artifact: str) -> dict[str, RunSpec]:
     """The runs that an artifact rests on, by name: its own, and those of the artifacts that it is built from."""
     return {spec.name: spec for part in _parts(suite, artifact).values() for spec in part.runs(suite.scale)}
+
+
+def finetuned(suite: Suite, artifact: str) -> dict[str, FinetuningSpec]:
+    """The finetuning runs that an artifact rests on, by name."""
+    return {spec.name: spec for part in _parts(suite, artifact).values() for spec in part.finetunings(suite.scale)}
 
 
 def evidence(suite: Suite, artifact: str) -> int:

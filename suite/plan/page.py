@@ -9,6 +9,7 @@ from humanfriendly import format_size
 from tabulate import tabulate
 
 from suite.plan.disk import checkpoint_bytes
+from suite.plan.finetuning import Finetunings
 from suite.plan.kinds import divided
 from suite.plan.order import RULE
 from suite.plan.plan import Plan, PlannedRun
@@ -23,9 +24,10 @@ def _number(value: float) -> str:
 
 def page(plan: Plan) -> str:
     """What is printed."""
-    if not plan.runs:
-        return f"Scale {plan.suite.scale.name}: nothing to train."
     unit = "core" if plan.device == "cpu" else "GPU"
+    if not plan.runs:
+        alone = _finetunings(plan.finetunings, unit) if plan.finetunings.number else ""
+        return f"Scale {plan.suite.scale.name}: nothing to {'pretrain but a BART. ' + alone if alone else 'train.'}"
     return "\n\n".join([_totals(plan, unit), _order(plan, unit), _runs(plan, unit), _disk(plan)])
 
 
@@ -46,14 +48,21 @@ def _totals(plan: Plan, unit: str) -> str:
             f"Time of {number} runs, {source}: {between} FLOP/s for each {unit} ({plan.device}: {peak:.3g} at its peak in "
             f"{scale.settings.training.precision}). Evaluation and saving are not in the operations, and only in times that were measured."
         )
-    if finetunings := len(plan.suite.finetunings):
-        lines.append(f"Beside them {finetunings} finetuning runs start from these or from a BART (Tables 4 and 12): their cost is not estimated.")
+    if plan.finetunings.number:
+        lines.append(_finetunings(plan.finetunings, unit))
     if len(scale.seeds) == 1:
         lines.append(
             "With one seed an interval has no end, and most claims about differences stay undecided (suite/judging.py): "
             "SEEDS=[0,1,2] is three times the cost."
         )
     return "\n".join(lines)
+
+
+def _finetunings(runs: Finetunings, unit: str) -> str:
+    text = f"Finetuning runs of Tables 4 and 12, the pretraining of a BART among them: {runs.number}, of which {runs.left} are left."
+    if runs.left > runs.unmeasured:
+        text += f" {runs.left - runs.unmeasured} of these take {_number(runs.hours)} {unit}-hours, measured: finished runs of their model, task and method."
+    return text + (f" {runs.unmeasured} are of a kind that has no finished run here, and are not estimated." if runs.unmeasured else "")
 
 
 def _order(plan: Plan, unit: str) -> str:

@@ -7,12 +7,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from poet.system.validation import ConfigError
 from suite.collection import Suite
 from suite.plan.disk import Disk, disk
+from suite.plan.finetuning import Finetunings, estimate
 from suite.plan.kinds import Cost, costs, devices, divided, kind
-from suite.plan.order import Step, evidence, in_order, needed
+from suite.plan.order import Step, evidence, finetuned, in_order, needed
 from suite.recorded.archive import archive_path, read
 from suite.plan.rate import DEVICES, Rate, Rates
 from suite.status import progress
@@ -69,6 +71,7 @@ class Plan:
     needs: names of the runs of each artifact.
     steps: artifacts in the order in which to run them.
     disk: for the runs that are left.
+    finetunings: the finetuning runs, which start from these.
     """
 
     suite: Suite
@@ -78,6 +81,7 @@ class Plan:
     needs: dict[str, set[str]]
     steps: list[Step]
     disk: Disk
+    finetunings: Finetunings
 
     @property
     def left(self) -> list[PlannedRun]:
@@ -113,8 +117,15 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
     for name, run in states.items():
         if run.record is not None:
             rates.add(runs[name], run.record)
-    if (archive := archive_path(scale.name)).exists():
-        rates.add_archived(read(archive).values(), runs.values())
+    archive = archive_path(scale.name)
+    recorded = read(archive).values() if archive.exists() else []
+    rates.add_archived(recorded, runs.values())
+
+    tuned = {name: spec for artifact in names for name, spec in finetuned(suite, artifact).items()}
+    records = {spec: progress(results, spec, now).record for spec in tuned.values()}
+    finished = [(spec, record) for spec, record in records.items() if record is not None]
+    finished += [(run.spec, run.record) for run in recorded if isinstance(run.spec, FinetuningSpec)]
+    finetunings = estimate({spec: record is not None for spec, record in records.items()}, finished, device)
 
     lines = {}
     for name, spec in runs.items():
@@ -127,7 +138,7 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
     order = [run for step in steps for run in step.runs]
     ordered = {name: lines[name] for name in [*order, *(name for name in lines if name not in set(order))]}
     left = [(line.spec, line.cost.memory, divided(line.spec, resources[line.spec.model])) for line in lines.values() if not line.done]
-    return Plan(suite, device, limits, ordered, needs, steps, disk(scale, left))
+    return Plan(suite, device, limits, ordered, needs, steps, disk(scale, left), finetunings)
 
 
 def _names(suite: Suite, artifact: str | None) -> list[str]:

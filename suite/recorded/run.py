@@ -13,14 +13,14 @@ from poet.system.errors import UserError
 from poet.training.spec import RunSpec
 
 #: Files of a run that are recorded, the record first. Weights are not: a run that keeps them is trained.
-FILES = ("record.json", "history.csv", "probes.npz")
+FILES = ("record.json", "history.csv", "probes.npz", "summaries.jsonl")
 
 
 def files_of(spec: RunSpec | FinetuningSpec) -> list[str]:
     """Those of :data:`FILES` that a run leaves."""
     if isinstance(spec, FinetuningSpec):
-        return ["record.json"]
-    return [file for file in FILES if file != "probes.npz" or spec.probes]
+        return ["record.json", "summaries.jsonl"] if spec.decoding else ["record.json"]
+    return ["record.json", "history.csv", *(["probes.npz"] if spec.probes else [])]
 
 
 class RecordedError(UserError):

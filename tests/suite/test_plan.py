@@ -9,11 +9,13 @@ from poet.launch.operations import operations_per_step
 from poet.launch.records import write_record
 from poet.methods import METHODS
 from suite.collection import load_suite
+from suite.plan import finetuning
 from suite.plan.__main__ import main
 from suite.plan.disk import CHECKPOINTS, RECORD_BYTES, disk
 from suite.plan.kinds import Cost, _remedy, costs, kind, operations
 from suite.plan.memory import Footprint
 from suite.plan.order import evidence, in_order, needed
+from suite.plan.page import page
 from suite.plan.plan import make_plan
 from suite.plan.rate import DEVICES, Rates
 from suite.recorded.run import RecordedRun
@@ -130,6 +132,25 @@ def test_without_recorded_runs_of_the_device_the_peak_is_taken():
     rates = Rates(scale, {kind(run): Cost(10**9, BYTES, "")}, "cpu", 0.3)
     rates.add_archived([archived(run, 1e9, "NVIDIA H100")], [run])
     assert rates.of(run).source.startswith("at an MFU of 0.3")
+
+
+def test_finetuning_runs_take_what_finished_ones_of_their_kind_took():
+    runs = list(load_suite({"scale": "mini", "seeds": [0]}).finetunings.values())
+    first = next(spec for spec in runs if spec.task == "rte")
+    alike = [spec for spec in runs if finetuning.kind(spec) == finetuning.kind(first)]
+    assert len(alike) == 10, "two pretrained models, five seeds"
+    finished = [(spec, record(spec, 0, device) | {"cost": {"train_seconds": seconds}}) for spec, device, seconds in (
+        (alike[0], "cpu (1 threads)", 90.0), (alike[1], "cpu (1 threads)", 36.0), (alike[2], "NVIDIA H100", 1.0))]  # fmt: skip
+    found = finetuning.estimate({spec: spec is first for spec in runs}, finished, "cpu")
+    assert (found.number, found.left, found.unmeasured) == (len(runs), len(runs) - 1, len(runs) - 10)
+    assert found.hours == pytest.approx(9 * 36.0 / 3600), "the fastest, on this device"
+
+
+@pytest.mark.parametrize(("artifact", "kinds"), [("table4", 240), ("table12", 41)])
+def test_a_plan_counts_the_finetuning_runs_of_its_artifact(artifact, kinds, tmp_path):
+    plan = make_plan(load_suite({"scale": "mini", "seeds": [0]}), tmp_path, artifact=artifact)
+    assert plan.finetunings.number == plan.finetunings.left == kinds
+    assert f"{kinds}, of which {kinds} are left" in page(plan)
 
 
 @pytest.fixture(scope="module")

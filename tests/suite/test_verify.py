@@ -32,6 +32,7 @@ def test_a_whole_folder_is_whole(run, capsys):
         ("history.csv", b"40.25", "history.csv is not the one that the record was written with"),
         ("record.json", None, "has files of a run and no record"),
         ("history.csv", None, "history.csv is gone"),
+        ("summaries.jsonl", b"", "summaries.jsonl is not the one that the record was written with"),
         ("probes.npz", b"", "probes.npz is not the one that the record was written with"),
     ],
 )

@@ -83,29 +83,31 @@ class Summarization(Problem):
     def finish(self, model, method, folder, check, diverged):
         """ROUGE of the summaries that the model writes, which lie beside the record, and of the documents' leads."""
         documents, references = self.validation.documents, self.validation.references
-        found = {
+        summaries = [] if diverged else self._search(model, method, check)
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in zip(summaries, references, strict=not diverged))
+        write_text(folder / "summaries.jsonl", text)
+        return {
             "origin": self.validation.meta["origin"],
-            "rouge": dict.fromkeys(METRICS, math.nan),
+            "rouge": dict.fromkeys(METRICS, math.nan) if diverged else rouge(summaries, references),
             "lead": rouge([lead(document, LEAD[self.spec.task]) for document in documents], references),
             "lead_sentences": LEAD[self.spec.task],
-            "summaries": 0,
+            "summaries": len(summaries),
+            "summaries_sha256": hashlib.sha256(text.encode()).hexdigest(),
         }
-        if diverged:
-            return found
+
+    def _search(self, model, method, check) -> list[str]:
+        """A summary of each validation document."""
         # Without factors and adapters: the weights would be built again at every token.
         setattr(model, model.base_model_prefix, method.export(model.base_model))
         model.eval()
-        with Progress(f"{self.spec.name}: beam search", len(documents), "summaries") as progress:
-            summaries = []
-            for part in in_batches(len(documents)):
+        summaries = []
+        with Progress(f"{self.spec.name}: beam search", len(self.validation), "summaries") as progress:
+            for part in in_batches(len(self.validation)):
                 check()
                 batch = self.validation.batch(part)
                 summaries += write_summaries(model, batch["input_ids"], batch["attention_mask"], self.spec.decoding, self.tokenizer.decode)
                 progress.add(len(part))
-        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in zip(summaries, references, strict=True))
-        write_text(folder / "summaries.jsonl", text)
-        kept = {"summaries": len(summaries), "summaries_sha256": hashlib.sha256(text.encode()).hexdigest()}
-        return found | kept | {"rouge": rouge(summaries, references)}
+        return summaries
 
 
 def write_summaries(

@@ -9,8 +9,8 @@ from poet.finetuning.sources import finetuning_digest
 from poet.launch.records import write_record
 from suite.collection import load_suite
 from suite.recorded import archive
-from suite.recorded.restore import restored
-from suite.recorded.run import RecordedError, checked
+from suite.recorded.restore import restored, unpack
+from suite.recorded.run import RecordedError, checked, sha256
 
 
 @pytest.fixture
@@ -114,3 +114,15 @@ def test_an_edited_finetuning_record_is_refused(tmp_path, finetuned):
     record = json.loads((tmp_path / "record.json").read_text())
     with pytest.raises(RecordedError, match="was edited"):
         checked({"record.json": json.dumps({**record, "metric": 0.9}).encode()})
+
+
+def test_summaries_travel_with_their_record(tmp_path, finetuned, finetuning):
+    finetuned()
+    text = b'["a summary", "its reference"]\n'
+    write_record(tmp_path / "record.json", json.loads((tmp_path / "record.json").read_text()) | {"summaries_sha256": sha256(text)})
+    files = {"record.json": (tmp_path / "record.json").read_bytes(), "summaries.jsonl": text}
+    archive.write(tmp_path / "runs.parquet", [checked(files)])
+    unpack(archive.read(tmp_path / "runs.parquet")[finetuning.name], tmp_path / "again")
+    assert (tmp_path / "again" / "summaries.jsonl").read_bytes() == text
+    with pytest.raises(RecordedError, match="record and summaries of run .* do not belong together"):
+        checked(files | {"summaries.jsonl": b""})
