@@ -25,6 +25,7 @@ def record(repository, tmp_path, monkeypatch):
         monkeypatch.setattr(sys, "argv", ["record.py", "--results", str(tmp_path / "results"), *options])
         return module.main()
 
+    _record.module = module
     return _record
 
 
@@ -58,6 +59,16 @@ def test_the_first_results_of_a_scale_are_listed_and_kept(record, tmp_path, caps
     assert record("--scale", "gpu") == 0
     assert "1 rows are not recorded yet: table5." in capsys.readouterr().out
     assert (tmp_path / "root" / "analyses" / "recorded" / "gpu" / "table5.csv").exists()
+
+
+def test_the_costs_of_some_artifacts_do_not_replace_those_of_all(record, tmp_path, monkeypatch, capsys):
+    kept = tmp_path / "root" / "analyses" / "recorded" / "mini" / "cost.csv"
+    before = kept.read_text()
+    monkeypatch.setattr(record.module, "cost", lambda *given: "scale,artifact\nmini,table4\n")
+    assert record() == 0 and kept.read_text() == before
+    assert "cost.csv stays as recorded: " in capsys.readouterr().err
+    monkeypatch.setattr(record.module, "cost", lambda *given: before.replace("mini", "again"))
+    assert record() == 0 and kept.read_text() == before.replace("mini", "again")
 
 
 def test_claims_are_kept_and_the_report_is_not(record, tmp_path):

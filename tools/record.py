@@ -78,6 +78,11 @@ def _cases(table: Path) -> set[tuple]:
     return {tuple(line[name] for name in NAMES) for line in read(table) if int(line["rounds"])}
 
 
+def _artifacts(table: Path) -> set[str]:
+    """What a table of costs has lines of; nothing if there is none."""
+    return {line["artifact"] for line in read(table)} if table.exists() else set()
+
+
 def _unproved(table: Path) -> str:
     """Why a table of faults is not to be kept: empty if it is."""
     faults = [line for line in read(table) if line["file"]]
@@ -141,7 +146,10 @@ def main() -> int:
     for name in [*benchmarks, *([FAULTS] if faults.exists() else [])]:
         shutil.copy(given.results / name, kept.parent / name)
     try:
-        (kept / "cost.csv").write_text(cost(given.results, given.scale, seeds))
+        costs = cost(given.results, given.scale, seeds)
+        if lost := _artifacts(kept / "cost.csv") - {line.split(",")[1] for line in costs.splitlines()}:
+            raise UserError(f"{made} has not all of its artifacts ({len(lost)} are missing)")
+        (kept / "cost.csv").write_text(costs)
     except UserError as error:
         print(f"cost.csv stays as recorded: {error}", file=sys.stderr)
     for page, text in written(ROOT).items():

@@ -9,8 +9,6 @@ has it with ``-m``.
 import re
 from collections.abc import Sequence
 
-from rouge_score.rouge_scorer import RougeScorer
-
 METRICS = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 
 # A sentence ends at ., ! or ? before white space, with the quotation marks and brackets that close there.
@@ -44,6 +42,8 @@ def rouge(predictions: Sequence[str], references: Sequence[str]) -> dict[str, fl
     """
     if not predictions or len(predictions) != len(references):
         raise ValueError(f"ROUGE needs one prediction for each reference, got {len(predictions)} for {len(references)}")
+    from rouge_score.rouge_scorer import RougeScorer  # brings nltk: half a second that only scoring has to wait for
+
     scorer = RougeScorer(METRICS, use_stemmer=True)  # takes a line for a sentence in rougeLsum
     scores = [scorer.score("\n".join(sentences(reference)), "\n".join(sentences(prediction)))
               for prediction, reference in zip(predictions, references, strict=True)]
