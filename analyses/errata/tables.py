@@ -114,7 +114,7 @@ def speed_up() -> Computed:
          explanation="ROUGE-L over ROUGE-1 is {lora:.2f} and {oft:.2f} for LoRA and OFT but {computed:.2f} and "
          "{poet:.2f} for full finetuning and POET, while on XSum all four have {low:.2f} to {high:.2f}. Two metrics "
          "under one heading: sentence-level ROUGE-L above, most likely ROUGE-Lsum below, which is near ROUGE-1 on "
-         "summaries of several sentences (inferred).",
+         "summaries of several sentences (inferred). Table 12's page here has both of the same summaries.",
          consequence="LoRA and OFT cannot be compared with the others in that column; ROUGE-1 and ROUGE-2 can.")
 def rouge() -> Computed:
     methods = read_published("table12").method

@@ -108,13 +108,18 @@ def fitness(frame: pd.DataFrame) -> str:
 
 def _apart(frame: pd.DataFrame) -> str:
     """How far ROUGE-Lsum is above ROUGE-L on summaries of several sentences."""
-    part = frame[frame.task == "CNN/DailyMail"].pivot(index="method", columns="metric", values="measured")
-    lsum, longest = part["ROUGE-Lsum"], part["ROUGE-L"]
-    if part.isna().any(axis=None) or not (longest > 0).all():
-        return "How far ROUGE-Lsum is above ROUGE-L is not known: a run diverged, or shares no word with its references."
+    part = frame[frame.task == "CNN/DailyMail"].pivot(index="method", columns="metric", values=["measured", "lead"])
+    printed = f"The printed column of ROUGE-L has {', '.join(PRINTED['CNN/DailyMail ROUGE-L'])} (erratum rouge-l-columns)."
+    if part.isna().any(axis=None) or not (part.xs("ROUGE-L", axis=1, level="metric") > 0).all(axis=None):
+        return f"How far ROUGE-Lsum is above ROUGE-L is not known: a run diverged, or shares no word with its references. {printed}"
+
+    def above(what: str) -> str:
+        lsum, longest = part[what]["ROUGE-Lsum"], part[what]["ROUGE-L"]
+        return f"{statistics.fmean(lsum - longest):.2f} above ROUGE-L ({statistics.fmean(lsum / longest):.2f} times as much)"
+
     return (
-        f"On the summaries that were written for CNN/DailyMail, ROUGE-Lsum is {statistics.fmean(lsum - longest):.2f} above ROUGE-L in the mean over methods "
-        f"({statistics.fmean(lsum / longest):.2f} times as much). The printed column of ROUGE-L has {', '.join(PRINTED['CNN/DailyMail ROUGE-L'])} (erratum rouge-l-columns)."
+        f"On CNN/DailyMail, ROUGE-Lsum of the same summaries is {above('measured')} for those that were written, in the mean over methods, and {above('lead')} for "
+        f"the lead. {printed}"
     )
 
 
