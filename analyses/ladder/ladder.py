@@ -98,14 +98,14 @@ def table(context: Context) -> pd.DataFrame:
 
 
 def markdown(frame: pd.DataFrame) -> str:
-    """Rows down, lengths across; below, where each printed order appears, and what is missing."""
+    """Rows that were measured down, lengths across; below, where each printed order appears, and what is missing."""
     shown, orders = frame[frame.quantity == PERPLEXITY], frame[frame.quantity != PERPLEXITY]
     key = "Cells: perplexity and, in brackets, nats above AdamW with one rate with the 95% interval. \\*: rates chosen at an end of what was tried."
     parts, said = [], []
     for model, part in shown.groupby("model", sort=False):
         lengths = part.drop_duplicates("length")
         heads, rows = [f"{line.length} ({line.tokens_per_parameter:,.0f})" for line in lengths.itertuples()], []
-        for row, of_row in part.groupby("variant", sort=False):
+        for row, of_row in part[part.groupby("variant").n.transform("count") > 0].groupby("variant", sort=False):
             at = {line["length"]: line for line in of_row.to_dict("records")}
             rows.append([all_rows()[row][1].label, *(_cell(at.get(length)) for length in lengths.length)])
         parts += [f"{model}: share of the full length (tokens a matrix parameter)", markdown_table(["row", *heads], "l" + "r" * len(heads), rows)]
@@ -114,9 +114,17 @@ def markdown(frame: pd.DataFrame) -> str:
     if len(orders) > len(measured):
         said.append(f"Printed orders of two rows that share no measured length: {len(orders) - len(measured)} of {len(orders)}.")
     for note, part in shown[shown.note != ""].groupby("note", sort=False):
-        names = ", ".join(f"{line.model} {line.variant} at {line.length}" for line in part.itertuples())
-        said.append(f"Not there, {note}: {names}.")
+        said.append(f"Not there, {note}: {'; '.join(_absent(part))}.")
     return markdown_page(f"{ARTIFACT.label}, {frame.scale.iloc[0]} scale", f"{ARTIFACT.caption} {key}", *parts, sentences=said)
+
+
+def _absent(part: pd.DataFrame) -> list[str]:
+    """The rungs of some lines: rows that lack the same lengths together."""
+    lengths = part.groupby(["model", "variant"], sort=False).length.agg(", ".join).reset_index()
+    return [
+        f"{model} at {at}: {', '.join(rows.variant)}"
+        for (model, at), rows in lengths.groupby(["model", "length"], sort=False)
+    ]
 
 
 def _cell(line: dict[str, Any] | None) -> str:

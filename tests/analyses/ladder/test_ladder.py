@@ -94,8 +94,8 @@ def test_what_is_not_there_is_listed_and_nothing_takes_its_place(built):
     ladder.build(context)
     text = (context.results / "ladder.md").read_text()
     (bare,) = (line for line in text.splitlines() if line.startswith("- Not there, no learning rates yet: "))
-    assert "60m adamw at 1/30" in bare and "60m lora-r64 at 1," in bare and "60m adamw at 1/10" not in bare
-    assert "- Not there, 1 of 3 runs are missing: 60m adamw at 1/10, 60m poet-fs-1_2 at 1/10, " in text
+    assert "60m at 1/30, 1/3, 1, 3: adamw; " in bare and "lora-r64" in bare and "| LoRA" not in text
+    assert "- Not there, 1 of 3 runs are missing: 60m at 1/10: adamw, poet-fs-1_2" in text
     assert "- Printed orders of two rows that share no measured length: 35 of 36." in text
     assert "POET FS b=1/2 below AdamW (printed): from 1/10 on; opposite at 1/100; the two cross between 1/100 and 1/10." in text
     assert all((context.results / output).stat().st_size for output in ladder.ARTIFACT.outputs)
