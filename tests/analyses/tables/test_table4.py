@@ -20,6 +20,12 @@ from suite.tuning.finetuning import tune
 POET_BETTER, OFT_WORSE, *TUNED_CLAIMS = CLAIMS
 
 
+@pytest.fixture(autouse=True)
+def untuned(monkeypatch, tmp_path):
+    """No scale's rates are recorded, but where a test says so."""
+    monkeypatch.setattr("suite.finetuning.rates_path", lambda scale: tmp_path / "no rates.csv")
+
+
 @pytest.fixture
 def table(recorded):
     """``table(metric)``: the context and CSV where a run's metric is ``metric(spec)``."""
