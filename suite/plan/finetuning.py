@@ -18,10 +18,10 @@ class Finetunings:
     hours: of one device, for the others that are left.
     """
 
-    number: int = 0
-    left: int = 0
-    unmeasured: int = 0
-    hours: float = 0.0
+    number: int
+    left: int
+    unmeasured: int
+    hours: float
 
 
 def kind(spec: FinetuningSpec) -> tuple[str, str, str]:

@@ -26,8 +26,8 @@ def page(plan: Plan) -> str:
     """What is printed."""
     unit = "core" if plan.device == "cpu" else "GPU"
     if not plan.runs:
-        alone = _finetunings(plan.finetunings, unit) if plan.finetunings.number else ""
-        return f"Scale {plan.suite.scale.name}: nothing to {'pretrain but a BART. ' + alone if alone else 'train.'}"
+        alone = _finetunings(plan.finetunings, unit) if plan.finetunings.number else "Nothing to train."
+        return f"Scale {plan.suite.scale.name}: {alone}"
     return "\n\n".join([_totals(plan, unit), _order(plan, unit), _runs(plan, unit), _disk(plan)])
 
 
@@ -59,9 +59,9 @@ def _totals(plan: Plan, unit: str) -> str:
 
 
 def _finetunings(runs: Finetunings, unit: str) -> str:
-    text = f"Finetuning runs of Tables 4 and 12, the pretraining of a BART among them: {runs.number}, of which {runs.left} are left."
+    text = f"Finetuning runs of Tables 4 and 12, with the pretraining of a small BART where the scale has one: {runs.number}, of which {runs.left} are left."
     if runs.left > runs.unmeasured:
-        text += f" {runs.left - runs.unmeasured} of these take {_number(runs.hours)} {unit}-hours, measured: finished runs of their model, task and method."
+        text += f" {runs.left - runs.unmeasured} of these take {_number(runs.hours)} {unit}-hours, as finished runs of their model, task and method measured them; starting and writing summaries are not in that."
     return text + (f" {runs.unmeasured} are of a kind that has no finished run here, and are not estimated." if runs.unmeasured else "")
 
 

@@ -121,8 +121,8 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
     recorded = read(archive).values() if archive.exists() else []
     rates.add_archived(recorded, runs.values())
 
-    tuned = {name: spec for artifact in names for name, spec in finetuned(suite, artifact).items()}
-    records = {spec: progress(results, spec, now).record for spec in tuned.values()}
+    finetuning_specs = {name: spec for artifact in names for name, spec in finetuned(suite, artifact).items()}
+    records = {spec: progress(results, spec, now).record for spec in finetuning_specs.values()}
     finished = [(spec, record) for spec, record in records.items() if record is not None]
     finished += [(run.spec, run.record) for run in recorded if isinstance(run.spec, FinetuningSpec)]
     finetunings = estimate({spec: record is not None for spec, record in records.items()}, finished, device)

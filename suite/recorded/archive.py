@@ -88,7 +88,7 @@ def read(path: Path, only: str | None = None) -> dict[str, RecordedRun]:
         # This thread alone: processes that are started by a fork have no others.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             if not file.schema_arrow.equals(SCHEMA):
-                raise RecordedError(f"{path} is no archive of runs: make one with `python -m suite.recorded pack`")
+                raise RecordedError(f"{path} is no archive of runs in today's format: pack it again from its results folder with `python -m suite.recorded pack`")
             table = file.read(use_threads=False)
     except FileNotFoundError:
         raise RecordedError(f"there are no recorded runs in {path}: keep those of a results folder with `make record`") from None

@@ -13,7 +13,7 @@ from suite.recorded.archive import archive_path, read, write
 from suite.recorded.origin import read_origin
 from suite.recorded.run import RecordedError, RecordedRun, checked, files_of
 from suite.scale import load_scale
-from suite.tuning.cells import is_trial
+from suite.tuning.cells import Tuning, is_trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class Packed:
 
 
 def todays_specs(scale: str, seeds: Iterable[int]) -> dict[str, RunSpec | FinetuningSpec]:
-    """Every run that a scale can be asked for with some seeds, by name: those of artifacts, and the trials that tuning is at.
+    """Every run that a scale can be asked for with some seeds, by name. Trials of tuning are not among them.
 
     Raises:
         ConfigError: there is no such scale.
     """
     suite = load_suite({"scale": scale, "seeds": sorted(set(seeds))})
-    return suite.trainable | suite.finetunings
+    return suite.runs | suite.finetunings
 
 
 def _asked_today(scale: str, runs: Iterable[RecordedRun]) -> set[str]:
@@ -105,7 +105,8 @@ def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None =
         DiskError: the archive cannot be written.
     """
     archive = archive or archive_path(scale)
-    found, notes = gather(results, todays_specs(scale, seeds))
+    trials = {spec.name: spec for spec in Tuning(load_scale({"scale": scale, "seeds": [0]}), results).trials()}
+    found, notes = gather(results, todays_specs(scale, seeds) | trials)
     before = read(archive) if archive.exists() else {}
     today = _asked_today(scale, before.values())
     kept = {name: run for name, run in before.items() if name in today}

@@ -13,7 +13,7 @@ from suite.recorded.merging import pack, take_in
 from suite.recorded.restore import unpack
 from suite.recorded.run import RecordedError
 from suite.scale import load_scale
-from suite.tuning.cells import Cell, run_at
+from suite.tuning.cells import Cell, Tuning, run_at
 
 
 @pytest.fixture
@@ -58,6 +58,16 @@ def test_trials_stay_and_join_though_the_search_lies_elsewhere(ours, theirs, wri
     packed = pack(tmp_path, "smoke", [0], ours)
     assert (packed.runs, packed.new, packed.notes) == (4, 1, ())
     assert take_in(theirs(recorded_run(trial(0.002))), "lab-b", ours).runs == 5
+
+
+def test_trials_of_a_results_folder_elsewhere_are_packed(write_run, tmp_path):
+    scale = load_scale({"scale": "smoke", "seeds": [0]})
+    rounds = []
+    for _ in range(2):
+        rounds.append(Tuning(scale, tmp_path).trials(waiting=True))
+        for spec in rounds[-1]:
+            write_run(tmp_path, spec, validation_perplexity=9.0)
+    assert pack(tmp_path, "smoke", [0], tmp_path / "new.parquet").new == sum(map(len, rounds)) > len(rounds[0])
 
 
 def test_a_trial_of_another_batch_is_dropped(ours, recorded_run, specs, trial, tmp_path):
