@@ -17,7 +17,7 @@ help:
 	@echo "make check   compare results/ with the recorded numbers of SCALE, and fail if any left its tolerance; the same options"
 	@echo "make tune    train trials of learning rates by config/tuning.yaml until every search of SCALE has ended [MODEL=60m] [ROWS=adamw,galore] [LENGTHS=1/100,1/30]"
 	@echo "make verify  every record, history, probe and archive against its digest, and what was made from runs that are gone"
-	@echo "make unlock  where a pipeline on another machine was killed: a lock of this machine is cleared by the next call"
+	@echo "make unlock  remove the lock that a pipeline killed on another machine left (the next call removes this machine's own)"
 	@echo "make plan    what SCALE would cost: runs, tokens, FLOPs, GPU-hours, memory, disk, and what to run first [ARTIFACT=table2]"
 	@echo "make status  how far every run of SCALE is: done, running, stopped, failed"
 	@echo "make why TARGET=results/table2.csv  what would be made again, and which file, spec or parameter is the reason; the same options"

@@ -180,7 +180,7 @@ def _alarms(table: Path) -> str:
     share, low, high = (float(line[name]) for name in ("share", "low", "high"))
     return (
         f"Simulated under the model that they assume, for the {line['numbers']} numbers of {line['scale']}, {line['alarms']} of {line['checks']} checks of an "
-        f"unchanged method raise one: {share:.1%} (95% interval {low:.1%} to {high:.1%}; `python -m suite.check.alarms {line['scale']}`)."
+        f"unchanged method raise one: {share:.1%} (95% interval {low:.1%} to {high:.1%}; `python -m suite.check.alarms {line['scale']} --checks {line['checks']}`)."
     )
 
 
