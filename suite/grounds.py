@@ -1,6 +1,5 @@
 """What the controls of :mod:`suite.fitness` read: runs that were trained, and the scale's sweep of learning rates."""
 
-import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
@@ -63,23 +62,15 @@ def subject_of(runs: Iterable[RunSpec], compared: Iterable[tuple[RunSpec, RunSpe
 
 
 class Sweep:
-    """Trials of learning rates at the models' own lengths, of a scale's table of rates.
-
-    A model without trials of its own takes those of the model whose rates it borrows.
-    """
+    """Trials of learning rates at the models' own lengths, of a scale's table of rates."""
 
     def __init__(self, scale: Scale) -> None:
-        self._borrow = scale.settings.learning_rates.borrow
         steps = {name: model.steps for name, model in scale.settings.models.items()}
         self.trials = [t for t in scale.rate_table.trials if t.perplexity is not None and t.steps in (None, steps.get(t.model))]
 
     def chosen(self, model: str, variant: str) -> Trial | None:
-        """The chosen trial of a variant, or of its row; None where neither was tuned."""
-        for lender, name in itertools.product((model, self._borrow.get(model)), (variant, row_of(variant))):
-            for trial in self.trials:
-                if (trial.model, trial.row, trial.chosen) == (lender, name, True):
-                    return trial
-        return None
+        """The chosen trial of a variant's row; None where the model has none of its own: what it borrows says nothing of it."""
+        return next((t for t in self.trials if (t.model, t.row, t.chosen) == (model, row_of(variant), True)), None)
 
     def ends(self, chosen: Trial) -> str:
         """The rates of a chosen trial that lie at the end of what was tried; empty where all lie inside."""
@@ -98,7 +89,7 @@ class Sweep:
     def differences(self, model: str, one: str, other: str) -> list[float] | None:
         """log(perplexity) of one variant minus that of another: at the chosen rates, then with each neighbour of either.
 
-        None where one was not swept, both have the same trial, or nothing is beside them.
+        None where one was not swept, both are of one row, or nothing is beside them.
         """
         a, b = self.chosen(model, one), self.chosen(model, other)
         if a is None or b is None or a is b:

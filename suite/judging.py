@@ -15,10 +15,12 @@ Of measured claims, in this order:
    of them agree that the sign test decides (six). Discrete outcomes have no interval: Kendall's tau has a permutation p-value.
 3. "not at this scale" where a shorter run cannot tell: that something does not diverge in it says nothing of a longer one.
 4. "undecided" if the p-value, corrected by Holm's method for all claims of the same artifact that were tested, is above 5%.
-5. "confounded" if a control explains the effect; the note names it.
+5. "confounded" if the effect is decidedly on the other side with a control in the place of the baseline; the note names it. Where the control
+   decides nothing, "undecided".
 6. "same direction" or "opposite direction".
 
-At paper scale the same with "reproduced" and "contradicted", and without the controls: only it may say so of a trained model.
+At paper scale the same with "reproduced" and "contradicted", and without the controls of :mod:`suite.fitness`: only it may say so of a trained
+model.
 """
 
 import math
@@ -156,9 +158,12 @@ def judge_subject(
             if control is None:
                 return replace(found, result="not at this scale", note=f"control not measured: {confounder.name}")
             other, other_p = side_and_p(control, claim.region)
-            if other != "inside" or other_p > LEVEL:
-                said = f"{confounder.name} explains it: with it the effect is {control.effect:.3g} ({control.low:.3g} to {control.high:.3g})"
-                return replace(found, pending="confounded", note=said)
+            if other == "inside" and other_p <= LEVEL:
+                continue
+            said = "a run diverged" if math.isnan(control.effect) else f"the effect is {control.effect:.3g} ({control.low:.3g} to {control.high:.3g})"
+            if other == "outside" and other_p <= LEVEL:
+                return replace(found, pending="confounded", note=f"{confounder.name} explains it: with it {said}")
+            return replace(found, note=f"control inconclusive: with {confounder.name} {said}")
     return replace(found, pending=pending)
 
 
@@ -208,7 +213,7 @@ def _exact(claim: Claim, evidence: Evidence) -> Verdict:
 
 def _steady(evidence: Evidence, region: tuple[float, float]) -> bool:
     """Whether seeds scatter little beside the effect's distance from the nearest end of its region."""
-    if not math.isnan(evidence.p):
+    if math.isnan(evidence.low):
         return True  # a permutation's p-value is not of the scatter of seeds
     edge = min(_edges(evidence, region), key=lambda edge: abs(evidence.effect - edge))
     deviation = _half(evidence, edge) / t_quantile(evidence.n) * math.sqrt(evidence.n)

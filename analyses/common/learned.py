@@ -43,7 +43,8 @@ def all_lower(compared: Sequence[Sequence[float]], left: int, greatest: float, w
     if not left:
         return largest_of(compared)
     # The claim is of all: one comparison against it decides, but those left out may be anything.
-    return replace(largest_of(compared, note=f"{left} of {left + len(compared)} comparisons left out: {why}"), high=greatest)
+    found = largest_of(compared, note=f"{left} of {left + len(compared)} comparisons left out: {why}")
+    return replace(found, high=greatest, p=found.p if found.effect > 0 else 1.0)
 
 
 def undecided(note: str) -> Evidence:

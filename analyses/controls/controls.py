@@ -43,10 +43,12 @@ from analyses.controls.cells import (
     ADAMW, CONTROLS, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells, specs_of,
 )
 from analyses.controls.equal_cost import COSTS, cost_lines, draw_cost
+from analyses.ladder.rungs import rung, steps_on
 from poet.system.files import write_text
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.context import Context
+from suite.fitness import FULL, LONGER, POET
 from suite.scale import Scale
 
 #: Controls whose cost AdamW is given.
@@ -55,9 +57,10 @@ PERPLEXITY = "validation perplexity"
 
 
 def runs(scale: Scale) -> list[RunSpec]:
-    """The runs of all cells, and AdamW's longer ones."""
-    longer = longer_runs(scale, SMALLEST).values()
-    return [spec for specs in [*(cell.specs for cell in cells(scale)), *longer] for spec in specs]
+    """The runs of all cells, AdamW's longer ones, and what the control of a longer run compares where its rates were tuned."""
+    tuned = [rung(scale, cell) for cell in steps_on(scale) if (cell.model, cell.length) == (SMALLEST, LONGER) and cell.row in (FULL, POET)]
+    groups = [*(cell.specs for cell in cells(scale)), *longer_runs(scale, SMALLEST).values(), *(found.specs for found in tuned if found)]
+    return [spec for specs in groups for spec in specs]
 
 
 def gain(baseline: list[float], values: list[float]) -> float:

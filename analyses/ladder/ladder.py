@@ -2,7 +2,7 @@
 
 Each rung has the schedule of its own length, as many merges as the full length where steps allow, and learning rates that were tuned for it
 (``config/tuning.yaml``). A gap is log(perplexity) - log(AdamW's), in nats, paired by seed. Two rows stand in the printed order of Table 2 at a
-length if the 95% interval of their gap lies on that side of zero. The order appears at the shortest length from which on every
+length if their mean gap lies on that side of zero, with a p-value of at most 5% after Holm's correction for all pairs and lengths. The order appears at the shortest length from which on every
 measured one shows it, and two rows cross between two measured lengths whose orders differ. A rung whose rates are censored takes part in no order. Nothing
 is said of lengths that were not measured; rungs that are not there are listed.
 """
@@ -10,6 +10,7 @@ is said of lengths that were not measured; rungs that are not there are listed.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -20,7 +21,7 @@ from analyses.common.layout import markdown_page, markdown_table, measured_colum
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, bars, figure_outputs, plain_logarithmic, save_figure
 from analyses.ladder.orders import order_line, printed_pairs, side
-from analyses.ladder.rungs import BASELINES, Rung, gap, rung, rungs, steps_on, tokens_per_parameter
+from analyses.ladder.rungs import BASELINES, Rung, gap, p_of_gap, rung, rungs, steps_on, tokens_per_parameter
 from poet.methods import all_rows
 from poet.system.files import write_text
 from poet.training.errors import RunError
@@ -28,6 +29,7 @@ from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.context import Context
 from suite.scale import Scale
+from suite.statistics import holm
 from suite.tuning.cells import Cell, steps_of
 
 PERPLEXITY = "validation perplexity"
@@ -67,15 +69,24 @@ def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, d
     return line
 
 
-def _orders(model: str, found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]]) -> list[dict[str, Any]]:
-    usable = [cell for cell, own in found.items() if cell.model == model and own and own.rates != "censored"]
-    rows = list(dict.fromkeys(cell.row for cell in found if cell.model == model))
-    lines = []
-    for better, worse in printed_pairs(model, rows):
-        both = [cell for cell in usable if cell.row == better and Cell(model, worse, cell.length) in usable]
-        gaps = {cell.length: gap(values[cell], values[Cell(model, worse, cell.length)]) for cell in both}
-        lines.append({"model": model, **order_line(better, worse, {length: side(g) for length, g in gaps.items() if g})})
-    return lines
+def _orders(found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]]) -> list[dict[str, Any]]:
+    usable = {cell for cell, own in found.items() if own and own.rates != "censored"}
+    pairs = [(model, *pair) for model in dict.fromkeys(cell.model for cell in found) for pair in printed_pairs(model, _rows(found, model))]
+    tested = {}
+    for cell in found:
+        for model, better, worse in pairs:
+            both = cell, Cell(model, worse, cell.length)
+            if (model, better) == (cell.model, cell.row) and usable.issuperset(both) and (between := gap(*map(values.get, both))):
+                tested[model, better, worse, cell.length] = between[0], p_of_gap(*map(values.get, both))
+    sides = {key: side(mean, p) for (key, (mean, _)), p in zip(tested.items(), holm([p for _, p in tested.values()]), strict=True)}
+    return [
+        {"model": model, **order_line(better, worse, {key[3]: found for key, found in sides.items() if key[:3] == (model, better, worse)})}
+        for model, better, worse in pairs
+    ]
+
+
+def _rows(found: dict[Cell, Rung | None], model: str) -> list[str]:
+    return list(dict.fromkeys(cell.row for cell in found if cell.model == model))
 
 
 def table(context: Context) -> pd.DataFrame:
@@ -91,9 +102,7 @@ def table(context: Context) -> pd.DataFrame:
     if not any(values.values()):
         raise RunError(f"scale {scale.name} has no rung of a ladder: give it lengths under `tuning`, run make tune and make record, and train its runs")
     lines = [_line(context, cell, found[cell], values) for cell in cells]
-    for model in dict.fromkeys(cell.model for cell in cells):
-        lines += _orders(model, found, values)
-    frame = pd.DataFrame(lines).assign(scale=scale.name, corpus=scale.corpus)
+    frame = pd.DataFrame([*lines, *_orders(found, values)]).assign(scale=scale.name, corpus=scale.corpus)
     return frame.astype({name: "Int64" for name in ("steps", "merges", "n", "diverged") if name in frame})
 
 
@@ -111,6 +120,9 @@ def markdown(frame: pd.DataFrame) -> str:
         parts += [f"{model}: share of the full length (tokens a matrix parameter)", markdown_table(["row", *heads], "l" + "r" * len(heads), rows)]
     measured = orders[orders[["lengths_as_printed", "lengths_opposite", "lengths_undecided"]].ne("").any(axis=1)]
     said += map(_sentence, measured.itertuples())
+    if len(measured):
+        tests = sum(len(at.split()) for at in measured[["lengths_as_printed", "lengths_opposite", "lengths_undecided"]].to_numpy().ravel())
+        said.append(f"An order is called decided where its p-value is at most 5% after Holm's correction for these {tests} tests. The intervals in the cells are each by itself.")
     if len(orders) > len(measured):
         said.append(f"Printed orders of two rows that share no measured length: {len(orders) - len(measured)} of {len(orders)}.")
     for note, part in shown[shown.note != ""].groupby("note", sort=False):
@@ -142,10 +154,12 @@ def _cell(line: dict[str, Any] | None) -> str:
 def _sentence(line: Any) -> str:
     names = [all_rows()[row][1].label for row in (line.variant, line.against)]
     order = f"{line.model}, {names[0]} below {names[1]} (printed): "
-    said = f"from {line.appears_from} on" if line.appears_from else "does not appear at the longest measured length"
-    parts = [f"{word} at {at}" for word, at in (("opposite", line.lengths_opposite), ("undecided", line.lengths_undecided)) if at]
-    turns = f"; the two cross between {line.crosses_between}" if line.crosses_between else ""
-    return order + "; ".join([said, *parts]) + turns + "."
+    said = (("as printed", line.lengths_as_printed), ("opposite", line.lengths_opposite), ("undecided", line.lengths_undecided))
+    longest = max((length for _, at in said for length in at.split()), key=Fraction)
+    parts = [f"from {line.appears_from} on" if line.appears_from else f"does not appear by {longest}, the longest that both have"]
+    parts += [f"{word} at {at.replace(' ', ', ')}" for word, at in said if at]
+    turns = [f"the two cross between {line.crosses_between}"] if line.crosses_between else []
+    return order + "; ".join([*parts, *turns]) + "."
 
 
 def draw(frame: pd.DataFrame, scale: Scale) -> Figure:

@@ -8,17 +8,16 @@ from fractions import Fraction
 from typing import Any
 
 from analyses.common.published import read_published
+from suite.statistics import CONFIDENCE
 
 #: Of a pair at a length: as the paper prints it, the other way round, or not decided.
 PRINTED, OPPOSITE, UNDECIDED = "as printed", "opposite", "undecided"
 
-Gap = tuple[float, float, float]
-
-
-def side(gap: Gap) -> str:
-    """The side of an interval for the gap of the row that is printed as better, in nats: below zero is as printed."""
-    _, low, high = gap
-    return PRINTED if high < 0 else OPPOSITE if low > 0 else UNDECIDED
+def side(mean: float, holm_p: float) -> str:
+    """The side of the mean gap of the row that is printed as better, in nats, where its corrected p-value decides: below zero is as printed."""
+    if not holm_p <= 1 - CONFIDENCE:
+        return UNDECIDED
+    return PRINTED if mean < 0 else OPPOSITE
 
 
 def printed_pairs(model: str, rows: Sequence[str]) -> list[tuple[str, str]]:

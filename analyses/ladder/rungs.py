@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from scipy import stats
+
 from analyses.common.tokens import ROW, matrix_parameters
 from poet.training.spec import RunSpec
 from suite.claim import UNJUDGED_SCALES
@@ -22,13 +24,11 @@ class Rung:
     """A row at a length.
 
     Attributes:
-        cell: which.
         rates: where its rates come from: "tuned", "censored" (tuned, and chosen at an end of what was tried) or "in force" (those
             of the model's own length, at scales that check the plumbing alone).
         specs: a run for each seed.
     """
 
-    cell: Cell
     rates: str
     specs: list[RunSpec]
 
@@ -59,8 +59,8 @@ def rung(scale: Scale, cell: Cell) -> Rung | None:
     rates = chosen.rates if chosen else scale.learning_rates(cell.model, cell.row)
     whence = "in force" if chosen is None else "censored" if chosen.open_sides else "tuned"
     if cell.length == 1:  # Table 2's own runs
-        return Rung(cell, whence, [scale.run(cell.model, cell.row, seed) for seed in scale.seeds])
-    return Rung(cell, whence, [run_at(scale, cell, seed, rates) for seed in scale.seeds])
+        return Rung(whence, [scale.run(cell.model, cell.row, seed) for seed in scale.seeds])
+    return Rung(whence, [run_at(scale, cell, seed, rates) for seed in scale.seeds])
 
 
 def rungs(scale: Scale) -> list[Rung]:
@@ -79,8 +79,19 @@ def gap(ours: dict[int, float], theirs: dict[int, float]) -> tuple[float, float,
 
     NaN if a run of either diverged; one seed has an interval without end.
     """
-    seeds = sorted(set(ours) & set(theirs))
-    if not seeds:
+    differences = _differences(ours, theirs)
+    if not differences:
         return None
-    differences = [math.log(ours[seed]) - math.log(theirs[seed]) for seed in seeds]
     return (math.nan,) * 3 if any(map(math.isnan, differences)) else paired_interval(differences)
+
+
+def p_of_gap(ours: dict[int, float], theirs: dict[int, float]) -> float:
+    """The two-sided p-value of a mean gap of zero, by the paired t-test; 1 where a run diverged, and for a single seed."""
+    differences = _differences(ours, theirs)
+    if len(differences) < 2 or any(map(math.isnan, differences)):
+        return 1.0
+    return float(stats.ttest_1samp(differences, 0).pvalue)
+
+
+def _differences(ours: dict[int, float], theirs: dict[int, float]) -> list[float]:
+    return [math.log(ours[seed]) - math.log(theirs[seed]) for seed in sorted(set(ours) & set(theirs))]

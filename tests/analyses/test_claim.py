@@ -17,6 +17,7 @@ from analyses.common.evidence import (
     with_interval,
 )
 from analyses.tables.claims import judged, line, named, summary
+from scipy import stats
 from suite.artifact import Artifact
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
@@ -56,7 +57,16 @@ def test_the_largest_of_several_means_has_room_for_the_choice():
     assert wide.low == paired_interval([-5.0, -5.1, -5.2], 0.975)[1]
     one = largest_of([first])
     assert (one.effect, one.low, one.high) == paired_interval(first)
+    assert one.p == pytest.approx(stats.ttest_1samp(first, 0).pvalue)
     assert side_of(largest_of([first, [1.0, NAN, 1.0]]), NEGATIVE) == "neither"
+
+
+def test_the_largest_of_several_is_as_sure_as_what_could_undo_it():
+    sure, unsure = [-1.0, -1.001, -0.999], [-2.0, -1.6, -2.4]
+    assert largest_of([sure, unsure]).p == pytest.approx(stats.ttest_1samp(unsure, 0).pvalue)  # both have to be below zero
+    above = [1.0, 1.2, 0.8]
+    assert largest_of([above, sure]).p == pytest.approx(2 * stats.ttest_1samp(above, 0).pvalue)  # one of two is enough
+    assert largest_of([[-1.0] * 3]).p == 0.25 and math.isnan(largest_of([[1.0]]).p)
 
 
 def test_three_of_four_are_not_all():

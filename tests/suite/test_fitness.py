@@ -50,14 +50,16 @@ def swept(scale, table):
 
 @pytest.fixture
 def grounds(scale, tmp_path):
-    """``grounds(changes, sweep)``: of :data:`FIT` with changes, None for a run that was not trained."""
+    """``grounds(changes, sweep)``: of :data:`FIT` with changes, None for a run that was not trained; (model, name, "noise") has
+    how much more it scatters."""
 
     def _grounds(changes=(), sweep=()):
-        ends = {}
-        for (model, name), value in {**FIT, **dict(changes)}.items():
+        ends, changes = {}, dict(changes)
+        noisy = {key[:2]: changes.pop(key) for key in list(changes) if key[2:] == ("noise",)}
+        for (model, name), value in {**FIT, **changes}.items():
             for spec, noise in zip(runs_of(scale, model, name), SCATTER, strict=True):
                 if value is not None:
-                    ends[spec] = value + noise * (-1 if name in TURNED else 1)
+                    ends[spec] = value + noise * noisy.get((model, name), 1) * (-1 if name in TURNED else 1)
         context = types.SimpleNamespace(scale=scale, record=lambda spec: {"validation_perplexity": ends[spec]})
         table = tmp_path / "sweep.csv"
         names = ("model", "variant", "lr", "poet_lr", "perplexity", "chosen", "at_grid_end", "state")
@@ -101,7 +103,21 @@ def test_thresholds_are_the_constants(grounds):
     worth = 50 * math.exp(-fitness.SECOND_RATE)
     assert read(grounds({("60m", "adamw-two-rates"): worth + 0.1}), fitness.SECOND_RATE_IS_LITTLE).outcome == "passed"
     assert read(grounds({("60m", "adamw-two-rates"): worth - 0.1}), fitness.SECOND_RATE_IS_LITTLE).outcome == "failed"
+    assert read(grounds({("60m", "adamw-two-rates", "noise"): 30}), fitness.SECOND_RATE_IS_LITTLE).outcome == "failed", "it cannot be ruled out"
     assert scatter_passes(0.99, 3.0) and not scatter_passes(1.0, 3.0) and not scatter_passes(math.nan, 3.0)
+
+
+def test_what_scatter_explains_has_not_passed(grounds):
+    for name, noisy in ((fitness.ROTATIONS_MOVE, "without"), (fitness.LONGER_KEEPS, "poet long"), (fitness.LONGER_KEEPS, "poet-fs-1_2")):
+        assert read(grounds(), name).outcome == "passed"
+        assert read(grounds({("60m", noisy, "noise"): 50}), name).outcome == "failed"
+
+
+def test_each_neighbour_in_size_has_to_differ(grounds):
+    about = subject([("130m", "adamw")])
+    assert read(grounds({("350m", "adamw"): 30.0}), fitness.LARGER_BEATS_SMALLER, about).outcome == "passed"
+    found = read(grounds({("350m", "adamw"): 41.0}), fitness.LARGER_BEATS_SMALLER, about)
+    assert found.outcome == "failed" and "350m against 130m" in found.measured and "130m against 60m" in found.measured
 
 
 def test_one_seed_has_no_interval(scale, grounds):
@@ -170,12 +186,12 @@ def test_a_table_without_trials_or_without_a_file_has_tuned_nothing(scale, tmp_p
     assert swept(scale, table).chosen("60m", "adamw") is untuned.chosen("60m", "adamw") is None
 
 
-def test_trials_of_the_model_s_own_length_count_and_borrowed_rates_are_their_lender_s(scale, tmp_path):
+def test_trials_of_the_model_s_own_length_count_and_what_is_borrowed_says_nothing(scale, tmp_path):
     table, steps = tmp_path / "sweep.csv", scale.settings.models["60m"].steps
     lines = (f"60m,adamw,{3 * steps},1e-3,9,yes,lr", f"60m,adamw,{steps},2e-3,9,yes,", "350m,galore,,1e-3,9,yes,lr")
     table.write_text("\n".join(("model,variant,steps,lr,perplexity,chosen,at_grid_end", *lines)))
     sweep = swept(scale, table)
-    assert sweep.chosen("60m", "adamw").rates == sweep.chosen("130m", "adamw").rates == {"lr": 2e-3}
+    assert sweep.chosen("60m", "adamw").rates == {"lr": 2e-3} and sweep.chosen("130m", "adamw") is None
     assert sweep.chosen("60m", "galore") is None and sweep.ends(sweep.chosen("350m", "galore")) == "lr"
 
 

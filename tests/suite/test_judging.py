@@ -185,8 +185,10 @@ def test_a_control_that_explains_an_effect_confounds_it(verdict):
         return verdict(CLEAR, confounders=(Confounder(name="AdamW with two rates", measure=lambda grounds: found),))
 
     assert with_control(evidence(-1.1, -0.9)).result == "same direction"
-    for explained in (evidence(0.4, 0.6), evidence(-0.5, 0.3)):
-        said = with_control(explained)
-        assert said.result == "confounded" and said.note.startswith("AdamW with two rates explains it")
+    explained = with_control(evidence(0.4, 0.6))
+    assert explained.result == "confounded" and explained.note.startswith("AdamW with two rates explains it")
+    for open_, words in ((evidence(-0.5, 0.3), "the effect is"), (evidence(NAN, NAN), "a run diverged")):
+        said = with_control(open_)
+        assert said.result == "undecided" and said.note.startswith(f"control inconclusive: with AdamW with two rates {words}")
     assert with_control(None).note == "control not measured: AdamW with two rates"
     assert with_control(None).result == "not at this scale"

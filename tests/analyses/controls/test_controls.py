@@ -2,6 +2,7 @@
 
 import io
 import math
+import types
 from dataclasses import replace
 
 import pandas as pd
@@ -16,6 +17,7 @@ from analyses.controls import controls
 from analyses.controls.equal_cost import costs_of, perplexity_at
 from poet.launch.operations import operations_per_step
 from poet.training.run import Run
+from suite.grounds import Grounds
 from suite.rates import RateTable, Trial
 from suite.scale import ROOT, load_scale
 from tests.analyses.legibility import error_bars, problems
@@ -228,3 +230,18 @@ def test_a_run_three_times_as_long_costs_three_times_the_operations(recorded):
     context = recorded(controls.ARTIFACT, record)
     costs = [costs_of(context, specs)["operations"][0] for specs in longer_runs(context.scale, "60m").values()]
     assert costs[2] == 3 * costs[0] and costs[1] == 2 * costs[0]
+
+
+def test_the_longer_runs_of_the_control_are_trained_where_their_rates_were_tuned():
+    scale = load_scale({"scale": "night", "seeds": [0, 1]})
+    steps = 3 * scale.settings.models["60m"].steps
+    long = {"adamw": {"lr": 0.002}, "poet-fs-1_2": {"lr": 0.032, "poet_lr": 0.0005}}
+    tuned = replace(scale, rate_table=RateTable(tuple(Trial("60m", row, steps, rates, True, ()) for row, rates in long.items())))
+
+    def poet(scale):
+        return [spec for spec in controls.runs(scale) if (spec.method, spec.steps) == ("poet", steps)]
+
+    assert not poet(scale) and [spec.seed for spec in poet(tuned)] == [0, 1]
+    assert [spec.parameters["poet_lr"] for spec in poet(tuned)] == [0.0005] * 2
+    grounds = Grounds(types.SimpleNamespace(scale=tuned, record=lambda spec: {"validation_perplexity": 40.0}), controls.runs(tuned))
+    assert grounds.longer(grounds.row("60m", "poet-fs-1_2"), 3) == poet(tuned)

@@ -9,7 +9,7 @@ import pytest
 
 from analyses.ladder import ladder
 from analyses.ladder.orders import OPPOSITE, PRINTED, UNDECIDED, appears_from, crossings, printed_pairs, side
-from analyses.ladder.rungs import gap, rung
+from analyses.ladder.rungs import gap, p_of_gap, rung
 from poet.launch.records import write_record
 from poet.training.errors import RunError
 from suite.context import Context
@@ -97,7 +97,7 @@ def test_what_is_not_there_is_listed_and_nothing_takes_its_place(built):
     assert "60m at 1/30, 1/3, 1, 3: adamw; " in bare and "lora-r64" in bare and "| LoRA" not in text
     assert "- Not there, 1 of 3 runs are missing: 60m at 1/10: adamw, poet-fs-1_2" in text
     assert "- Printed orders of two rows that share no measured length: 35 of 36." in text
-    assert "POET FS b=1/2 below AdamW (printed): from 1/10 on; opposite at 1/100; the two cross between 1/100 and 1/10." in text
+    assert "POET FS b=1/2 below AdamW (printed): from 1/10 on; as printed at 1/10; opposite at 1/100; the two cross between 1/100 and 1/10." in text
     assert all((context.results / output).stat().st_size for output in ladder.ARTIFACT.outputs)
 
 
@@ -119,8 +119,20 @@ def test_a_run_that_diverged_has_no_gap_and_decides_nothing(built):
     assert order["lengths_undecided"] == "1/100 1/30 1/10"
 
 
+def test_orders_are_decided_after_a_correction_for_all_of_them(built):
+    """With POET 10% above AdamW by less than it scatters at two of three lengths, a 5% p-value alone is not enough."""
+
+    def near(spec):
+        return perplexity(spec) if spec.method != "poet" else (50.0 + spec.seed) * math.exp(0.02 + 0.0075 * (spec.seed - 1))
+
+    frame = ladder.table(built(night(), near))
+    (order,) = frame[(frame.quantity == "printed order") & (frame.variant == "poet-fs-1_2") & (frame.against == "adamw")].to_dict("records")
+    assert all(line(frame, "poet-fs-1_2", length)["gap_adamw_low"] > 0 for length in STEPS), "each by itself is decided"
+    assert (order["lengths_opposite"], order["lengths_undecided"]) == ("", "1/100 1/30 1/10")
+
+
 def test_one_seed_decides_nothing():
-    assert side(gap({0: 40.0}, {0: 50.0})) == UNDECIDED
+    assert p_of_gap({0: 40.0}, {0: 50.0}) == 1.0 and side(math.log(0.8), 1.0) == UNDECIDED
     assert gap({0: 40.0}, {1: 50.0}) is None
 
 
