@@ -10,20 +10,40 @@ import pandas as pd
 from analyses.common.evidence import largest_of
 from suite.claim import Evidence
 
-#: How many standard deviations over seeds above the baseline count as learned. Fixed before any run.
+#: How many standard deviations above the baseline count as learned. Fixed before any run. Since 2026-11-23 they are of seeds and of
+#: validation examples together; before, of seeds alone.
 LEARNED = 2.0
 
 
-def is_learned(values: Sequence[float], baseline: float) -> bool:
-    """Whether the mean over seeds is above a baseline by more than :data:`LEARNED` standard deviations; never for one seed, or one that diverged."""
+def is_learned(values: Sequence[float], baseline: float, error: float) -> bool:
+    """Whether the mean over seeds is above a baseline by more than :data:`LEARNED` standard deviations; never for one seed, or one that diverged.
+
+    Args:
+        values: one for each seed.
+        baseline: what is reached without learning.
+        error: the standard error of the metric over the validation examples, which all seeds share.
+    """
     if len(values) < 2 or any(map(math.isnan, values)):
         return False
-    return statistics.fmean(values) - baseline > LEARNED * statistics.stdev(values)
+    return statistics.fmean(values) - baseline > LEARNED * math.hypot(statistics.stdev(values), error)
+
+
+def error_over_examples(metric: str, baseline: float, examples: int) -> float:
+    """The standard error of a metric that learned nothing, over some validation examples.
+
+    Args:
+        metric: "accuracy"; "rouge" (in percent), of which it is the largest that scores with such a mean can have; any other is a correlation.
+        baseline: the metric without learning.
+        examples: how many there are.
+    """
+    top = {"accuracy": 1.0, "rouge": 100.0}.get(metric)
+    return math.sqrt((baseline * (top - baseline) if top else 1.0) / examples)
 
 
 def judged_orders(frame: pd.DataFrame, column: str, baseline: str) -> str:
-    """A sentence: on which values of a column some cell has learned, so that orders are judged there."""
-    able = [value for value, part in frame.groupby(column) if (part.learned == "yes").any()]
+    """A sentence: on which values of a column some cell has learned at a rate inside what was tried, so that orders are judged there."""
+    usable = frame[(frame.learned == "yes") & (frame["at_grid_end"] == "" if "at_grid_end" in frame else True)]
+    able = sorted(set(usable[column]))
     if not able:
         return f"**No order is judged**: on no {column} is any cell above {baseline} by more than its scatter."
     return f"Orders are judged on each {column} where some cell is above {baseline} by more than its scatter: {', '.join(able)}."

@@ -14,7 +14,7 @@ import pandas as pd
 
 from analyses.common.bart import parameter_counts
 from analyses.common.layout import markdown_page, markdown_table, measured_columns
-from analyses.common.learned import LEARNED, is_learned, judged_orders
+from analyses.common.learned import LEARNED, error_over_examples, is_learned, judged_orders
 from analyses.common.plotting import figure_outputs, save_figure
 from analyses.common.published import as_printed
 from analyses.tables.table12.cells import LABELS, METHODS, NAMES, PRINTED, cells
@@ -41,7 +41,7 @@ def table(context: Context) -> pd.DataFrame:
             lines.append({
                 "method": method, "task": task, "metric": label, "published": float(printed.get(f"{task} {label}", math.nan)),
                 **measured_columns(values), "low": low, "high": high, "unit": "F-measure in percent", "lead": lead,
-                "learned": "yes" if is_learned(values, lead) else "no", "lead_sentences": first["lead_sentences"], "trainable": first["trainable_parameters"],
+                "learned": "yes" if is_learned(values, lead, error_over_examples("rouge", lead, first["examples"]["validation"])) else "no", "lead_sentences": first["lead_sentences"], "trainable": first["trainable_parameters"],
                 "bart_large_trainable": as_printed(counts[method], printed.trainable), "published_trainable": printed.trainable,
                 "learning_rate": specs[0].lr, "train_examples": first["examples"]["train"], "summaries": first["examples"]["validation"],
                 "data": first["origin"]["kind"], "origin": first["origin"]["sentence"], "scale": context.scale.name, "base": specs[0].base,
@@ -62,7 +62,7 @@ def markdown(frame: pd.DataFrame, context: Context) -> str:
     first = frame.iloc[0]
     about = (
         f"{ARTIFACT.caption} Each cell: published / **measured at {first.scale} scale** on {_model(context)}, mean over {first.n} seeds of finetuning ± "
-        f"standard deviation. °: not above the lead by more than {LEARNED:g} standard deviations, or one seed. The learning rate is {BART_LR:g} for "
+        f"standard deviation. °: not above the lead by more than {LEARNED:g} standard deviations (of seeds, and the largest that the summaries can have), or one seed. The learning rate is {BART_LR:g} for "
         "all, that of BART's authors, since the paper states none for this table; no rate is tuned for it."
     )
     parameters = (

@@ -17,7 +17,7 @@ import statistics
 import pandas as pd
 
 from analyses.common.layout import markdown_page, markdown_table, measured_columns
-from analyses.common.learned import LEARNED, is_learned, judged_orders
+from analyses.common.learned import LEARNED, error_over_examples, is_learned, judged_orders
 from analyses.common.plotting import figure_outputs, save_figure
 from analyses.tables.table4.cells import METHODS, NAMES, PRINTED, PRINTED_RATE, TUNED, cells, pretraining
 from analyses.tables.table4.claims import CLAIMS
@@ -37,13 +37,13 @@ def table(context: Context) -> pd.DataFrame:
         records = [context.record(spec) for spec in specs]
         values, first = [record["metric"] for record in records], records[0]
         columns = measured_columns(values)
-        mean, low, high = paired_interval(values)
+        unit, (_, low, high) = TASKS[NAMES[task]].metric, paired_interval(values)
         nothing = statistics.fmean(record["without_learning"] for record in records)
         inside = rate == PRINTED_RATE or tuned[models[model].variant, NAMES[task], METHODS[method]][1]
         lines.append({
             "rate": rate, "finetuning": method, "pretraining": model, "task": task, "published": PRINTED.loc[(method, model), task],
-            **columns, "low": low, "high": high, "unit": TASKS[NAMES[task]].metric, "without_learning": nothing,
-            "learned": "yes" if is_learned(values, nothing) else "no", "learning_rate": specs[0].lr, "at_grid_end": "" if inside else "lr",
+            **columns, "low": low, "high": high, "unit": unit, "without_learning": nothing,
+            "learned": "yes" if is_learned(values, nothing, error_over_examples(unit, nothing, first["examples"]["validation"])) else "no", "learning_rate": specs[0].lr, "at_grid_end": "" if inside else "lr",
             "trainable": first["trainable_parameters"], "train_examples": first["examples"]["train"],
             "validation_examples": first["examples"]["validation"], "data": first["origin"]["kind"], "origin": first["origin"]["sentence"],
             "scale": context.scale.name, "model": specs[0].model, "base": specs[0].base,
@@ -64,8 +64,10 @@ def markdown(frame: pd.DataFrame) -> str:
     first = frame.iloc[0]
     about = (
         f"{ARTIFACT.caption} Each cell: published / **measured at {first['scale']} scale** on {first.model}, last epoch, mean over {first.n} seeds of "
-        f"finetuning ± standard deviation. °: not above one answer for all examples by more than {LEARNED:g} standard deviations, or one seed. "
-        f"Learning rate as printed: {PRINTED_LR:g} for all; tuned alike: from a search of its own for each cell (\\*: chosen at an end of what was tried)."
+        f"finetuning ± standard deviation. °: not above one answer for all examples by more than {LEARNED:g} standard deviations (of seeds and of validation "
+        "examples, together), or one seed. "
+        f"Learning rate as printed: {PRINTED_LR:g} for all; tuned alike: from a search of its own for each cell (\\*: chosen at an end of what was tried), "
+        "by one other seed, on the validation examples that the table reports: a choice may follow chance."
     )
     parts = []
     for rate, part in frame.groupby("rate", sort=False):

@@ -32,7 +32,7 @@ def table(recorded):
                 return {"metric": 4.25, "steps": 976}
             said = {"kind": "stand-in", "sentence": f"stand-in: a rule for {spec.task}"}
             rouge, lead = ({metric: value + 5 * (metric == "rougeLsum") for metric in METRICS} for value in (score(spec), LEAD))
-            counts = {"trainable_parameters": 1234, "examples": {"train": 640, "validation": 90}}
+            counts = {"trainable_parameters": 1234, "examples": {"train": 640, "validation": 9000}}
             return {"rouge": rouge, "lead": lead, "lead_sentences": 3 - 2 * (spec.task == "xsum"), "origin": said, **counts}
 
         context = recorded(ARTIFACT, record, scale)
