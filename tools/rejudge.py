@@ -36,7 +36,8 @@ def rejudged(recorded: pd.DataFrame, context: Context) -> pd.DataFrame:
         verdicts = corrected([_verdict(claim, artifact, lines.loc[claim.key], context, grounds) for claim in claims])
         for claim, verdict in zip(claims, verdicts, strict=True):
             old, found = lines.loc[claim.key], _evidence(claim, lines.loc[claim.key])
-            notes = dict.fromkeys(filter(None, (verdict.note, _text(old.note))))
+            of_evidence = [note for note in _text(old.note).split("; ") if not note.startswith("control ")]  # the others were the old verdict's
+            notes = dict.fromkeys(filter(None, (verdict.note, *of_evidence)))
             parts.append({
                 **{column: old[column] for column in ("claim", "artifact", "place", "says")}, "kind": claim.kind, "rule": claim.rule,
                 "region_low": claim.region[0], "region_high": claim.region[1], "effect": found.effect, "low": found.low, "high": found.high,

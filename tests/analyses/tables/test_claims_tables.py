@@ -17,6 +17,7 @@ from suite.context import Context
 from suite.discovery import find
 from suite.judging import WORDS, side_of
 from suite.scale import load_scale
+from suite.statistics import t_quantile
 
 NAMES = ("theory", "table1", "table8", "table9", "table10", "table11")
 NAMES += tuple(f"figure{n}" for n in (1, 2, 3, 4, 6, 7, *range(10, 26)))
@@ -104,7 +105,7 @@ def timed(**medians):
     """``results/table11.csv`` in short, with intervals of 0.1 either side; of two numbers, one for each variant."""
     printed = {"neumann": "Neumann approximation", "kernel": "Skew-symmetric CUDA kernel", "total": "Total"}
     return pd.DataFrame([
-        {"variant": variant, "quantity": printed[name], "measured": value, "low": value - 0.1, "high": value + 0.1, "n": 5,
+        {"variant": variant, "quantity": printed[name], "measured": value, "std": 0.1 * math.sqrt(5) / t_quantile(5), "n": 5,
          "device": "CPU"}
         for name, values in medians.items()
         for variant, value in zip(("FS", "BS"), values, strict=True)
