@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from dataclasses import dataclass
 from typing import Any
 
 from suite import pipeline
@@ -19,25 +18,9 @@ _LOOKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What a command line asks Snakemake for.
-
-    Attributes:
-        targets: rules and files, as they were written.
-        works: whether jobs may run or files be removed, unless the caller wants no lock.
-        unlocks: whether a lock is to be removed.
-    """
-
-    targets: tuple[str, ...]
-    works: bool
-    unlocks: bool
-
-
-def asked(given: Namespace) -> Call:
-    """What Snakemake's parser makes of a command line, of which a Snakefile is told nothing."""
-    looks = given.nolock or any(getattr(given, name, None) for name in _LOOKS)
-    return Call(tuple(map(str, given.targets or ())), not looks and not given.unlock, given.unlock)
+def works(given: Namespace) -> bool:
+    """Whether a command line lets jobs run or files be removed, and wants a lock; a Snakefile is told nothing of it."""
+    return not (given.unlock or given.nolock or any(getattr(given, name, None) for name in _LOOKS))
 
 
 def begin(suite: Suite, config: dict[str, Any], settings: Any, arguments: Namespace) -> None:
@@ -53,15 +36,15 @@ def begin(suite: Suite, config: dict[str, Any], settings: Any, arguments: Namesp
         UserError: in one sentence: an unknown target, a folder that cannot be written or in which another pipeline is at work, or
             recorded runs that are asked for and not there.
     """
-    call = asked(arguments)
-    check_targets(suite, call.targets)  # what Snakemake itself says of a missing rule names no remedy
+    targets = tuple(map(str, arguments.targets or ()))
+    check_targets(suite, targets)  # what Snakemake itself says of a missing rule names no remedy
     suite.check_writable()
     if config.get("resume"):
         read(archive_path(suite.scale.name))  # refused now, and not by every run
-    if call.works:
+    if works(arguments):
         pipeline.claim()
-    if call.unlocks:
+    if arguments.unlock:
         pipeline.unlock()
     if settings is not None:  # none where Snakemake builds no DAG to carry out, as for --summary
-        for note in ask_for_lost(suite, settings, call.targets):
+        for note in ask_for_lost(suite, settings, targets):
             print(note, file=sys.stderr)

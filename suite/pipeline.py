@@ -38,20 +38,16 @@ SECONDS_TO_SAVE = 120
 REPEATED = 10
 
 
-class PipelineError(UserError):
-    """This folder has a pipeline already."""
-
-
 def claim() -> None:
     """Hold this folder until the process ends, and clear away what a pipeline left that was killed on this host.
 
     Raises:
-        PipelineError: another pipeline is at work here, or one of another host did not say that it ended.
+        UserError: another pipeline is at work here, or one of another host did not say that it ended.
     """
     file = _locked()
     if before := _holder():
         if before["host"] != socket.gethostname():
-            raise PipelineError(
+            raise UserError(
                 f"{_named(before)} began a pipeline in {Path.cwd()} and has not ended it: wait for it; if it is gone, `make unlock` "
                 "(`snakemake --unlock`), then call again"
             )
@@ -71,7 +67,7 @@ def unlock() -> None:
     """Forget a pipeline that did not end.
 
     Raises:
-        PipelineError: it is at work.
+        UserError: it is at work.
     """
     with _locked() as file:
         file.truncate(0)
@@ -86,7 +82,7 @@ def _locked() -> TextIO:
     except BlockingIOError:
         who = _holder()
         who = _named(who) if who else "another process"
-        raise PipelineError(f"{who} is at work in {Path.cwd()}: wait for it or end it, then call again") from None
+        raise UserError(f"{who} is at work in {Path.cwd()}: wait for it or end it, then call again") from None
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
             raise

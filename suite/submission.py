@@ -8,10 +8,6 @@ from typing import Any
 from poet.system.errors import UserError
 
 
-class SubmissionError(UserError):
-    """The cluster has no place for a job."""
-
-
 def check_submission(workflow: Any) -> None:
     """Ask Slurm whether it takes a job of each kind that is to run: submitted for tomorrow, and cancelled at once.
 
@@ -21,7 +17,7 @@ def check_submission(workflow: Any) -> None:
         workflow: Snakemake's, with its DAG built; nothing is asked unless its executor is Slurm's.
 
     Raises:
-        SubmissionError: a partition, account or quality of service that there is not, or resources that no node has.
+        UserError: a partition, account or quality of service that there is not, or resources that no node has.
     """
     if workflow.executor_plugin.name != "slurm":
         return
@@ -34,7 +30,7 @@ def check_submission(workflow: Any) -> None:
         reason = done.stderr.strip().rpartition(": ")[2]
         asked = {name: job.resources.get(name) for name in ("slurm_partition", "gpu", "nodes", "mem_mb", "runtime")}
         asked = ", ".join(f"{name}={value}" for name, value in {**asked, "threads": job.threads}.items() if value)
-        raise SubmissionError(
+        raise UserError(
             f"Slurm refuses the jobs of rule {job.rule.name} ({asked}): {reason}; change resources in config/scales, or "
             "default-resources in workflow/profiles/slurm/config.yaml"
         )

@@ -31,10 +31,7 @@ def table(context: Context) -> pd.DataFrame:
     tuning = Tuning(context.scale, context.home)
     lines = []
     for cell in tuning.cells:
-        outcome = tuning.outcome(cell)
-        if outcome.decision is None:
-            continue
-        names, decision = all_rows()[cell.row][0].learning_rates, outcome.decision
+        names, decision = all_rows()[cell.row][0].learning_rates, tuning.decision(cell)
         for point in decision.tried:
             chosen = point == decision.best and decision.state != "searching"
             ends = [names[index] for index, _ in decision.open_sides] if chosen else []

@@ -14,24 +14,19 @@ from suite.check.tables import Line, Pair, checked, pairs, read
 from suite.discovery import discover
 from suite.scale import ROOT
 
-
 #: Tables that a sentence names.
 _NAMED = 5
-
-
-class NothingRecordedError(UserError):
-    """There is nothing to compare with."""
 
 
 def recorded_folder(scale: str, root: Path = ROOT) -> Path:
     """Where the recorded tables of a scale are.
 
     Raises:
-        NothingRecordedError: there are none.
+        UserError: there are none.
     """
     folder = root / "analyses" / "recorded" / scale
     if not any(folder.glob("*.csv")):
-        raise NothingRecordedError(
+        raise UserError(
             f"nothing is recorded at scale {scale}: make its results, look them over, and keep them with "
             f"`make record SCALE={scale}`"
         )
@@ -53,10 +48,6 @@ def compare(recorded: Path, results: Path, tables: Iterable[str]) -> list[Findin
     return findings(found)
 
 
-class NotComparableError(UserError):
-    """Two folders or tables cannot be put side by side."""
-
-
 def side_by_side(recorded: Path, fresh: Path) -> tuple[list[Finding], list[str]]:
     """Every number of two folders of tables, or of two tables, and sentences on what is not compared.
 
@@ -65,13 +56,13 @@ def side_by_side(recorded: Path, fresh: Path) -> tuple[list[Finding], list[str]]
         fresh: the others.
 
     Raises:
-        NotComparableError: something is missing, is no table of the suite, or has nothing in common with the other.
+        UserError: something is missing, is no table of the suite, or has nothing in common with the other.
     """
     for path in (recorded, fresh):
         if not path.exists():
-            raise NotComparableError(f"{path} is not there: name two results folders, such as results/mini, or two tables")
+            raise UserError(f"{path} is not there: name two results folders, such as results/mini, or two tables")
     if recorded.is_dir() != fresh.is_dir():
-        raise NotComparableError(f"{recorded} and {fresh} are a folder and a file: name two folders, or two tables")
+        raise UserError(f"{recorded} and {fresh} are a folder and a file: name two folders, or two tables")
     notes, files = [], [(recorded, fresh)]
     if recorded.is_dir():
         there = {folder: _tables(folder) for folder in (recorded, fresh)}
@@ -81,7 +72,7 @@ def side_by_side(recorded: Path, fresh: Path) -> tuple[list[Finding], list[str]]
                 named = ", ".join(alone[:_NAMED]) + (f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else "")
                 notes.append(f"only in {folder}: {named}")
         if not files:
-            raise NotComparableError(f"{recorded} and {fresh} have no table in common: make the same target at both")
+            raise UserError(f"{recorded} and {fresh} have no table in common: make the same target at both")
     within, across = [], []
     for old, new in files:
         one, other = _read(old), _read(new)
@@ -97,12 +88,12 @@ def _tables(folder: Path) -> list[str]:
     """The tables of artifacts that lie in a folder.
 
     Raises:
-        NotComparableError: there are none.
+        UserError: there are none.
     """
     outputs = (output for artifact in discover().values() for output in artifact.outputs)
     found = [name for name in outputs if name.endswith(".csv") and (folder / name).is_file()]
     if not found:
-        raise NotComparableError(f"{folder} has no tables: name a folder such as results/mini or analyses/recorded/mini")
+        raise UserError(f"{folder} has no tables: name a folder such as results/mini or analyses/recorded/mini")
     return found
 
 
@@ -110,7 +101,7 @@ def _read(path: Path) -> list[Line]:
     try:
         return checked(read(path))
     except (ValueError, OSError, csv.Error) as error:
-        raise NotComparableError(f"{path} cannot be read as a table of the suite ({error}): make it again") from None
+        raise UserError(f"{path} cannot be read as a table of the suite ({error}): make it again") from None
 
 
 def _scales(lines: Sequence[Line]) -> set[str]:

@@ -16,7 +16,7 @@ from poet.system.errors import UserError
 from poet.system.validation import ConfigError
 from suite.collection import RESULTS
 from suite.scale import Scale, load_scale
-from suite.tuning.cells import Cell, Outcome, Tuning
+from suite.tuning.cells import Cell, Tuning
 
 
 def selected(tuning: Tuning, model: str | None, rows: list[str], lengths: list[str]) -> list[Cell]:
@@ -45,14 +45,13 @@ def selected(tuning: Tuning, model: str | None, rows: list[str], lengths: list[s
 
 def summary(tuning: Tuning, cells: list[Cell]) -> str:
     """How far the searches are, one line each, and in all."""
-    outcomes = [tuning.outcome(cell) for cell in cells]
-    counts = Counter(outcome.state for outcome in outcomes)
-    return "\n".join([*(_line(tuning, outcome) for outcome in outcomes), ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))])
+    counts = Counter(tuning.decision(cell).state for cell in cells)
+    return "\n".join([*(_line(tuning, cell) for cell in cells), ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))])
 
 
-def _line(tuning: Tuning, outcome: Outcome) -> str:
-    cell, decision = outcome.cell, outcome.decision
-    if decision is None:
+def _line(tuning: Tuning, cell: Cell) -> str:
+    decision = tuning.decision(cell)
+    if decision.state == "waiting":
         return f"{cell}: waits for {tuning.before(cell)}"
     done = f"{len(decision.tried)} of {max(len(decision.tried), tuning.trials_of(cell))} trials"
     if decision.best is None:

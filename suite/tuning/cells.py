@@ -15,7 +15,7 @@ from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.scale import Scale
 from suite.tuning.protocol import Point
-from suite.tuning.search import Decision, search
+from suite.tuning.search import WAITING, Decision, search
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +33,6 @@ class Cell:
 
     def __str__(self) -> str:
         return f"{self.model} {self.row} at {self.length}"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How far the search of a cell is.
-
-    Attributes:
-        cell: which.
-        decision: of the search; None where the cell whose choice it starts from still searches.
-    """
-
-    cell: Cell
-    decision: Decision | None
-
-    @property
-    def state(self) -> str:
-        """"waiting", or the decision's."""
-        return "waiting" if self.decision is None else self.decision.state
 
 
 def run_at(scale: Scale, cell: Cell, seed: int, rates: dict[str, float]) -> RunSpec:
@@ -108,7 +90,7 @@ class Tuning:
     def __init__(self, scale: Scale, results: Path) -> None:
         self.scale, self.results, self.protocol = scale, results, scale.protocol
         self.cells = cells(scale)
-        self.outcome = functools.cache(self._outcome)
+        self.decision = functools.cache(self._decision)
 
     def spec(self, cell: Cell, point: Point) -> RunSpec:
         """The trial of a point."""
@@ -125,9 +107,9 @@ class Tuning:
     def trials(self, cells: Iterable[Cell] | None = None, *, waiting: bool = False) -> list[RunSpec]:
         """The trials of some cells (None: of all) that count, or those that are asked for next."""
         found = []
-        for outcome in map(self.outcome, self.cells if cells is None else cells):
-            if decision := outcome.decision:
-                found += [self.spec(outcome.cell, point) for point in (decision.next if waiting else decision.tried)]
+        for cell in self.cells if cells is None else cells:
+            decision = self.decision(cell)
+            found += [self.spec(cell, point) for point in (decision.next if waiting else decision.tried)]
         return found
 
     def perplexity(self, spec: RunSpec) -> float | None:
@@ -163,17 +145,17 @@ class Tuning:
         smaller = [c for c in self.cells if (c.row, c.length) == (cell.row, cell.length) and order.index(c.model) < order.index(cell.model)]
         return smaller[-1] if smaller else None
 
-    def _outcome(self, cell: Cell) -> Outcome:
+    def _decision(self, cell: Cell) -> Decision:
         start = self._start(cell)
         if start is None:
-            return Outcome(cell, None)
+            return WAITING
         trials, known = self.trials_of(cell), {}
         while True:
             decision = search(start, known, trials, self.protocol.at_most)
             new = {point: self.perplexity(self.spec(cell, point)) for point in decision.next}
             found = {point: value for point, value in new.items() if value is not None}
             if not found:
-                return Outcome(cell, decision)
+                return decision
             known |= found
 
     def _start(self, cell: Cell) -> Point | None:
@@ -182,8 +164,8 @@ class Tuning:
         before = self.before(cell)
         if before is None:
             return self.protocol.start(method, cell.row)
-        decision = self.outcome(before).decision
-        if decision is None or decision.state == "searching":
+        decision = self.decision(before)
+        if decision.state in ("waiting", "searching"):
             return None
         if decision.best is None:  # every trial diverged: nothing to learn from
             return self.protocol.start(method, cell.row)

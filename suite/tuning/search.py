@@ -10,7 +10,7 @@ from typing import Literal
 
 from suite.tuning.protocol import Point
 
-State = Literal["searching", "finished", "censored"]
+State = Literal["waiting", "searching", "finished", "censored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Decision:
     """What the search says.
 
     Attributes:
-        state: "searching" while trials are left, "finished" if the choice has neighbours on every side, else "censored".
+        state: "waiting" before there is a start, "searching" while trials are left, "finished" if the choice has neighbours on every side, else "censored".
         tried: the points that count, in the order in which they were asked for.
         next: the points to try now; empty once the trials are used.
         best: the best point that did not diverge; None if there is none.
@@ -30,6 +30,10 @@ class Decision:
     next: tuple[Point, ...]
     best: Point | None
     open_sides: tuple[tuple[int, int], ...]
+
+
+#: Of a search whose start is not known yet.
+WAITING = Decision("waiting", (), (), None, ())
 
 
 def search(start: Point, known: Mapping[Point, float], trials: int, at_most: int = 0) -> Decision:

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from suite.check.compare import NothingRecordedError, compare, recorded_folder
+from poet.system.errors import UserError
+from suite.check.compare import compare, recorded_folder
 from suite.check.report import SHOWN, failed, moved, report, to_csv
 
 TRAINED = {
@@ -343,5 +344,5 @@ def test_every_recorded_table_is_equal_to_itself_and_names_its_rows(repository):
 
 
 def test_nothing_recorded_is_said_in_one_sentence(tmp_path):
-    with pytest.raises(NothingRecordedError, match="nothing is recorded at scale gpu: .*`make record SCALE=gpu`"):
+    with pytest.raises(UserError, match="nothing is recorded at scale gpu: .*`make record SCALE=gpu`"):
         recorded_folder("gpu", tmp_path)

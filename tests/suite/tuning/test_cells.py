@@ -53,21 +53,21 @@ def best_at(**rates):
 def test_a_search_begins_where_the_next_shorter_length_ended_moved_as_the_protocol_says(tmp_path):
     shorter, longer = cell(length="1/100"), cell(length="1/30")
     tuning = Tuning(NIGHT, tmp_path)
-    assert tuning.outcome(longer).state == "waiting"
+    assert tuning.decision(longer).state == "waiting"
     tuning = Trials(tmp_path).finish([shorter], best_at(lr=0.032, poet_lr=0.008))
-    assert tuning.outcome(shorter).state == "finished"
-    (start,) = tuning.outcome(longer).decision.next
+    assert tuning.decision(shorter).state == "finished"
+    (start,) = tuning.decision(longer).next
     assert tuning.rates(longer, start) == {"lr": 0.032, "poet_lr": 0.004}
 
 
 def test_a_larger_model_begins_where_the_smaller_one_ended(tmp_path):
     lengths = [cell("adamw", length) for length in ("1/100", "1/30", "1/10", "1/3", "1")]
     larger = cell("adamw", "1", "130m")
-    assert Tuning(NIGHT, tmp_path).outcome(larger).state == "waiting"
+    assert Tuning(NIGHT, tmp_path).decision(larger).state == "waiting"
     trials = Trials(tmp_path)
     for wanted in lengths:
         tuning = trials.finish([wanted], best_at(lr=0.002))
-    (start,) = tuning.outcome(larger).decision.next
+    (start,) = tuning.decision(larger).next
     assert tuning.rates(larger, start) == {"lr": 0.002}
 
 
@@ -80,7 +80,7 @@ def test_what_a_command_line_asks_for_brings_all_that_its_searches_start_from(tm
     assert line.endswith("searching, 0 of 12 trials") and counts == "1 searching"
     assert summary(tuning, asked).splitlines()[-2:] == ["60m poet-fs-1_2 at 1: waits for 60m poet-fs-1_2 at 1/3", "1 searching, 4 waiting"]
     tuning = Trials(tmp_path).finish(asked, best_at(lr=0.064, poet_lr=0.004))  # nothing of it is left waiting
-    assert {tuning.outcome(found).state for found in asked} <= {"finished", "censored"}
+    assert {tuning.decision(found).state for found in asked} <= {"finished", "censored"}
 
 
 def test_killed_at_any_time_it_goes_on_and_every_row_has_as_many_trials(tmp_path):
@@ -93,22 +93,22 @@ def test_killed_at_any_time_it_goes_on_and_every_row_has_as_many_trials(tmp_path
         counts.append(spec.name)
     assert len(counts) == len(set(counts)) == 12 * len(all_rows())
     tuning = Tuning(NIGHT, tmp_path)
-    assert {len(tuning.outcome(c).decision.tried) for c in wanted} == {12}
+    assert {len(tuning.decision(c).tried) for c in wanted} == {12}
     assert {spec.name for spec in tuning.trials(wanted)} == set(counts)
 
 
 def test_a_cell_whose_best_lies_at_the_end_is_censored_and_still_a_start(tmp_path):
     shorter = cell("adamw", "1/100")
     tuning = Trials(tmp_path).finish([shorter], lambda parameters: -parameters["lr"])
-    outcome = tuning.outcome(shorter)
-    assert (outcome.state, outcome.decision.open_sides) == ("censored", ((0, 1),))
-    assert tuning.outcome(cell("adamw", "1/30")).decision.next == (outcome.decision.best,)
+    decision = tuning.decision(shorter)
+    assert (decision.state, decision.open_sides) == ("censored", ((0, 1),))
+    assert tuning.decision(cell("adamw", "1/30")).next == (decision.best,)
 
 
 def test_where_every_trial_diverged_the_next_length_begins_as_stated(tmp_path):
     tuning = Trials(tmp_path).finish([cell("adamw", "1/100")], lambda parameters: float("nan"))
-    assert tuning.outcome(cell("adamw", "1/100")).decision.best is None
-    (start,) = tuning.outcome(cell("adamw", "1/30")).decision.next
+    assert tuning.decision(cell("adamw", "1/100")).best is None
+    (start,) = tuning.decision(cell("adamw", "1/30")).next
     assert tuning.rates(cell("adamw"), start) == {"lr": 0.004}
 
 
