@@ -15,7 +15,7 @@ from suite.scale import Scale
 EVERY = "*"
 
 
-def _none(scale: Scale) -> list[FinetuningSpec]:
+def _none(scale: Scale) -> list:
     return []
 
 
@@ -27,8 +27,8 @@ class Artifact:
         label: its name in the paper.
         caption: one sentence; the scale is added to it where it is shown.
         outputs: files below ``results/<scale>/``, the first one being its target's name.
-        runs: the runs it needs at a scale.
         build: writes every file of ``outputs``.
+        runs: the runs it needs at a scale.
         finetunings: the finetuning runs that it needs at a scale.
         in_all: whether ``snakemake all`` makes it (sweeps are asked for by name).
         scale_free: its numbers come from formulas and simulations alone, and are the same at every scale.
@@ -41,8 +41,8 @@ class Artifact:
     label: str
     caption: str
     outputs: tuple[str, ...]
-    runs: Callable[[Scale], list[RunSpec]]
     build: Callable[[Context], None]
+    runs: Callable[[Scale], list[RunSpec]] = _none
     finetunings: Callable[[Scale], list[FinetuningSpec]] = _none
     in_all: bool = True
     scale_free: bool = False

@@ -118,7 +118,9 @@ def side_and_p(evidence: Evidence, region: tuple[float, float]) -> tuple[Side, f
     return side, nearest
 
 
-def judge(claim: Claim, artifact: Artifact, evidence: Evidence, context: Context, grounds: Grounds) -> Verdict:
+def judge(
+    claim: Claim, artifact: Artifact, evidence: Evidence, context: Context, grounds: Grounds, about: Subject | None = None
+) -> Verdict:
     """The verdict on a claim before Holm's correction, which :func:`corrected` makes.
 
     Args:
@@ -126,15 +128,9 @@ def judge(claim: Claim, artifact: Artifact, evidence: Evidence, context: Context
         evidence: what was measured.
         context: for the scale and what could not be built.
         grounds: the runs that controls may read.
+        about: what the claim compares; None takes it from the evidence's runs (recorded tables have none).
     """
-    about = subject_of(evidence.runs, evidence.compared)
-    return judge_subject(claim, artifact, evidence, context, grounds, about)
-
-
-def judge_subject(
-    claim: Claim, artifact: Artifact, evidence: Evidence, context: Context, grounds: Grounds, about: Subject
-) -> Verdict:
-    """As :func:`judge`, where the subject is known without runs (recorded tables name them)."""
+    about = about or subject_of(evidence.runs, evidence.compared)
     scope = scope_of(claim, artifact, context.scale.name)
     if scope == "exact":
         return _exact(claim, evidence)

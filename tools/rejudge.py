@@ -22,7 +22,7 @@ from suite.check.compare import recorded_folder
 from suite.context import Context
 from suite.discovery import discover
 from suite.grounds import Grounds, subject
-from suite.judging import Verdict, corrected, judge_subject, scope_of
+from suite.judging import Verdict, corrected, judge, scope_of
 from suite.scale import load_scale
 
 
@@ -51,7 +51,7 @@ def _verdict(claim: Claim, artifact: Artifact, line: pd.Series, context: Context
     if why := artifact.unshown(claim, context.scale):
         return Verdict(scope=scope_of(claim, artifact, context.scale.name), result="not at this scale", note=why)
     settings = re.findall(r"(?:^| )([^/ ]+)/(\S+?)\{[\d,]+\}", _text(line.runs))
-    return judge_subject(claim, artifact, _evidence(claim, line), context, grounds, subject(settings))
+    return judge(claim, artifact, _evidence(claim, line), context, grounds, subject(settings))
 
 
 def _evidence(claim: Claim, line: pd.Series) -> Evidence:

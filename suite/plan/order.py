@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
-from suite.artifact import EVERY, Artifact
+from suite.artifact import Artifact, names_read
 from suite.collection import Suite
 
 RULE = (
@@ -41,8 +41,7 @@ class Step:
 
 def _parts(suite: Suite, artifact: str) -> dict[str, Artifact]:
     """An artifact and those that it is built from, by name."""
-    plain = [name for name, other in suite.artifacts.items() if other.in_all and not other.reads]
-    sources = [name for read in suite.artifacts[artifact].reads for name in (plain if read == EVERY else [read])]
+    sources = names_read(suite.artifacts[artifact], suite.artifacts)
     return {artifact: suite.artifacts[artifact]} | {name: found for source in sources for name, found in _parts(suite, source).items()}
 
 

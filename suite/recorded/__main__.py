@@ -51,9 +51,9 @@ def main(arguments: list[str] | None = None) -> int:
             from suite.recorded.build import build
 
             seeds = None if given.seeds is None else read_seeds(given.seeds)
-            built = build(given.scale, seeds, given.results, given.jobs)
-            print("\n".join(built.summary()))
-            return 1 if built.failed else 0
+            lines, failed = build(given.scale, seeds, given.results, given.jobs)
+            print("\n".join(lines))
+            return int(failed)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -22,34 +21,6 @@ from suite.recorded.archive import archive_path, read
 from suite.recorded.marking import build_artifact
 from suite.recorded.restore import unpack
 from suite.recorded.run import RecordedError, RecordedRun
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """What came out.
-
-    Attributes:
-        results: the folder.
-        artifacts: names of those that were built.
-        left_out: the others of ``all``, with the reason.
-        failed: whether one was left out for another reason than that the archive has no finetuning runs at all.
-        runs: that were unpacked.
-        seconds: that it took.
-    """
-
-    results: Path
-    artifacts: tuple[str, ...]
-    left_out: dict[str, str]
-    failed: bool
-    runs: int
-    seconds: float
-
-    def summary(self) -> list[str]:
-        """A line for each artifact that was left out, and one on the whole."""
-        lines = [f"not built: {name}: {reason}" for name, reason in self.left_out.items()]
-        missing = f"; {len(self.left_out)} not, for the reasons above" if self.left_out else ""
-        page = self.results / "report.html" if "report" in self.artifacts else self.results
-        return [*lines, f"{len(self.artifacts)} artifacts built from {self.runs} recorded runs in {self.seconds:.0f} s: {page}{missing}"]
 
 
 def recorded_seeds(scale: str, runs: Iterable[RecordedRun]) -> list[int]:
@@ -74,7 +45,7 @@ def recorded_seeds(scale: str, runs: Iterable[RecordedRun]) -> list[int]:
     return seeds
 
 
-def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None = None, jobs: int | None = None, archive: Path | None = None) -> Built:
+def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None = None, jobs: int | None = None) -> tuple[list[str], bool]:
     """Unpack the recorded runs of a scale, and build from them what can be built.
 
     Args:
@@ -82,7 +53,10 @@ def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None =
         seeds: None takes those of :func:`recorded_seeds`.
         results: where to; None takes ``results/recorded/<scale>``.
         jobs: artifacts at a time; None takes one for each CPU.
-        archive: None takes the scale's.
+
+    Returns:
+        A line for each artifact of ``all`` that was left out and one on the whole, and whether one was left out for another reason than that
+        the archive has no finetuning runs at all.
 
     Raises:
         RecordedError: the archive is missing or damaged, or has nothing for these seeds.
@@ -92,7 +66,7 @@ def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None =
     started = time.monotonic()
     load_scale({"scale": scale, "seeds": [0]})  # an unknown scale is refused as such, not by a file that is missing
     results = results or RESULTS / "recorded" / scale
-    recorded = read(archive or archive_path(scale))
+    recorded = read(archive_path(scale))
     seeds = list(seeds) if seeds else recorded_seeds(scale, recorded.values())
     suite = load_suite({"scale": scale, "seeds": seeds})
     there = {name for name, spec in suite.specs.items() if name in recorded and recorded[name].spec.digest == spec.digest}
@@ -109,7 +83,10 @@ def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None =
     wanted = {name: reason for name, reason in left_out.items() if suite.artifacts[name].in_all}
     unfinetuned = not any(isinstance(run.spec, FinetuningSpec) for run in recorded.values())
     failed = any(not (unfinetuned and suite.artifacts[name].finetunings(suite.scale)) for name in wanted)
-    return Built(results, tuple(built), wanted, failed, len(there), time.monotonic() - started)
+    lines = [f"not built: {name}: {reason}" for name, reason in wanted.items()]
+    missing = f"; {len(wanted)} not, for the reasons above" if wanted else ""
+    page = results / "report.html" if "report" in built else results
+    return [*lines, f"{len(built)} artifacts built from {len(there)} recorded runs in {time.monotonic() - started:.0f} s: {page}{missing}"], failed
 
 
 def _missing(suite: Suite, name: str, recorded: dict[str, RecordedRun], there: set[str]) -> str:

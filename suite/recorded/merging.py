@@ -33,16 +33,6 @@ class Packed:
     notes: tuple[str, ...] = ()
 
 
-def todays_specs(scale: str, seeds: Iterable[int]) -> dict[str, RunSpec | FinetuningSpec]:
-    """Every run that a scale can be asked for with some seeds, by name. Trials of tuning are not among them.
-
-    Raises:
-        ConfigError: there is no such scale.
-    """
-    suite = load_suite({"scale": scale, "seeds": sorted(set(seeds))})
-    return suite.runs | suite.finetunings
-
-
 def _asked_today(scale: str, runs: Iterable[RecordedRun]) -> set[str]:
     """The names of those among recorded runs whose specs are today's.
 
@@ -51,7 +41,8 @@ def _asked_today(scale: str, runs: Iterable[RecordedRun]) -> set[str]:
     settings = load_scale({"scale": scale, "seeds": [0]})
     of_trials = settings.protocol.seed
     runs = list(runs)
-    today = todays_specs(scale, {run.spec.seed for run in runs} - {of_trials} or {0})
+    seeds = sorted({run.spec.seed for run in runs} - {of_trials}) or [0]
+    today = load_suite({"scale": scale, "seeds": seeds}).specs
     return {
         run.name
         for run in runs
@@ -106,7 +97,7 @@ def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None =
     """
     archive = archive or archive_path(scale)
     trials = {spec.name: spec for spec in Tuning(load_scale({"scale": scale, "seeds": [0]}), results).trials()}
-    found, notes = gather(results, todays_specs(scale, seeds) | trials)
+    found, notes = gather(results, load_suite({"scale": scale, "seeds": sorted(set(seeds))}).specs | trials)
     before = read(archive) if archive.exists() else {}
     today = _asked_today(scale, before.values())
     kept = {name: run for name, run in before.items() if name in today}
