@@ -35,10 +35,10 @@ class Evidence:
 
     Attributes:
         effect: the number that the rule judges; NaN if there is none (a run diverged), which decides nothing.
-        low, high: its 95% interval; equal to ``effect`` where it is exact, NaN where it has none (a permutation).
+        low, high: its 95% interval; equal to ``effect`` where it is exact, NaN where ``p`` decides.
         n: independent measurements (seeds, or settings) that it comes from.
-        p: two-sided p-value of an effect of zero, by a test of its own (a permutation, the largest of several); NaN where the interval
-            decides.
+        p: two-sided p-value of an effect of zero, by a test of its own (a permutation); NaN where the interval decides.
+        largest_of: where the effect is the largest of several means, each of them with half of its 95% interval.
         bounds: what the effect cannot leave, whatever is measured (a share: 0 and 1).
         compared: pairs of runs whose difference is judged, one pair for each comparison.
         runs: what was read.
@@ -50,6 +50,7 @@ class Evidence:
     high: float
     n: int
     p: float = math.nan
+    largest_of: tuple[tuple[float, float], ...] = ()
     bounds: tuple[float, float] = ANYTHING
     compared: tuple[tuple[RunSpec, RunSpec], ...] = ()
     runs: tuple[RunSpec, ...] = ()

@@ -209,7 +209,7 @@ def _exact(claim: Claim, evidence: Evidence) -> Verdict:
 
 def _steady(evidence: Evidence, region: tuple[float, float]) -> bool:
     """Whether seeds scatter little beside the effect's distance from the nearest end of its region."""
-    if math.isnan(evidence.low):
+    if not math.isnan(evidence.p):
         return True  # a permutation's p-value is not of the scatter of seeds
     edge = min(_edges(evidence, region), key=lambda edge: abs(evidence.effect - edge))
     deviation = _half(evidence, edge) / t_quantile(evidence.n) * math.sqrt(evidence.n)
@@ -228,7 +228,13 @@ def _half(evidence: Evidence, edge: float) -> float:
 
 
 def _edge_p(evidence: Evidence, edge: float) -> float:
-    return interval_p(abs(evidence.effect - edge), _half(evidence, edge), evidence.n)
+    """The p-value of an effect at an edge. That the largest of several lies below it is as sure as the least sure of them; that it lies above, as
+    sure as the surest that does, times their number (Bonferroni)."""
+    if not evidence.largest_of:
+        return interval_p(abs(evidence.effect - edge), _half(evidence, edge), evidence.n)
+    parts = [(mean, interval_p(abs(mean - edge), half, evidence.n) if half else agreement_p(evidence.n)) for mean, half in evidence.largest_of]
+    above = [p for mean, p in parts if mean > edge]
+    return min(1.0, len(parts) * min(above)) if above else max(p for _, p in parts)
 
 
 def _undecided(evidence: Evidence, side: Side, p: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from analyses.common.evidence import largest_of, over_seeds, rank_correlation
+from analyses.common.evidence import largest_of, rank_correlation
 from poet.training.spec import RunSpec
 from suite.claim import Evidence
 from suite.context import Context
@@ -34,23 +34,12 @@ def _diverged(differences: Sequence[float]) -> str:
     return f"diverged: {gone} of {len(differences)} pairs" if gone else ""
 
 
-def perplexity_difference(context: Context, ours: Sequence[RunSpec], theirs: Sequence[RunSpec]) -> Evidence:
-    """Mean difference of final perplexities, ours minus theirs, paired by seed; see :func:`paired_differences`."""
-    differences = paired_differences(context, ours, theirs)
-    found = over_seeds(differences, (*ours, *theirs), _diverged(differences))
-    return replace(found, compared=((ours[0], theirs[0]),))
-
-
 def largest_difference(context: Context, pairs: Sequence[tuple[Sequence[RunSpec], Sequence[RunSpec]]]) -> Evidence:
-    """The largest of the mean differences of several (ours, theirs): see :func:`largest_of`; the note says whose it is.
-
-    Of one pair it is :func:`perplexity_difference`.
-    """
-    if len(pairs) == 1:
-        return perplexity_difference(context, *pairs[0])
+    """The largest of the mean differences of final perplexities of several (ours, theirs), paired by seed: see :func:`largest_of`; of several
+    the note says whose it is."""
     differences = [paired_differences(context, ours, theirs) for ours, theirs in pairs]
     note = _diverged([value for values in differences for value in values])
-    if not note:
+    if not note and len(pairs) > 1:
         (ours, *_), (theirs, *_) = pairs[int(np.argmax([statistics.fmean(values) for values in differences]))]
         note = f"the largest of {len(pairs)}: {ours.model}/{ours.variant} minus {theirs.model}/{theirs.variant}"
     found = largest_of(differences, list(dict.fromkeys(spec for pair in pairs for side in pair for spec in side)), note)

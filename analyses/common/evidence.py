@@ -12,7 +12,7 @@ from scipy import stats
 
 from poet.training.spec import RunSpec
 from suite.claim import Evidence
-from suite.statistics import CONFIDENCE, agreement_p, interval_p, paired_interval, permuted_kendall, t_quantile
+from suite.statistics import CONFIDENCE, paired_interval, permuted_kendall, t_quantile
 
 #: Regions of a share: every one of them; and of a ratio whose being below 1 is all that is claimed.
 ALL = (1.0, 1.0)
@@ -37,8 +37,7 @@ def largest_of(comparisons: Sequence[Sequence[float]], runs: Sequence[RunSpec] =
 
     Its interval has 95% for the largest of the true means, whichever that is. The upper end is the largest of their upper
     ends: that mean's own is one of them. The lower end is the largest of their lower ends, each with its part of the error
-    (Bonferroni): any one may have come out too high. Of one comparison it is the plain interval. The p-value goes with it: that all are below zero is
-    as sure as the least sure of them, and that one is above as sure as the surest, times their number.
+    (Bonferroni): any one may have come out too high. Of one comparison it is the plain interval.
 
     Args:
         comparisons: of each the differences, one for each seed; any NaN makes the effect NaN.
@@ -47,18 +46,8 @@ def largest_of(comparisons: Sequence[Sequence[float]], runs: Sequence[RunSpec] =
     plain = np.array([paired_interval(values) for values in comparisons])
     strict = np.array([paired_interval(values, 1 - (1 - CONFIDENCE) / len(comparisons)) for values in comparisons])
     effect, low, high = float(plain[:, 0].max()), float(strict[:, 1].max()), float(plain[:, 2].max())
-    p_values = [_p_of_zero(values) for values in comparisons]
-    above = [p for p, mean in zip(p_values, plain[:, 0], strict=True) if mean > 0]
-    p = float(np.minimum(1.0, len(comparisons) * min(above))) if above else max(p_values)
-    return Evidence(effect=effect, low=low, high=high, p=p, n=len(comparisons[0]), runs=tuple(runs), note=note)
-
-
-def _p_of_zero(differences: Sequence[float]) -> float:
-    """The two-sided p-value of a mean of zero; NaN for a single difference."""
-    mean, low, high = paired_interval(differences)
-    if len(differences) < 2 or math.isnan(mean):
-        return math.nan
-    return interval_p(abs(mean), high - mean, len(differences)) if low < high else agreement_p(len(differences))
+    parts = tuple((float(mean), float(top - mean)) for mean, _, top in plain)
+    return Evidence(effect=effect, low=low, high=high, n=len(comparisons[0]), largest_of=parts, runs=tuple(runs), note=note)
 
 
 def exactly(value: float, runs: Sequence[RunSpec] = (), note: str = "", n: int = 1) -> Evidence:
@@ -88,7 +77,7 @@ def rank_correlation(
 
 def with_interval(evidence: Evidence) -> str:
     """An effect with its interval or p-value, for a sentence: ``"0.33 (95% interval -0.20 to 0.87, 3 seeds)"``."""
-    if math.isnan(evidence.low):
+    if not math.isnan(evidence.p):
         return f"{evidence.effect:.2f} (permutation p = {evidence.p:.2g}, {evidence.n} {'seeds' if evidence.n > 1 else 'seed'})"
     if evidence.n < 2:
         return f"{evidence.effect:.2f} (one seed: no interval)"
@@ -102,11 +91,6 @@ def as_read(printed: str) -> tuple[float, float]:
     return float(value - half), float(value + half)
 
 
-def share_within(values: np.ndarray, region: tuple[float, float]) -> float:
-    """The share of values in a closed region; NaN if any is NaN (a run diverged)."""
-    return math.nan if np.isnan(values).any() else float(((values >= region[0]) & (values <= region[1])).mean())
-
-
 def over_seeds_in(
     bounds: tuple[float, float], values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = ""
 ) -> Evidence:
@@ -115,8 +99,9 @@ def over_seeds_in(
     return replace(found, low=max(bounds[0], found.low), high=min(bounds[1], found.high), bounds=bounds)
 
 
-def share_over_seeds(shares: Sequence[float], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
-    """The mean over seeds of shares of things that belong together, such as the matrices of one run."""
+def share_in(region: tuple[float, float], by_seed: Sequence[np.ndarray], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
+    """The mean over seeds of the share of values in a closed region, such as of the matrices of a run; NaN if any value is (a run diverged)."""
+    shares = [math.nan if np.isnan(values).any() else float(((values >= region[0]) & (values <= region[1])).mean()) for values in by_seed]
     return over_seeds_in((0.0, 1.0), shares, runs, note)
 
 

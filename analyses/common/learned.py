@@ -64,7 +64,7 @@ def all_lower(compared: Sequence[Sequence[float]], left: int, greatest: float, w
         return largest_of(compared)
     # The claim is of all: one comparison against it decides, but those left out may be anything.
     found = largest_of(compared, note=f"{left} of {left + len(compared)} comparisons left out: {why}")
-    return replace(found, high=greatest, p=found.p if found.effect > 0 else 1.0)
+    return replace(found, high=greatest, largest_of=found.largest_of if found.effect > 0 else ())
 
 
 def undecided(note: str) -> Evidence:

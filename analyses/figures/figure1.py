@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analyses.common.evidence import (
-    over_seeds, ALL, SIZE, TWO_DIGITS, as_read, over_seeds_in, share_over_seeds, share_within,
+    over_seeds, ALL, SIZE, TWO_DIGITS, as_read, over_seeds_in, share_in,
 )
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import numbered_figure, plt, save_figure
@@ -55,8 +55,7 @@ def avoids(context: Context) -> Evidence:
     """By seed, the share of all matrices whose largest singular value grows less with POET than with AdamW."""
     pairs = zip(*(measured(context, row, "spectrum")[1] for row in (POET, "adamw")), strict=True)
     more = [np.array([largest_growth(poet[name]) - largest_growth(adamw[name]) for name in poet]) for poet, adamw in pairs]
-    shares = [share_within(differences, NEGATIVE) for differences in more]
-    return share_over_seeds(shares, runs(POET, "adamw")(context.scale), f"{len(more[0])} matrices")
+    return share_in(NEGATIVE, more, runs(POET, "adamw")(context.scale), f"{len(more[0])} matrices")
 
 
 CLAIMS = (

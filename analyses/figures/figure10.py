@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from analyses.common.evidence import ALL, as_read, over_seeds, rank_correlation, share_over_seeds, share_within
+from analyses.common.evidence import ALL, as_read, over_seeds, rank_correlation, share_in
 from analyses.common.published import read_published
 from analyses.figures.common.orthogonality import (
     MEDIAN, TERMS, Matrix, artifact, by_terms, errors, first_tenth, middle, read_figure10, run, runs,
@@ -46,15 +46,15 @@ def falls_at_merges(at: np.ndarray, values: np.ndarray, merge_every: int, until:
 
 def resets(context: Context) -> Evidence:
     names = [f"{layer(block, projection)}.{side}" for block, projection, side in matrices(context.scale)]
-    found, shares = errors(context), []
+    found, by_seed = errors(context), []
     for i, seed in enumerate(context.scale.seeds):
         falls = []
         for terms in TERMS:
             spec = run(context.scale, terms, seed)
             at, period, until = np.array(spec.probes["orthogonality"]), spec.parameters["merge_every"], first_tenth(spec.steps)
             falls += [falls_at_merges(at, found[terms][i][name], period, until) for name in names]
-        shares.append(share_within(np.concatenate(falls), NEGATIVE))
-    return share_over_seeds(shares, runs(context.scale))
+        by_seed.append(np.concatenate(falls))
+    return share_in(NEGATIVE, by_seed, runs(context.scale))
 
 
 def printed_ranges() -> dict[tuple[int, str], tuple[float, float]]:
@@ -67,13 +67,13 @@ def in_ranges(context: Context) -> Evidence:
     """By seed, the share of the printed ranges that the mean of R and P lies in."""
     ranges = printed_ranges()
     found = {quantity: by_terms(context, matrices(context.scale), quantity) for _, quantity in ranges}
-    shares = []
+    off = []
     for i in range(len(context.scale.seeds)):
         means = np.array([found[quantity][i][terms].mean() for terms, quantity in ranges])
         low, high = np.array(list(ranges.values())).T
         # Above 0 where a mean is off its range, so that a missing one stays missing.
-        shares.append(share_within(np.maximum(low - means, means - high), (-np.inf, 0.0)))
-    return share_over_seeds(shares, runs(context.scale), f"{len(ranges)} ranges")
+        off.append(np.maximum(low - means, means - high))
+    return share_in((-np.inf, 0.0), off, runs(context.scale), f"{len(ranges)} ranges")
 
 
 CLAIMS = (

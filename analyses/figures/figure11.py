@@ -5,7 +5,7 @@ The claim is about Figures 11 and 12 together.
 
 import numpy as np
 
-from analyses.common.evidence import ALL, share_over_seeds, share_within
+from analyses.common.evidence import ALL, share_in
 from analyses.figures.common.probed import LABELS
 from analyses.figures.common.probing import COSINE, depth, grid_artifact, rotations, runs
 from analyses.phases import length_of_second
@@ -27,8 +27,7 @@ def phases_everywhere(context: Context) -> Evidence:
         np.array([length_of_second(at, part) for part in groups(found[..., COSINE], blocks)])
         for found in rotations(context)
     ]
-    shares = [share_within(found, POSITIVE) for found in lengths]
-    return share_over_seeds(shares, runs(context.scale), f"{2 * len(LABELS)} types of matrices and {blocks} blocks")
+    return share_in(POSITIVE, lengths, runs(context.scale), f"{2 * len(LABELS)} types of matrices and {blocks} blocks")
 
 
 CLAIMS = (

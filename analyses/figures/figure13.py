@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from analyses.common.evidence import over_seeds, share_over_seeds, share_within
+from analyses.common.evidence import over_seeds, share_in
 from analyses.figures.common.probing import CONE, COSINE, TRACE, grid_artifact, rotations, runs
 from suite.claim import Claim, Evidence
 from suite.context import Context
@@ -20,8 +20,7 @@ GENERALLY = (math.nextafter(0.5, 1), 1.0)
 
 def traces_in_cone(context: Context) -> Evidence:
     found = rotations(context)
-    shares = [share_within(r[:, -1, TRACE], CONE) for r in found]
-    return share_over_seeds(shares, runs(context.scale), f"{len(found[0])} R and P")
+    return share_in(CONE, [r[:, -1, TRACE] for r in found], runs(context.scale), f"{len(found[0])} R and P")
 
 
 def cosine_less_trace(context: Context) -> Evidence:

@@ -6,7 +6,7 @@ claims are about Figures 17 to 19 together, and so about every matrix of the mod
 
 import numpy as np
 
-from analyses.common.evidence import over_seeds, ALL, share_over_seeds, share_within
+from analyses.common.evidence import over_seeds, ALL, share_in
 from analyses.figures.common.spectra import grid_artifact, largest_growth, measured, runs
 from analyses.phases import SLOW
 from suite.claim import POSITIVE, Claim, Evidence
@@ -19,8 +19,8 @@ LAST_FIFTH = 0.8
 
 def every_matrix_grows(context: Context) -> Evidence:
     found = measured(context, "adamw", "spectrum")[1]
-    shares = [share_within(np.array([largest_growth(s) for s in matrices.values()]), POSITIVE) for matrices in found]
-    return share_over_seeds(shares, ADAMW(context.scale), f"{len(found[0])} matrices")
+    growth = [np.array([largest_growth(s) for s in matrices.values()]) for matrices in found]
+    return share_in(POSITIVE, growth, ADAMW(context.scale), f"{len(found[0])} matrices")
 
 
 def late_rate(steps: np.ndarray, norms: np.ndarray) -> float:

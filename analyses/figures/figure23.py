@@ -7,7 +7,7 @@ Figures 23 and 24 together.
 
 import numpy as np
 
-from analyses.common.evidence import over_seeds, ALL, share_over_seeds, share_within
+from analyses.common.evidence import over_seeds, ALL, share_in
 from analyses.figures.common.orthogonality import MEDIAN, artifact, by_terms, read_figure10, runs
 from poet.training.memory import PROJECTIONS
 from suite.claim import NEGATIVE, Claim, Evidence
@@ -24,7 +24,7 @@ def each_term_lowers(context: Context) -> Evidence:
     steps = [np.diff(medians, axis=0) for medians in by_terms(context, BLOCK, QUANTITY)]
     lowered = np.mean([(s < 0).mean(1) for s in steps], axis=0)
     note = "share of matrices by k: " + ", ".join(f"{k} to {k + 1} {share:.2f}" for k, share in enumerate(lowered))
-    return share_over_seeds([share_within(s, NEGATIVE) for s in steps], runs(context.scale), note)
+    return share_in(NEGATIVE, steps, runs(context.scale), note)
 
 
 def three_less_four(context: Context) -> Evidence:

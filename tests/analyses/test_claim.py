@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from analyses.common.comparisons import largest_difference, perplexity_difference, rank_agreement
+from analyses.common.comparisons import largest_difference, rank_agreement
 from analyses.common.evidence import (
     exactly,
     largest_of,
@@ -22,7 +22,7 @@ from suite.artifact import Artifact
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
 from suite.grounds import Grounds
-from suite.judging import side_of
+from suite.judging import side_and_p, side_of
 from suite.scale import load_scale
 from suite.statistics import paired_interval
 
@@ -57,16 +57,20 @@ def test_the_largest_of_several_means_has_room_for_the_choice():
     assert wide.low == paired_interval([-5.0, -5.1, -5.2], 0.975)[1]
     one = largest_of([first])
     assert (one.effect, one.low, one.high) == paired_interval(first)
-    assert one.p == pytest.approx(stats.ttest_1samp(first, 0).pvalue)
     assert side_of(largest_of([first, [1.0, NAN, 1.0]]), NEGATIVE) == "neither"
 
 
 def test_the_largest_of_several_is_as_sure_as_what_could_undo_it():
+    def p_of(comparisons, region=NEGATIVE):
+        return side_and_p(largest_of(comparisons), region)[1]
+
     sure, unsure = [-1.0, -1.001, -0.999], [-2.0, -1.6, -2.4]
-    assert largest_of([sure, unsure]).p == pytest.approx(stats.ttest_1samp(unsure, 0).pvalue)  # both have to be below zero
+    assert p_of([sure, unsure]) == pytest.approx(stats.ttest_1samp(unsure, 0).pvalue)  # both have to be below zero
+    assert p_of([sure]) == pytest.approx(stats.ttest_1samp(sure, 0).pvalue)
     above = [1.0, 1.2, 0.8]
-    assert largest_of([above, sure]).p == pytest.approx(2 * stats.ttest_1samp(above, 0).pvalue)  # one of two is enough
-    assert largest_of([[-1.0] * 3]).p == 0.25 and math.isnan(largest_of([[1.0]]).p)
+    assert p_of([above, sure]) == pytest.approx(2 * stats.ttest_1samp(above, 0).pvalue)  # one of two is enough
+    assert p_of([above, sure], (0.5, math.inf)) == pytest.approx(2 * stats.ttest_1samp(above, 0.5).pvalue)
+    assert p_of([[-1.0] * 3]) == 0.25 and math.isnan(p_of([[1.0]]))
 
 
 def test_three_of_four_are_not_all():
@@ -94,17 +98,16 @@ def cells(recorded):
 
 def test_perplexities_are_compared_by_seed(cells):
     context, poet, adamw = cells({"poet-fs-1_2": [50.0, 61.0, 72.0], "adamw": [51.0, 63.0, 75.0]})
-    found = perplexity_difference(context, poet, adamw)
+    found = largest_difference(context, [(poet, adamw)])
     plain = over_seeds([-1.0, -2.0, -3.0], (*poet, *adamw))  # of 12 between seeds nothing is left
-    assert found == dataclasses.replace(plain, compared=((poet[0], adamw[0]),))
-    assert found == largest_difference(context, [(poet, adamw)])
+    assert found == dataclasses.replace(plain, compared=((poet[0], adamw[0]),), largest_of=found.largest_of)
     with pytest.raises(ValueError, match="same seeds"):
-        perplexity_difference(context, poet, adamw[::-1])
+        largest_difference(context, [(poet, adamw[::-1])])
 
 
 def test_a_diverged_run_is_said(cells):
     context, poet, adamw = cells({"poet-fs-1_2": [50.0, NAN], "adamw": [51.0, 63.0]})
-    found = perplexity_difference(context, poet, adamw)
+    found = largest_difference(context, [(poet, adamw)])
     assert math.isnan(found.effect) and found.note == "diverged: 1 of 2 pairs"
     both = largest_difference(context, [(adamw, adamw), (poet, adamw)])
     assert math.isnan(both.effect) and both.note == "diverged: 1 of 4 pairs"

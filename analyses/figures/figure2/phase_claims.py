@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from analyses.common.evidence import exactly, over_seeds, ALL, BELOW_ONE, over_seeds_in, share_over_seeds, share_within
+from analyses.common.evidence import exactly, over_seeds, ALL, BELOW_ONE, over_seeds_in, share_in
 from analyses.common.published import printed_text
 from analyses.figures.common.probing import CONE, COSINE, MEASUREMENTS, phases_of, rotations, runs
 from analyses.phases import Phases, fall_per_step, length_of_second, straightness
@@ -44,7 +44,7 @@ def starts_at_one(context: Context) -> Evidence:
 def in_cone(context: Context) -> Evidence:
     final = [r[:, -1, COSINE] for r in rotations(context)]
     note = f"{len(final[0])} R and P, from {min(f.min() for f in final):.2f} to {max(f.max() for f in final):.2f}"
-    return share_over_seeds([share_within(f, CONE) for f in final], runs(context.scale), note)
+    return share_in(CONE, final, runs(context.scale), note)
 
 
 def mean_cosine(context: Context) -> Evidence:

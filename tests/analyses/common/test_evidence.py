@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analyses.common.evidence import as_read, but_for, of_line, share_agreeing, share_over_seeds, share_within
+from analyses.common.evidence import as_read, but_for, of_line, share_agreeing, share_in
 
 
 @pytest.mark.parametrize(
@@ -20,14 +20,16 @@ def test_a_printed_number_stands_for_what_rounds_to_it(printed, low, high):
 
 
 def test_shares_count_both_ends_and_a_missing_value_spoils_them():
-    assert share_within(np.array([0.6, 0.65, 0.66, 0.1]), (0.6, 0.65)) == 0.5
-    assert math.isnan(share_within(np.array([0.6, math.nan]), (0.6, 0.65)))
+    assert share_in((0.6, 0.65), [np.array([0.6, 0.65, 0.66, 0.1])]).effect == 0.5
+    assert math.isnan(share_in((0.6, 0.65), [np.array([0.6, math.nan]), np.array([0.6, 0.6])]).effect)
 
 
 def test_the_interval_of_a_share_stays_between_0_and_1():
-    found = share_over_seeds([0.9, 1.0, 1.0])
+    most, all_of_them = np.array([0.0] + 9 * [1.0]), np.ones(10)
+    found = share_in((1.0, 1.0), [most, all_of_them, all_of_them])
     assert (found.low > 0.7, found.high, found.n) == (True, 1.0, 3)
-    assert (share_over_seeds([1.0]).low, share_over_seeds([1.0]).high) == (0.0, 1.0)
+    alone = share_in((1.0, 1.0), [all_of_them])
+    assert (alone.low, alone.high) == (0.0, 1.0)
 
 
 def test_a_line_has_the_t_interval_of_its_draws():
