@@ -55,12 +55,11 @@ def exactly(value: float, runs: Sequence[RunSpec] = (), note: str = "", n: int =
     return Evidence(effect=value, low=value, high=value, n=n, runs=tuple(runs), note=note)
 
 
-def share_of(events: Sequence[bool], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
+def share_of(events: Sequence[bool], runs: Sequence[RunSpec] = ()) -> Evidence:
     """The share of independent events that happened, with its exact (Clopper-Pearson) interval."""
     interval = stats.binomtest(sum(events), len(events)).proportion_ci(CONFIDENCE, "exact")
     share = sum(events) / len(events)
-    found = Evidence(effect=share, low=interval.low, high=interval.high, n=len(events), runs=tuple(runs), note=note)
-    return replace(found, bounds=(0.0, 1.0))
+    return Evidence(effect=share, low=interval.low, high=interval.high, n=len(events), bounds=(0.0, 1.0), runs=tuple(runs))
 
 
 def rank_correlation(

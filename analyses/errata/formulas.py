@@ -100,10 +100,10 @@ CIRCULAR_ENTRIES = Erratum(
 )
 
 
-def _sampled_probing(size: int = 6, draws: int = 200_000) -> tuple[torch.Tensor, np.ndarray]:
-    """A random orthogonal matrix R, (size, size), and v'Rv for random unit vectors v, (draws,)."""
-    r, generator = _orthogonal(size), _generator()
-    vectors = torch.nn.functional.normalize(torch.randn(draws, size, generator=generator, dtype=torch.float64), dim=1)
+def _sampled_probing() -> tuple[torch.Tensor, np.ndarray]:
+    """A random orthogonal matrix R, (6, 6), and v'Rv for random unit vectors v, (200,000,)."""
+    r, generator = _orthogonal(6), _generator()
+    vectors = torch.nn.functional.normalize(torch.randn(200_000, 6, generator=generator, dtype=torch.float64), dim=1)
     return r, ((vectors @ r) * vectors).sum(1).numpy()
 
 

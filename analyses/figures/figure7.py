@@ -6,7 +6,7 @@ both, so the sums begin close to each other, and not at the same value. What com
 start. The paper prints no value; its text says that POET's energy stays small, and Muon's lies below AdamW's.
 """
 
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -44,15 +44,11 @@ def stays(context: Context) -> Evidence:
     return over_seeds_in(SIZE, worst, runs(POET)(context.scale))
 
 
-def below(row: str, other: str) -> Callable[[Context], Evidence]:
+def below(context: Context, row: str, other: str) -> Evidence:
     """By how much the energy grows more with one method than with another, relative to its start."""
-
-    def measure(context: Context) -> Evidence:
-        ours, theirs = ([t[-1] / t[0] for t in totals_of(context, name)[1]] for name in (row, other))
-        differences = [a - b for a, b in zip(ours, theirs, strict=True)]
-        return over_seeds(differences, runs(row, other)(context.scale))
-
-    return measure
+    ours, theirs = ([t[-1] / t[0] for t in totals_of(context, name)[1]] for name in (row, other))
+    differences = [a - b for a, b in zip(ours, theirs, strict=True)]
+    return over_seeds(differences, runs(row, other)(context.scale))
 
 
 CLAIMS = (
@@ -67,13 +63,13 @@ CLAIMS = (
         key="figure7-poet-below-adamw", place="Section 4; Figure 7", kind="ordering",
         says="POET keeps the hyperspherical energy below AdamW's.",
         rule="Change of the energy over the run, relative to its start, POET minus AdamW: below 0.",
-        unit="relative", region=NEGATIVE, measure=below(POET, "adamw"),
+        unit="relative", region=NEGATIVE, measure=partial(below, row=POET, other="adamw"),
     ),
     Claim(
         key="figure7-muon-below-adamw", place="Section 4, POET minimizes hyperspherical energy", kind="ordering",
         says="Muon minimizes the hyperspherical energy better than AdamW.",
         rule="Change of the energy over the run, relative to its start, Muon minus AdamW: below 0.",
-        unit="relative", region=NEGATIVE, measure=below("muon", "adamw"),
+        unit="relative", region=NEGATIVE, measure=partial(below, row="muon", other="adamw"),
     ),
 )
 

@@ -7,6 +7,7 @@ share is 1, so one setting contradicts it. Two claims are computed anew, because
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -48,16 +49,12 @@ def lines(context: Context, selection: Selection) -> pd.DataFrame:
     return chosen
 
 
-def settings(selection: Selection) -> Callable[[Context], Evidence]:
+def settings(context: Context, selection: Selection) -> Evidence:
     """The share of settings that bear a statement out."""
-
-    def measure(context: Context) -> Evidence:
-        chosen = lines(context, selection)
-        share, wrong = (float((chosen.verdict == verdict).mean()) for verdict in ("confirmed", "refuted"))
-        note = but_for(chosen.setting[chosen.verdict == "refuted"].tolist())
-        return Evidence(effect=share, low=share, high=1 - wrong, n=len(chosen), note=note)
-
-    return measure
+    chosen = lines(context, selection)
+    share, wrong = (float((chosen.verdict == verdict).mean()) for verdict in ("confirmed", "refuted"))
+    note = but_for(chosen.setting[chosen.verdict == "refuted"].tolist())
+    return Evidence(effect=share, low=share, high=1 - wrong, n=len(chosen), note=note)
 
 
 def general(key: str, place: str, kind: Kind, selection: Selection, says: str) -> Claim:
@@ -66,7 +63,7 @@ def general(key: str, place: str, kind: Kind, selection: Selection, says: str) -
         key=f"theory-{key}", place=place, kind=kind,
         says=says,
         rule=RULE,
-        unit="share of settings", region=ALL, measure=settings(selection),
+        unit="share of settings", region=ALL, measure=partial(settings, selection=selection),
     )
 
 

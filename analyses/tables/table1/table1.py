@@ -9,7 +9,7 @@ index buffers of POET's permutations, are no part of the paper's memory and stan
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -122,18 +122,14 @@ def markdown(frame: pd.DataFrame) -> str:
     return markdown_page(f"{ARTIFACT.label}, {scale} scale", ARTIFACT.caption, about, *tables, sentences=said)
 
 
-def as_held(*keys: str) -> Callable[[Context], Evidence]:
+def as_held(context: Context, keys: tuple[str, ...]) -> Evidence:
     """The share of the printed formulas' values, by matrix shape, that the runs of some methods held."""
-
-    def measure(context: Context) -> Evidence:
-        frame, printed = context.table("table1"), read_published("table1")
-        names = printed[printed.variant.isin(keys)].method
-        quantities = [QUANTITIES["trainable"], QUANTITIES["total"]]
-        part = frame[frame.method.isin(names) & frame.quantity.isin(quantities) & (frame.matrix != WHOLE)]
-        runs = [spec for key in keys for spec in specs(context.scale)[key]]
-        return share_agreeing(part, "published_agrees", ("method", "matrix", "quantity"), runs)
-
-    return measure
+    frame, printed = context.table("table1"), read_published("table1")
+    names = printed[printed.variant.isin(keys)].method
+    quantities = [QUANTITIES["trainable"], QUANTITIES["total"]]
+    part = frame[frame.method.isin(names) & frame.quantity.isin(quantities) & (frame.matrix != WHOLE)]
+    runs = [spec for key in keys for spec in specs(context.scale)[key]]
+    return share_agreeing(part, "published_agrees", ("method", "matrix", "quantity"), runs)
 
 
 def memory_beside_adamw(context: Context) -> Evidence:
@@ -167,19 +163,19 @@ CLAIMS = (
         key="table1-adamw-and-galore", place="Table 1", kind="number", exact=True,
         says="AdamW trains mn parameters in 3mn of memory, GaLore mn in mn + mr + 2nr.",
         rule=FORMULAS_RULE,
-        unit="share of values", region=ALL, measure=as_held("adamw", "galore"),
+        unit="share of values", region=ALL, measure=partial(as_held, keys=("adamw", "galore")),
     ),
     Claim(
         key="table1-poet-fs", place="Table 1", kind="number", exact=True,
         says="Fully stochastic POET trains b(b-1) parameters in mn + 3b(b-1) of memory.",
         rule=FORMULAS_RULE + " (b is budget x the shorter side.)",
-        unit="share of values", region=ALL, measure=as_held("poet-fs"),
+        unit="share of values", region=ALL, measure=partial(as_held, keys=("poet-fs",)),
     ),
     Claim(
         key="table1-poet-bs", place="Table 1", kind="number", exact=True,
         says="Block-stochastic POET trains (m+n)(b-1)/2 parameters in mn + 3(m+n)(b-1)/2 of memory.",
         rule=FORMULAS_RULE,
-        unit="share of values", region=ALL, measure=as_held("poet-bs"),
+        unit="share of values", region=ALL, measure=partial(as_held, keys=("poet-bs",)),
     ),
     Claim(
         key="table1-less-memory-than-adamw", place="Section 4, Parameter and memory complexity", kind="ordering", exact=True,
