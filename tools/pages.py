@@ -62,7 +62,9 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-claims": _bullets(mini / "claims.md"),
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
         **{f"ladder-{row}": _gaps(kept / "night" / "ladder.csv", row) for row in ("adamw-two-rates", "poet-fs-1_2", "poet-bs-b256")},
-        "ladder-full": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2"),
+        "ladder-full": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2", "adamw"),
+        "ladder-full-two-rates": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2", "adamw-two-rates"),
+        "ladder-second-rate": _at_full_length(kept / "night" / "ladder.csv", "adamw-two-rates", "adamw"),
         "protocol": protocol(load_protocol(root)),
         "rates": rates(sweeps),
         "grids": grids(sweeps),
@@ -115,10 +117,10 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
     }
 
 
-def _at_full_length(ladder: Path, row: str) -> str:
-    """How far a row is above AdamW with one rate at the full length, with the interval."""
-    (line,) = (line for line in read(ladder) if (line["variant"], line["length"]) == (row, "1") and line["gap_adamw"])
-    mean, low, high = (float(line[f"gap_adamw{end}"]) for end in ("", "_low", "_high"))
+def _at_full_length(ladder: Path, row: str, baseline: str) -> str:
+    """How far a row is above another at the full length, with the interval."""
+    (line,) = (line for line in read(ladder) if (line["variant"], line["length"]) == (row, "1") and line[f"gap_{baseline}"])
+    mean, low, high = (float(line[f"gap_{baseline}{end}"]) for end in ("", "_low", "_high"))
     return f"{mean:+.3f} ({low:+.3f} to {high:+.3f}, {line['n']} seeds)"
 
 
