@@ -4,6 +4,7 @@ The claims stand in the files of the tables and figures that they are about, eac
 rule of all verdicts, :mod:`suite.fitness` the controls that a scale has to pass first. This file only gathers them.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -84,7 +85,7 @@ def effect_cell(line: Any) -> str:
     """An effect with its interval, or with its p-value where it has none."""
     if pd.isna(line.effect):
         return ""
-    around = f" ({line.low:.3g} to {line.high:.3g})" if line.low < line.high else ""
+    around = f" ({line.low:.3g} to {line.high:.3g})" if line.low < line.high and math.isfinite(line.high - line.low) else ""
     agree = f" ({line.n} of {line.n} seeds)" if line.low == line.high and line.scope != "exact" and line.n > 1 else ""
     return f"{line.effect:.3g}{around}{agree} {line.unit}".rstrip()
 
