@@ -125,8 +125,8 @@ def _grids(grounds: Grounds, subject: Subject) -> Reading:
         chosen = grounds.sweep.chosen(model, setting)
         if chosen is None:
             found[f"{model}/{setting}"] = None, "not swept"
-        elif ends := grounds.sweep.ends(chosen):
-            found[f"{model}/{setting}"] = False, f"at the end of {ends}"
+        elif chosen.open_sides:
+            found[f"{model}/{setting}"] = False, f"at the end of {' '.join(chosen.open_sides)}"
         else:
             found[f"{model}/{setting}"] = True, "inside"
     return _all(found, "inside")

@@ -72,10 +72,6 @@ class Sweep:
         """The chosen trial of a variant's row; None where the model has none of its own: what it borrows says nothing of it."""
         return next((t for t in self.trials if (t.model, t.row, t.chosen) == (model, row_of(variant), True)), None)
 
-    def ends(self, chosen: Trial) -> str:
-        """The rates of a chosen trial that lie at the end of what was tried; empty where all lie inside."""
-        return " ".join(chosen.open_sides) or ("what was tried" if chosen.state == "censored" else "")
-
     def neighbours(self, chosen: Trial) -> list[Trial]:
         """The trials next to a chosen one in one rate, all other rates equal."""
         alike, found = [t for t in self.trials if (t.model, t.row) == (chosen.model, chosen.row)], []

@@ -22,7 +22,6 @@ class Trial:
         chosen: whether these are the rates to train with.
         open_sides: rates whose neighbour on some side was not tried, by name; of a chosen line they make it censored.
         perplexity: what training came to, infinite where it diverged; None in tables of published rates.
-        state: of the search: "finished", "censored", or "searching" still; empty in tables that do not say.
     """
 
     model: str
@@ -32,7 +31,6 @@ class Trial:
     chosen: bool
     open_sides: tuple[str, ...]
     perplexity: float | None = None
-    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,6 @@ def read_rates(path: Path, root: Path) -> RateTable:
                         chosen=entry["chosen"] == "yes",
                         open_sides=tuple((entry["at_grid_end"] if "perplexity" in entry else "").split()),
                         perplexity=float(entry["perplexity"] or math.inf) if "perplexity" in entry else None,
-                        state=entry.get("state") or "",
                     )
                 )
             except (KeyError, ValueError) as error:

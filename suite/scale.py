@@ -67,30 +67,24 @@ class Scale:
 
     def learning_rate_source(self, model: str, row: str) -> str:
         """Where the learning rates of a row on a model come from: the table, the model it was tuned on, or defaults."""
-        source, chosen = self._tuned(model, row)
-        return f"{self.settings.learning_rates.table} ({source})" if chosen else "the method's defaults"
-
-    def censored(self, model: str, row: str) -> tuple[str, ...]:
-        """The learning rates in force of a row on a model that were chosen at an end of what was tried."""
-        _, chosen = self._tuned(model, row)
-        return chosen.open_sides if chosen else ()
+        chosen = self.tuned(model, row)
+        return f"{self.settings.learning_rates.table} ({chosen.model})" if chosen else "the method's defaults"
 
     def learning_rates(self, model: str, row: str) -> dict[str, float]:
         """The learning rates of a row on a model, its own or borrowed; those that are missing are the method's defaults."""
-        _, chosen = self._tuned(model, row)
+        chosen = self.tuned(model, row)
         return chosen.rates if chosen else {}
+
+    def tuned(self, model: str, row: str) -> Trial | None:
+        """What was chosen for a row on a model, or on the model that the scale borrows from; None if nothing was."""
+        sources = (model, self.settings.learning_rates.borrow.get(model, model))
+        found = (self.rate_table.chosen(source, row, self.settings.models[source].steps) for source in sources)
+        return next((chosen for chosen in found if chosen), None)
 
     def _finetunes(self, model: str, row: str) -> bool:
         """Whether runs of a row on a model are finetuned afterwards."""
         given = self.settings.finetuning
         return model == given.model and row in given.rows
-
-    def _tuned(self, model: str, row: str) -> tuple[str, Trial | None]:
-        """The model whose rates a row takes, its own if they were tuned, else the one that the scale borrows from, with what was chosen."""
-        for source in (model, self.settings.learning_rates.borrow.get(model, model)):
-            if chosen := self.rate_table.chosen(source, row, self.settings.models[source].steps):
-                return source, chosen
-        return model, None
 
     def intervals(self, row: str) -> dict[str, int]:
         """Parameters of a row that are counted in steps, with the least that a shorter run has; see ``config/tuning.yaml``."""

@@ -71,10 +71,11 @@ def other_rates(scale: Scale) -> list[float]:
     """
     steps = scale.settings.models[SMALLEST].steps
     tried = sorted(rates["lr"] for rates in scale.rate_table.tried(SMALLEST, "adamw", steps))
-    if len(tried) < 2:
+    chosen = scale.tuned(SMALLEST, "adamw")
+    if chosen is None or len(tried) < 2:
         return []
-    own = scale.learning_rates(SMALLEST, "adamw")["lr"]
-    if not scale.censored(SMALLEST, "adamw"):
+    own = chosen.rates["lr"]
+    if not chosen.open_sides:
         place = tried.index(own)
         return [tried[place - 1], tried[place + 1]]
     beyond = [multiple * own for multiple in BEYOND] if own == tried[-1] else []

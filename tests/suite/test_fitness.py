@@ -160,11 +160,10 @@ def changed(place, **cells):
     return [tuple(cells.get(n, c) for n, c in zip(names, line, strict=True)) if i == place else line for i, line in enumerate(SWEEP)]
 
 
-def test_chosen_rates_inside_at_an_end_censored_and_not_swept(grounds):
+def test_chosen_rates_inside_at_an_end_and_not_swept(grounds):
     assert read(grounds(sweep=SWEEP), fitness.RATES_INSIDE).outcome == "passed"
     ended = read(grounds(sweep=changed(4, at_grid_end="lr")), fitness.RATES_INSIDE)
     assert (ended.outcome, ended.measured) == ("failed", "60m/poet-fs-1_2 at the end of lr")
-    assert read(grounds(sweep=changed(4, state="censored")), fitness.RATES_INSIDE).outcome == "failed"
     assert read(grounds(sweep=SWEEP[3:]), fitness.RATES_INSIDE).outcome == "not measured"
     assert read(grounds(sweep=SWEEP), fitness.RATES_INSIDE, subject([("350m", "adamw")])).outcome == "not measured"
 
@@ -192,7 +191,7 @@ def test_trials_of_the_model_s_own_length_count_and_what_is_borrowed_says_nothin
     table.write_text("\n".join(("model,variant,steps,lr,perplexity,chosen,at_grid_end", *lines)))
     sweep = swept(scale, table)
     assert sweep.chosen("60m", "adamw").rates == {"lr": 2e-3} and sweep.chosen("130m", "adamw") is None
-    assert sweep.chosen("60m", "galore") is None and sweep.ends(sweep.chosen("350m", "galore")) == "lr"
+    assert sweep.chosen("60m", "galore") is None and sweep.chosen("350m", "galore").open_sides == ("lr",)
 
 
 def test_subjects_name_models_settings_and_pairs(scale):

@@ -200,8 +200,8 @@ def test_rates_of_other_lengths_are_not_those_of_a_model_s_own(root):
     assert scale.learning_rates("60m", "poet-fs-1_2") == {"lr": 0.008, "poet_lr": 0.002}
     assert scale.rate_table.chosen("60m", "poet-fs-1_2", 48).rates == {"lr": 0.5, "poet_lr": 0.25}
     assert scale.rate_table.tried("60m", "poet-fs-1_2", 480) == [{"lr": 0.008, "poet_lr": 0.002}, {"lr": 0.004, "poet_lr": 0.002}]
-    assert scale.censored("60m", "poet-fs-1_2") == scale.censored("130m", "poet-fs-1_2") == ("poet_lr",)  # 130m borrows
-    assert scale.censored("60m", "adamw") == ()
+    assert scale.tuned("60m", "poet-fs-1_2").open_sides == scale.tuned("130m", "poet-fs-1_2").open_sides == ("poet_lr",)  # 130m borrows
+    assert scale.tuned("60m", "adamw") is None
 
 
 def test_an_override_that_changes_nothing_is_the_same_run():

@@ -51,7 +51,7 @@ def rates_shown(scale, control):
 def test_both_initializations_are_shown_the_same_rates(control):
     """All that were tried and two above, where the choice is the largest of them, as in the recorded table of mini scale."""
     scale = load_scale(MINI)
-    assert scale.censored("60m", "adamw") == ("lr",)
+    assert scale.tuned("60m", "adamw").open_sides == ("lr",)
     tried = [rates["lr"] for rates in scale.rate_table.tried("60m", "adamw", 480)]
     assert rates_shown(scale, control) == sorted([*tried, 2 * max(tried), 4 * max(tried)])
     assert all(c.own_rate for c in control_cells.cells(scale) if c.model != "60m")
