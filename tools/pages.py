@@ -61,7 +61,7 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-controls": _summary(mini / "controls.md"),
         "recorded-claims": _bullets(mini / "claims.md"),
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
-        **{f"ladder-{row}": _gaps(kept / "night" / "ladder.csv", row) for row in ("adamw-two-rates", "poet-fs-1_2", "poet-bs-b256")},
+        **{f"ladder-{row}": _gaps(kept / "night" / "ladder.csv", row) for row in ("adamw-two-rates", "poet-fs-1_2", "poet-bs-b256", "lora-r64", "galore")},
         "ladder-full": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2", "adamw"),
         "ladder-full-two-rates": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2", "adamw-two-rates"),
         "ladder-second-rate": _at_full_length(kept / "night" / "ladder.csv", "adamw-two-rates", "adamw"),
