@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,8 @@ from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read, write
 from suite.recorded.origin import read_origin
 from suite.recorded.run import RecordedError, RecordedRun, checked, files_of
-from suite.scale import load_scale
-from suite.tuning.cells import Tuning, is_trial
+from suite.scale import Scale, load_scale
+from suite.tuning.cells import is_trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,23 @@ def _asked_today(scale: str, runs: Iterable[RecordedRun]) -> set[str]:
         for run in runs
         if (is_trial(settings, run.spec) if isinstance(run.spec, RunSpec) and run.spec.seed == of_trials else run.name in today and run.spec.digest == today[run.name].digest)
     }
+
+
+def _trials(results: Path, scale: Scale) -> list[RunSpec]:
+    """Every trial of tuning in a results folder, those of a round that has not ended among them.
+
+    Raises:
+        RecordedError: a record cannot be read.
+    """
+    found = []
+    for path in sorted((results / "runs" / scale.name).glob(f"*/*/seed{scale.protocol.seed}/record.json")):
+        try:
+            spec = RunSpec.from_dict(json.loads(path.read_bytes())["spec"])
+        except (ValueError, TypeError, KeyError):
+            raise RecordedError(f"{path} cannot be read: remove this folder and train the run again") from None
+        if is_trial(scale, spec):
+            found.append(spec)
+    return found
 
 
 def gather(results: Path, specs: dict[str, RunSpec | FinetuningSpec]) -> tuple[list[RecordedRun], list[str]]:
@@ -96,7 +114,7 @@ def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None =
         DiskError: the archive cannot be written.
     """
     archive = archive or archive_path(scale)
-    trials = {spec.name: spec for spec in Tuning(load_scale({"scale": scale, "seeds": [0]}), results).trials()}
+    trials = {spec.name: spec for spec in _trials(results, load_scale({"scale": scale, "seeds": [0]}))}
     found, notes = gather(results, load_suite({"scale": scale, "seeds": sorted(set(seeds))}).specs | trials)
     before = read(archive) if archive.exists() else {}
     today = _asked_today(scale, before.values())

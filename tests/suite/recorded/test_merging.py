@@ -62,12 +62,15 @@ def test_trials_stay_and_join_though_the_search_lies_elsewhere(ours, theirs, wri
 
 def test_trials_of_a_results_folder_elsewhere_are_packed(write_run, tmp_path):
     scale = load_scale({"scale": "smoke", "seeds": [0]})
-    rounds = []
-    for _ in range(2):
-        rounds.append(Tuning(scale, tmp_path).trials(waiting=True))
-        for spec in rounds[-1]:
-            write_run(tmp_path, spec, validation_perplexity=9.0)
-    assert pack(tmp_path, "smoke", [0], tmp_path / "new.parquet").new == sum(map(len, rounds)) > len(rounds[0])
+    first = Tuning(scale, tmp_path).trials(waiting=True)
+    for spec in first:
+        write_run(tmp_path, spec, validation_perplexity=9.0)
+    second = Tuning(scale, tmp_path).trials(waiting=True)
+    folder = write_run(tmp_path, second[0], validation_perplexity=9.0)  # a round that has not ended
+    assert len(second) > 1 and pack(tmp_path, "smoke", [0], tmp_path / "new.parquet").new == len(first) + 1
+    (folder / "record.json").write_text("{")
+    with pytest.raises(RecordedError, match="cannot be read: remove this folder"):
+        pack(tmp_path, "smoke", [0], tmp_path / "new.parquet")
 
 
 def test_a_trial_of_another_batch_is_dropped(ours, recorded_run, specs, trial, tmp_path):
