@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from suite.artifact import Artifact
+from suite.artifact import EVERY, Artifact, names_read
 from suite.scale import ROOT
 
 #: Folders of ``analyses/`` in which every file is an artifact.
@@ -51,6 +51,12 @@ def find(name: str) -> Artifact:
 def discover() -> dict[str, Artifact]:
     """Every artifact by its name, Figure 2 before Figure 10."""
     return {name: _load(path) for name, path in locate().items()}
+
+
+def read_by(artifact: Artifact) -> dict[str, Artifact]:
+    """The artifacts that one is built from, by name; where it names them, no others are loaded."""
+    found = discover() if EVERY in artifact.reads else {name: find(name) for name in artifact.reads}
+    return {name: found[name] for name in names_read(artifact, found)}
 
 
 def _load(path: Path) -> Artifact:

@@ -11,8 +11,7 @@ from typing import Any
 
 from poet.launch.sources import digest, file_digests
 from poet.system.files import write_text
-from suite.artifact import names_read
-from suite.discovery import discover, locate
+from suite.discovery import find, locate, read_by
 from suite.scale import ROOT
 
 #: Files that belong to the artifact in whose folder they lie.
@@ -35,8 +34,8 @@ def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
         name: of the artifact.
         root: of the repository, or of a copy.
     """
-    places, artifacts = locate(root), discover()
-    code = {path for other in (name, *names_read(artifacts[name], artifacts)) for path in _closure(places[other], root)}
+    places = locate(root)
+    code = {path for other in (name, *read_by(find(name))) for path in _closure(places[other], root)}
     own = places[name].parent
     assets = {path for path in own.rglob("*") if own.name == name and path.suffix in ASSETS}
     # Tables count parameters at paper scale, whichever scale they are made at.

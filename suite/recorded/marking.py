@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from suite.artifact import Artifact, names_read
+from suite.artifact import Artifact
 from suite.context import Context
-from suite.discovery import discover, find
+from suite.discovery import find, read_by
 from poet.system.files import write_text
 from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
@@ -44,9 +44,7 @@ def caption(context: Context, artifact: Artifact, note: str = "") -> str:
 
 def runs_behind(artifact: Artifact, context: Context) -> list[RunSpec | FinetuningSpec]:
     """The runs of an artifact, and of those that it is built from."""
-    found = discover()
-    read = (found[name] for name in names_read(artifact, found))
-    makeable = (other for other in read if not other.missing(context.scale))
+    makeable = (other for other in read_by(artifact).values() if not other.missing(context.scale))
     return [spec for one in (artifact, *makeable) for spec in one.specs(context.scale)]
 
 
