@@ -1,4 +1,4 @@
-"""What Slurm would refuse, asked before the first job is submitted."""
+"""What Slurm would refuse, asked before the first job is submitted; and what is left in its queue at the end."""
 
 from __future__ import annotations
 
@@ -34,6 +34,15 @@ def check_submission(workflow: Any) -> None:
             f"Slurm refuses the jobs of rule {job.rule.name} ({asked}): {reason}; change resources in config/scales, or "
             "default-resources in workflow/profiles/slurm/config.yaml"
         )
+
+
+def cancel_submitted(workflow: Any) -> None:
+    """Cancel what a call that failed or was interrupted has left in Slurm's queue.
+
+    Snakemake does so itself, unless Ctrl-C comes while it asks Slurm for the states of its jobs: then it cancels none.
+    """
+    if workflow.executor_plugin.name == "slurm":
+        subprocess.run(["scancel", "--name", workflow.scheduler._executor.run_uuid], check=False)
 
 
 def _command(job: Any, settings: Any) -> str:

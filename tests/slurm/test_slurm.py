@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import json
+import os
 import re
 import shutil
 import time
@@ -32,6 +33,15 @@ def stoppable(pipeline, run):
     """The job of a run that has saved a checkpoint, or None."""
     saved = list((pipeline.folder / "results" / "checkpoints" / run).glob("*/*.pt"))
     return at_work(pipeline, comment(run)) if saved else None
+
+
+def slow_squeue(folder, monkeypatch):
+    """Have ``squeue`` take five seconds; the file that is there from the first call on."""
+    folder.mkdir()
+    (folder / "squeue").write_text(f'#!/bin/sh\ntouch {folder}/asked\nsleep 5\nexec {shutil.which("squeue")} "$@"\n')
+    (folder / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    return folder / "asked"
 
 
 def comment(run):
@@ -192,7 +202,8 @@ def test_a_stopped_run_is_submitted_again_or_waits_in_its_place(pipelines, run):
     assert jobs[-1]["JobState"] == "COMPLETED"
 
 
-def test_paper_runs_ask_for_the_paper_s_gpus_wait_and_go_with_ctrl_c(tmp_path):
+def test_paper_runs_ask_for_the_paper_s_gpus_wait_and_go_with_ctrl_c(tmp_path, monkeypatch):
+    query = slow_squeue(tmp_path / "bin", monkeypatch)
     project = SlurmProject(tmp_path / "project")
     suite = load_suite({"scale": "paper", "seeds": [0]})
     (project.folder / suite.dataset).mkdir(parents=True)
@@ -211,6 +222,8 @@ def test_paper_runs_ask_for_the_paper_s_gpus_wait_and_go_with_ctrl_c(tmp_path):
                 days, hours = divmod(asked["runtime"] // 60, 24)
                 assert job["TimeLimit"] == f"{days}-{hours:02}:00:00"
                 assert f"/rule_train_{model.replace('.', '_')}/paper_{model}_" in job["StdOut"]
+        query.unlink(missing_ok=True)
+        pipeline.until(query.exists)  # while it asks, Snakemake's own Ctrl-C cancels nothing
         pipeline.interrupt()
         assert pipeline.finish() != 0
         assert {job["JobState"] for job in pipeline.jobs()} == {"CANCELLED"}
