@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 
@@ -69,6 +70,30 @@ def test_the_costs_of_some_artifacts_do_not_replace_those_of_all(record, tmp_pat
     assert "cost.csv stays as recorded: " in capsys.readouterr().err
     monkeypatch.setattr(record.module, "cost", lambda *given: before.replace("mini", "again"))
     assert record() == 0 and kept.read_text() == before.replace("mini", "again")
+
+
+def test_fewer_seeds_do_not_replace_more(record, tmp_path, capsys):
+    kept = tmp_path / "root" / "analyses" / "recorded" / "mini" / "table5.csv"
+    with open(kept, newline="") as file:
+        lines = list(csv.DictReader(file))
+    before = kept.read_text()
+    keep(tmp_path / "results" / "mini" / "table5.csv", [{**line, "n": 1} for line in lines])
+    assert record() == 1 and kept.read_text() == before
+    assert "table5.csv has at most n = 1 for a number, and the recorded one 3: " in capsys.readouterr().err
+
+
+def test_rates_of_one_row_stand_beside_the_recorded_ones_of_others(record, tmp_path):
+    kept = tmp_path / "root" / "analyses" / "recorded" / "night" / "lr_sweep.csv"
+    before = pd.read_csv(kept, dtype=str, keep_default_na=False)
+    again = before[(before.variant == "adamw") & (before.length == "1/100")].assign(perplexity="7")
+    new = again.assign(variant="sgd")
+    keep(tmp_path / "results" / "night" / "lr_sweep.csv", pd.concat([again, new]).to_dict("records"))
+    assert record("--scale", "night") == 0
+    after = pd.read_csv(kept, dtype=str, keep_default_na=False)
+    assert len(after) == len(before) + len(new)
+    assert set(after[after.perplexity == "7"].variant) == {"adamw", "sgd"}
+    old = (before.variant != "adamw") | (before.length != "1/100")
+    pd.testing.assert_frame_equal(after[(after.perplexity != "7")].reset_index(drop=True), before[old].reset_index(drop=True))
 
 
 def test_claims_are_kept_and_the_report_is_not(record, tmp_path):

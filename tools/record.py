@@ -1,7 +1,8 @@
 """Keep results as the recorded ones, and bring README.md and docs/ up to date with them: ``make record SCALE=mini``.
 
 Shows first what moved, by the comparison of ``snakemake check`` (:mod:`suite.check`). The tables of benchmarks and
-planted faults that are there go to ``analyses/recorded/``. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
+planted faults that are there go to ``analyses/recorded/``. Tables of fewer seeds than the recorded ones are refused, and the recorded
+learning rates of what was not tuned here stay. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
 figures that pages show (all three from ``results/<scale>/``), ``runs.parquet`` (every run whose files are there, :mod:`suite.recorded`), and ``cost.csv`` (what the runs of each artifact cost, from their records, and their seeds).
 ``--check`` writes nothing and fails if a page does not say what is recorded.
 """
@@ -10,6 +11,8 @@ import argparse
 import shutil
 import sys
 from pathlib import Path
+
+import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -30,6 +33,8 @@ from tools.pages import left_tolerance, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
 BENCHMARKS = ("bench.csv", "bench-gpu.csv")
+#: Table of ``make tune``.
+RATES = "lr_sweep.csv"
 #: Table of ``make faults``.
 FAULTS = "faults.csv"
 #: Figures that pages show.
@@ -83,6 +88,19 @@ def _artifacts(table: Path) -> set[str]:
     return {line["artifact"] for line in read(table)} if table.exists() else set()
 
 
+def _runs(table: Path) -> int:
+    """The most runs behind one number of a table; 0 if it does not say."""
+    return max((int(line["n"]) for line in read(table) if line.get("n")), default=0)
+
+
+def _with_recorded_rates(fresh: Path, kept: Path) -> str:
+    """CSV of a table of learning rates, and of the recorded cells (model, row and length) that it lacks."""
+    new, old = (pd.read_csv(path, dtype=str, keep_default_na=False) for path in (fresh, kept))
+    cell = [name for name in ("model", "variant", "length") if name in old]
+    stay = old[~old.set_index(cell).index.isin(new.set_index(cell).index)]
+    return pd.concat([new, stay]).fillna("").to_csv(index=False, lineterminator="\n")
+
+
 def _unproved(table: Path) -> str:
     """Why a table of faults is not to be kept: empty if it is."""
     faults = [line for line in read(table) if line["file"]]
@@ -117,6 +135,16 @@ def main() -> int:
             print(f"error: {made / output} is of scale {found}, not {given.scale}: make it again first", file=sys.stderr)
             return 1
     kept = ROOT / "analyses" / "recorded" / given.scale
+    for output in outputs:
+        recorded = kept / Path(output).name
+        table = output.endswith(".csv") and output != "claims.csv"  # claims follow from the other tables
+        if table and recorded.exists() and (runs := _runs(made / output)) < (wanted := _runs(recorded)):
+            print(
+                f"error: {made / output} has at most n = {runs} for a number, and the recorded one {wanted}: make it again with as "
+                f"many seeds (SEEDS='[0,1,2]'), or remove {recorded}",
+                file=sys.stderr,
+            )
+            return 1
     benchmarks = [name for name in BENCHMARKS if (given.results / name).exists()]
     for name in benchmarks:
         if lost := _cases(kept.parent / name) - _cases(given.results / name):
@@ -140,7 +168,10 @@ def main() -> int:
     kept.mkdir(parents=True, exist_ok=True)
     print(report(compare(kept, made, [output for output in outputs if output.endswith(".csv")]), shown=None))
     for output in outputs:
-        shutil.copy(made / output, kept / Path(output).name)
+        if output == RATES and (kept / RATES).exists():
+            (kept / RATES).write_text(_with_recorded_rates(made / RATES, kept / RATES))
+        else:
+            shutil.copy(made / output, kept / Path(output).name)
     if (rates := made / rates_path(given.scale).name).exists():
         shutil.copy(rates, rates_path(given.scale))
     for name in [*benchmarks, *([FAULTS] if faults.exists() else [])]:
