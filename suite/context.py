@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from poet.finetuning.spec import FinetuningSpec
-from poet.launch.records import read_probes, read_record, read_run_history
+from poet.launch.records import read_probes, read_record, read_run_history, read_summaries
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.scale import Scale
@@ -48,6 +48,10 @@ class Context:
             RunError: missing, altered or unreadable; the sentence has the command that makes it again.
         """
         return pd.DataFrame(read_run_history(self.home, spec)).astype(float)
+
+    def summaries(self, spec: FinetuningSpec) -> list[str]:
+        """The summaries that a run wrote; see :func:`poet.launch.records.read_summaries`."""
+        return read_summaries(self.home, spec)
 
     def probes(self, spec: RunSpec) -> dict[str, np.ndarray]:
         """What a run's probes measured; see :func:`poet.training.probes.read_probes`."""

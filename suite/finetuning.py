@@ -94,7 +94,7 @@ def rates_path(scale: str) -> Path:
 def tuned_rates(scale: Scale) -> dict[tuple[str, str, str], tuple[float, bool]]:
     """By (row of the pretrained run, task, method) the learning rate that was chosen, and whether it lies inside what was tried.
 
-    Empty where the scale's finetuning was not tuned, or only in part: two methods are compared only if both were.
+    Empty where the scale's finetuning was not tuned, tuned on another model, or only in part: two methods are compared only if both were.
 
     Raises:
         ConfigError: the table cannot be read.
@@ -104,7 +104,7 @@ def tuned_rates(scale: Scale) -> dict[tuple[str, str, str], tuple[float, bool]]:
         return {}
     try:
         with open(path, newline="") as file:
-            chosen = [line for line in csv.DictReader(file) if line["chosen"]]
+            chosen = [line for line in csv.DictReader(file) if line["chosen"] and line["model"] == scale.settings.finetuning.model]
         found = {(line["row"], line["task"], line["method"]): (float(line["lr"]), line["state"] == "finished") for line in chosen}
     except (KeyError, ValueError) as error:
         why = f"no column {error}" if isinstance(error, KeyError) else error

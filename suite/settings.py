@@ -262,6 +262,8 @@ class ScaleFile(Settings):
             _known("row", part.rows or (), all_rows(), "tuning: ")
         _known("model", [self.finetuning.model], self.models, "finetuning: ")
         _known("row", self.finetuning.rows, all_rows(), "finetuning: ")
+        if sorted(all_rows()[row][0].name for row in self.finetuning.rows) != ["adamw", "poet"]:
+            raise ValueError(f"finetuning: rows are one of AdamW and one of POET, which Table 4 compares, and not {', '.join(self.finetuning.rows)}")
         for pair in self.learning_rates.borrow.items():
             _known("model", pair, self.models, "learning_rates.borrow: ")
         for model in self.models:

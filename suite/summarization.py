@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from poet.finetuning.spec import INFILLING, BartArchitecture, Decoding, FinetuningSpec
 from poet.finetuning.tasks import TASKS
+from poet.system.validation import ConfigError
 from suite.finetuning import method_parameters, task_data
 from suite.scale import Scale
 
@@ -46,6 +47,25 @@ def base_of(scale: Scale) -> tuple[str, str]:
     source = scale.settings.summarization.base
     digest = hashlib.sha256(source.encode()).hexdigest()
     return f"{scale.name}/{BART}/given/{digest[:8]}", digest
+
+
+def check_base(source: str) -> None:
+    """Refuse a model of another kind: transformers would load it as a BART, with weights drawn anew.
+
+    Args:
+        source: its name on the hub, or a local folder.
+
+    Raises:
+        ConfigError: its configuration names another kind.
+    """
+    import transformers
+
+    try:
+        kind = transformers.AutoConfig.from_pretrained(source).model_type
+    except (OSError, ValueError):
+        return  # what cannot be read is for the reader to refuse
+    if kind != "bart":
+        raise ConfigError(f"summarization: base: {source} is a model of the kind {kind}: name a BART in the scale's file")
 
 
 def decoding(scale: Scale, task: str) -> Decoding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import time
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 
+from poet.data.files import read_json, sha256_of
 from poet.finetuning.run import FinetuningRun
 from poet.finetuning.sources import finetuning_digest, finetuning_sources
 from poet.finetuning.spec import FinetuningSpec
@@ -20,6 +22,7 @@ from poet.launch.records import write_record
 from poet.launch.sources import file_digests
 from poet.launch.status import Status
 from poet.system.progress import Progress, say
+from poet.training.errors import RunError
 
 
 def finetune(
@@ -50,26 +53,40 @@ def finetune(
         The record.
 
     Raises:
-        RunError: a file is missing, the method refuses the model, or the run is being trained already.
+        RunError: a file is missing or not the one that its description says, the method refuses the model, or the run is being trained already.
         SystemExit: SIGINT or SIGTERM came; the state is saved and the next call goes on from it.
     """
     torch.set_num_threads(threads)
     code = {"training_digest": finetuning_digest(spec, device), "sources": file_digests(finetuning_sources(spec, device))}  # as it is now
-    store = CheckpointFolder(checkpoints, spec.digest, code["training_digest"], say=lambda sentence: say(f"{spec.name}: {sentence}"))
+    begun = json.loads(base.read_text()) if base else {}
+    if spec.base:
+        _check_examples(data)
+    # A base that was trained again under its old spec may have other weights: what was finetuned from the old ones is not gone on with.
+    start = hashlib.sha256(f"{code['training_digest']} {begun.get('weights_sha256')}".encode()).hexdigest()
+    store = CheckpointFolder(checkpoints, spec.digest, start, say=lambda sentence: say(f"{spec.name}: {sentence}"))
     with StopRequest() as stop, store.claim():
         run = FinetuningRun(spec, base.parent / "weights" if base else None, data, rows, device)
         with Status(store.run_folder, spec.name, spec.digest, run.steps, 1) as status:
             _train(run, store, status, stop, checkpoint_seconds)
             found = run.finish(folder, lambda: _end_if_asked(run, stop))
-        record = _record(run, code, found, json.loads(base.read_text()) if base else {})
+        record = _record(run, code, found, begun)
         write_record(folder / "record.json", record)
         store.remove()
     return record
 
 
+def _check_examples(folder: Path) -> None:
+    """Refuse a prepared task whose files were changed: the record says by ``meta.json`` what was trained on."""
+    for split in (read_json(folder / "meta.json") or {"splits": {}})["splits"].values():
+        path = folder / split["file"]
+        if path.exists() and sha256_of(path) != split["sha256"]:
+            raise RunError(f"{path} is not the file that meta.json beside it describes: delete {folder} and run again")
+
+
 def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: StopRequest, checkpoint_seconds: float) -> None:
     if (state := store.load()) is not None:
         run.restore(state)
+        run.diverged = not math.isfinite(run.loss)
         say(f"{run.spec.name}: goes on from step {run.step}")
     saved = time.monotonic()
     with Progress(run.spec.name, run.steps, "steps", done=run.step) as progress:

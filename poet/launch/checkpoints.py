@@ -27,7 +27,7 @@ class CheckpointFolder:
     Args:
         folder: of the run.
         digest: of the run's spec.
-        code: digest of the files that its numbers depend on; a run that began with other code starts over.
+        code: digest of the files, and of the weights, that its numbers depend on; a run that began with others starts over.
         say: told, in one sentence, whenever something is passed over.
     """
 
@@ -79,7 +79,7 @@ class CheckpointFolder:
             self.say(f"checkpoint {path} is damaged or cut short: trying the one before it")
             path.unlink()  # or the next save would keep it in place of the good one
         for other in self._others():
-            what = "were made by other training code" if self._of_this_spec(other) else "belong to another spec of this run"
+            what = "were made by other training code, or from other weights" if self._of_this_spec(other) else "belong to another spec of this run"
             self.say(f"the checkpoints in {other} {what}: not used, and kept; this run starts over")
         return None
 

@@ -150,6 +150,19 @@ def read_run_history(results: Path, spec: RunSpec) -> list[dict[str, float | Non
         return read_history(path)
 
 
+def read_summaries(results: Path, spec: RunSpec) -> list[str]:
+    """The summaries that a run wrote, in the order of its validation documents; none if it diverged.
+
+    Raises:
+        RunError: missing, unreadable, or not those of the run's record; the sentence has the command that makes them again.
+    """
+    record = read_record(results, spec)
+    with reading(results, spec, "summaries.jsonl") as path:
+        content = path.read_bytes()
+        check_file(record, "summaries.jsonl", content)
+        return [json.loads(line)[0] for line in content.splitlines()]
+
+
 def read_probes(results: Path, spec: RunSpec) -> dict[str, np.ndarray]:
     """What the probes of a run measured: ``<probe>/steps`` (s,) and ``<probe>/<layer>`` (s, ...).
 

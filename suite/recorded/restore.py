@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from poet.finetuning.spec import FinetuningSpec
 from poet.system.files import atomic_path
@@ -63,19 +64,32 @@ def restored(
 
 def _why_not(run: RecordedRun, spec: RunSpec | FinetuningSpec, device: str, data: Path, base: Path | None) -> str:
     """Why a run that is recorded under a spec's name cannot take the place of training; empty if it can."""
-    finetuning = isinstance(spec, FinetuningSpec)
-    if base is None if finetuning else spec.keep_weights:
+    if base is None if isinstance(spec, FinetuningSpec) else spec.keep_weights:
         return "its weights are asked for, and archives have none"
-    changed = ["spec"] if run.spec.digest != spec.digest else []
-    if run.device != device:
-        changed.append(f"device ({run.device} then, {device} now)")
-    elif code_changed(spec, run.record, device):
-        changed.append("training code")
+    found = [*(["spec"] if run.spec.digest != spec.digest else []), *changed(spec, run.record, run.device, device, data, base)]
+    return f"not as recorded: {', '.join(found)}" if found else ""
+
+
+def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], then: str, now: str, data: Path, base: Path | None) -> list[str]:
+    """What a run would be trained with today that is not what its record says: device, code, data, pretrained weights.
+
+    Args:
+        spec: the run.
+        record: of its training.
+        then, now: "cpu" or "cuda", where it was trained, and where it would be.
+        data: folder of the prepared data; of the prepared task for a finetuning run.
+        base: of a finetuning run, the record of the pretrained one.
+    """
+    finetuning, found = isinstance(spec, FinetuningSpec), []
+    if then != now:
+        found.append(f"device ({then} then, {now} now)")
+    elif code_changed(spec, record, now):
+        found.append("training code")
     train, validation = (json.loads((data / "meta.json").read_text())["splits"][split]["sha256"] for split in ("train", "validation"))
     # Records of 2026-11-22 and before do not say which validation rows they were measured on.
-    recorded = run.record["train_sha256" if finetuning else "data_sha256"], run.record.get("validation_sha256", validation)
+    recorded = record["train_sha256" if finetuning else "data_sha256"], record.get("validation_sha256", validation)
     if recorded != (train, validation):
-        changed.append("examples" if finetuning else "prepared data")
-    if finetuning and run.record["base_weights_sha256"] != json.loads(base.read_text())["weights_sha256"]:
-        changed.append("pretrained weights")
-    return f"not as recorded: {', '.join(changed)}" if changed else ""
+        found.append("examples" if finetuning else "prepared data")
+    if finetuning and record["base_weights_sha256"] != json.loads(base.read_text())["weights_sha256"]:
+        found.append("pretrained weights")
+    return found

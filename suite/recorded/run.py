@@ -50,8 +50,13 @@ class RecordedRun:
 
     @property
     def device(self) -> str:
-        """ "cpu" or "cuda"."""
-        return "cpu" if self.record["provenance"]["device"].startswith("cpu") else "cuda"
+        """See :func:`device_of`."""
+        return device_of(self.record)
+
+
+def device_of(record: dict[str, Any]) -> str:
+    """Where a run was trained: "cpu" or "cuda"."""
+    return "cpu" if record["provenance"]["device"].startswith("cpu") else "cuda"
 
 
 def sha256(content: bytes) -> str:

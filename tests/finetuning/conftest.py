@@ -1,13 +1,18 @@
 """A tiny pretrained model with its tokenizer, and a task that can be learned."""
 
 import json
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from poet.data.files import sha256_of, write_json
 from poet.data.tokenizer import SMALLEST_BPE, train_bpe
 from poet.finetuning.loop import finetune
+from poet.finetuning.run import FinetuningRun
 from poet.finetuning.spec import FinetuningSpec
 from poet.training.llama import build_llama
 from poet.training.spec import Architecture
@@ -68,6 +73,29 @@ def make_finetuning():
         return FinetuningSpec(**{**given, **changes})
 
     return make
+
+
+@pytest.fixture
+def killed_and_resumed(monkeypatch):
+    """``killed_and_resumed(step, run)`` ends ``run()`` by a signal after a step and calls it again, which may train no step a second time."""
+
+    def _run_twice(step: int, run: Callable[[], Any]) -> Any:
+        advance, steps = FinetuningRun.advance, []
+
+        def counted(self):
+            advance(self)
+            steps.append(self.step)
+            if len(steps) == step:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        monkeypatch.setattr(FinetuningRun, "advance", counted)
+        with pytest.raises(SystemExit):
+            run()
+        found = run()
+        assert steps == list(range(1, len(steps) + 1)) and len(steps) > step
+        return found
+
+    return _run_twice
 
 
 @pytest.fixture

@@ -20,7 +20,9 @@ from poet.finetuning.rouge import lead, rouge
 from poet.finetuning.run import FinetuningRun
 from poet.finetuning.spec import BartArchitecture, Decoding, FinetuningSpec
 from poet.launch.records import check_record
+from poet.system.validation import ConfigError
 from poet.training.errors import RunError
+from suite.summarization import check_base
 from tests.finetuning.conftest import METHODS, write_task
 
 LENGTH, POSITIONS = 16, 33
@@ -80,21 +82,6 @@ def summarize(pretrained, pairs, rows, tmp_path):
     return _summarize
 
 
-def killed(monkeypatch, step, run):
-    """End the first run of :class:`FinetuningRun` after a step by a signal; then nothing is changed."""
-    advance = FinetuningRun.advance
-
-    def stopped(self):
-        advance(self)
-        if self.step == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(FinetuningRun, "advance", stopped)
-    with pytest.raises(SystemExit):
-        run()
-    monkeypatch.undo()
-
-
 def aligned(noised: np.ndarray, text: np.ndarray, mask: int) -> list[int]:
     """The spans' lengths: what stands unmasked has to be the text without its spans, in order. Texts have distinct tokens."""
     spans, place = [], 0
@@ -152,20 +139,18 @@ def test_pretraining_learns_and_leaves_a_bart_that_plain_transformers_loads(pret
     assert FinetuningSpec.from_dict(record["spec"]) == PRETRAINING and record["name"] == "smoke/bart/infilling/seed0"
 
 
-def test_killed_pretraining_goes_on_with_the_same_bits(pretrained, rows, tmp_path, monkeypatch):
+def test_killed_pretraining_goes_on_with_the_same_bits(pretrained, rows, tmp_path, killed_and_resumed):
     def run():
         return finetune(PRETRAINING, base=None, data=rows, rows=rows, folder=tmp_path / "run", checkpoints=tmp_path / "checkpoints")
 
-    killed(monkeypatch, 4, run)
-    again = run()
+    again = killed_and_resumed(4, run)
     assert again["weights_sha256"] == pretrained[1]["weights_sha256"] and again["epochs"] == pretrained[1]["epochs"]
 
 
-def test_a_killed_summarization_run_goes_on_with_the_same_bits(summarize, monkeypatch):
+def test_a_killed_summarization_run_goes_on_with_the_same_bits(summarize, killed_and_resumed):
     spec = summaries("poet")
     folder, whole = summarize(spec)
-    killed(monkeypatch, 3, lambda: summarize(spec, "cut"))
-    other, again = summarize(spec, "cut")
+    other, again = killed_and_resumed(3, lambda: summarize(spec, "cut"))
     assert again["epochs"] == whole["epochs"] and again["summaries_sha256"] == whole["summaries_sha256"]
     assert (other / "summaries.jsonl").read_bytes() == (folder / "summaries.jsonl").read_bytes()
 
@@ -278,6 +263,12 @@ def test_a_bart_of_a_local_folder_takes_the_place_of_a_run(rows, pairs, tmp_path
 def test_what_cannot_be_used_is_refused_in_a_sentence(what, sentence, rows):
     with pytest.raises(RunError, match=sentence):
         what(rows)
+
+
+def test_a_model_of_another_kind_is_no_base(tmp_path):
+    transformers.T5Config().save_pretrained(tmp_path)
+    with pytest.raises(ConfigError, match="is a model of the kind t5: name a BART"):
+        check_base(str(tmp_path))
 
 
 def test_texts_longer_than_the_positions_are_refused(pretrained, pairs, rows):

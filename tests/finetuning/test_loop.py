@@ -1,5 +1,6 @@
 """Finetuning runs from spec to record."""
 
+import math
 import os
 import signal
 
@@ -59,22 +60,55 @@ def test_what_each_method_trains(make_finetuning, pretrained, sentiment):
     assert found["oft"][0] == 2 * (6 * (16 // 4) + 32 // 4) * 6
 
 
-def test_a_killed_run_goes_on_with_the_same_bits(make_finetuning, run_finetuning, monkeypatch):
+def test_a_killed_run_goes_on_with_the_same_bits(make_finetuning, run_finetuning, killed_and_resumed):
     spec = make_finetuning("poet", epochs=3)
     whole = run_finetuning(spec, where="whole")
+    again = killed_and_resumed(4, lambda: run_finetuning(spec, where="cut"))
+    assert again["epochs"] == whole["epochs"] and again["metric"] == whole["metric"]
+
+
+def test_a_run_killed_in_the_step_that_diverged_stays_diverged(make_finetuning, run_finetuning, monkeypatch):
+    advance = FinetuningRun.advance
+
+    def broken(self):
+        advance(self)
+        self.loss, self.diverged = math.nan, True
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(FinetuningRun, "advance", broken)
+    with pytest.raises(SystemExit):
+        run_finetuning(make_finetuning())
+    monkeypatch.setattr(FinetuningRun, "advance", None)  # nothing more is trained
+    record = run_finetuning(make_finetuning())
+    assert record["status"] == "diverged" and math.isnan(record["metric"])
+
+
+def test_a_base_that_was_trained_again_is_finetuned_from_its_start(make_finetuning, run_finetuning, pretrained, monkeypatch, capsys):
     advance = FinetuningRun.advance
 
     def stopped(self):
         advance(self)
-        if self.step == 4:
-            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(FinetuningRun, "advance", stopped)
     with pytest.raises(SystemExit):
-        run_finetuning(spec, where="cut")
+        run_finetuning(make_finetuning())
     monkeypatch.setattr(FinetuningRun, "advance", advance)
-    again = run_finetuning(spec, where="cut")
-    assert again["epochs"] == whole["epochs"] and again["metric"] == whole["metric"]
+    record, before = pretrained / "run" / "record.json", (pretrained / "run" / "record.json").read_text()
+    record.write_text('{"weights_sha256": "others"}')
+    try:
+        assert run_finetuning(make_finetuning())["base_weights_sha256"] == "others"
+    finally:
+        record.write_text(before)
+    said = capsys.readouterr().err
+    assert "or from other weights: not used" in said and "goes on from step" not in said
+
+
+def test_examples_that_were_edited_are_refused(make_finetuning, run_finetuning, sentiment):
+    path = sentiment / "train.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:8]))
+    with pytest.raises(RunError, match="train.jsonl is not the file that meta.json beside it describes: delete "):
+        run_finetuning(make_finetuning())
 
 
 def test_a_rate_that_breaks_the_model_ends_as_diverged(make_finetuning, run_finetuning):

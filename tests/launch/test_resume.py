@@ -156,7 +156,7 @@ def test_changed_code_starts_anew_and_says_so(whole, train_run, monkeypatch, cap
     monkeypatch.setattr(loop.Run, "train_step", lambda self: steps.append(self.step) or original(self))
     record, folder = train_run(spec)
     assert steps == list(range(14))
-    assert capsys.readouterr().err.count("were made by other training code: not used, and kept; this run starts over") == 1
+    assert capsys.readouterr().err.count("were made by other training code, or from other weights: not used, and kept; this run starts over") == 1
     assert record["training_digest"] != "0" * 64 and record["weights_sha256"] == digest and rows_of(folder) == history
     assert not folder.with_name("run-checkpoints").exists()
 

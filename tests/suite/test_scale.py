@@ -62,6 +62,7 @@ def root(tmp_path, monkeypatch):
         ("60m, lengths: [1]", "60m, lengths: [1], rows: [oft]", ("tuning", "unknown row 'oft'", "galore")),
         ("{pretraining: {", "{base: facebook/bart-large, pretraining: {", ("mini.yaml: summarization", "one of `base`", "`pretraining`")),
         ("layers: 3, heads: 4, train", "layers: 3, heads: 5, train", ("summarization.pretraining", "5 heads", "64")),
+        ("rows: [adamw, poet-fs-1_2]", "rows: [adamw, muon]", ("finetuning: rows", "one of AdamW and one of POET", "not adamw, muon")),
         ("gpus: 0,", "gpus: 1, processes: 2,", ("mini.yaml: resources", "processes", "without a GPU")),
         ("gpus: 0,", "gpus: 1, runs_per_job: 2,", ("mini.yaml: resources", "runs_per_job", "without a GPU")),
         ("{poet: {merge_every: 66", "{poet: {variant: bs, block_size: 12, merge_every: 66", ("finetuning of model 60m by poet", "12 does not divide", "choose")),
@@ -110,7 +111,7 @@ def test_rates_that_cannot_be_read_are_named_with_the_remedy(root, line, why):
         load_scale({"scale": "mini", "seeds": [0]})
 
 
-@pytest.mark.parametrize(("text", "why"), [("row,task\nadamw,cola\n", "no column 'chosen'"), ("row,task,method,lr,chosen,state\nadamw,cola,poet,low,yes,finished\n", "'low'")])
+@pytest.mark.parametrize(("text", "why"), [("row,task\nadamw,cola\n", "no column 'chosen'"), ("model,row,task,method,lr,chosen,state\n60m,adamw,cola,poet,low,yes,finished\n", "'low'")])
 def test_rates_of_finetuning_that_cannot_be_read_are_named_with_the_remedy(root, monkeypatch, text, why):
     monkeypatch.setattr(suite.finetuning, "ROOT", root)
     suite.finetuning.rates_path("mini").write_text(text)

@@ -1,5 +1,6 @@
 """Rules ``finetuning_rates_*``: the searches for the learning rates of one task and pretrained model."""
 
+import contextlib
 from pathlib import Path
 
 from job import job, logged
@@ -13,6 +14,8 @@ with job(snakemake):
     from poet.training.errors import RunError
     from suite.collection import RESULTS
     from suite.finetuning import bases
+    from suite.recorded.restore import changed
+    from suite.recorded.run import device_of
     from suite.scale import load_scale
     from suite.tuning.finetuning import tune
 
@@ -20,14 +23,15 @@ with job(snakemake):
     inputs = {"base": Path(snakemake.input.base), "data": Path(snakemake.input.task).parent, "rows": Path(snakemake.input.rows).parent}
 
     def run(spec):
-        """A trial's record; one that is there is not trained again, so that a search that was stopped goes on."""
-        try:
-            return read_record(RESULTS, spec)
-        except RunError:
-            paths = {"folder": RESULTS / "runs" / spec.name, "checkpoints": RESULTS / "checkpoints" / spec.name}
-            device = "cuda" if snakemake.resources.gpu else "cpu"
-            with logged(RESULTS / "logs" / "runs" / f"{spec.name}.log"):
-                return finetune(spec, **inputs, **paths, device=device, threads=snakemake.threads)
+        """A trial's record; one that is there and of today's code and inputs is not trained again, so that a search that was stopped goes on."""
+        device = "cuda" if snakemake.resources.gpu else "cpu"
+        with contextlib.suppress(RunError):
+            record = read_record(RESULTS, spec)
+            if not changed(spec, record, device_of(record), device, inputs["data"], inputs["base"]):
+                return record
+        paths = {"folder": RESULTS / "runs" / spec.name, "checkpoints": RESULTS / "checkpoints" / spec.name}
+        with logged(RESULTS / "logs" / "runs" / f"{spec.name}.log"):
+            return finetune(spec, **inputs, **paths, device=device, threads=snakemake.threads)
 
     (base,) = (spec for spec in bases(scale) if spec.name == snakemake.params.base)
     with reserved_gpus(snakemake.resources.gpu, snakemake.rule):

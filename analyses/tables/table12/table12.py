@@ -34,6 +34,7 @@ def table(context: Context) -> pd.DataFrame:
     for (method, task), specs in cells(context.scale).items():
         records = [context.record(spec) for spec in specs]
         first, printed = records[0], PRINTED.loc[method]
+        same = sum(len(set(context.summaries(spec))) == 1 for spec in specs)
         for metric, label in LABELS.items():
             values = [record["rouge"][metric] for record in records]
             _, low, high = paired_interval(values)
@@ -43,7 +44,7 @@ def table(context: Context) -> pd.DataFrame:
                 **measured_columns(values), "low": low, "high": high, "unit": "F-measure in percent", "lead": lead,
                 "learned": "yes" if is_learned(values, lead, error_over_examples("rouge", lead, first["examples"]["validation"])) else "no", "lead_sentences": first["lead_sentences"], "trainable": first["trainable_parameters"],
                 "bart_large_trainable": as_printed(counts[method], printed.trainable), "published_trainable": printed.trainable,
-                "learning_rate": specs[0].lr, "train_examples": first["examples"]["train"], "summaries": first["examples"]["validation"],
+                "learning_rate": specs[0].lr, "train_examples": first["examples"]["train"], "summaries": first["examples"]["validation"], "runs_of_one_text": same,
                 "data": first["origin"]["kind"], "origin": first["origin"]["sentence"], "scale": context.scale.name, "base": specs[0].base,
             })  # fmt: skip
     return pd.DataFrame(lines)
@@ -69,9 +70,12 @@ def markdown(frame: pd.DataFrame, context: Context) -> str:
         "Trainable parameters: printed / counted on BART-large / **on the model here**. The count of POET on BART-large is that of R and P, as printed; on the "
         "model here it has the embeddings, norms and biases, which POET trains too."
     )
-    origins = [f"{task}: {origin}" for task, origin in dict(zip(frame.task, frame.origin, strict=True)).items()]
+    origins = [
+        f"{line.task}: {line.origin}; of these {line.train_examples:,} are trained on and {line.summaries:,} measured"
+        for line in frame.drop_duplicates("task").itertuples()
+    ]
     return markdown_page(
-        f"{ARTIFACT.label}, {first.scale} scale", about, _layout(frame), parameters, fitness(frame), _apart(frame), sentences=origins
+        f"{ARTIFACT.label}, {first.scale} scale", about, _layout(frame), _one_text(frame), parameters, fitness(frame), _apart(frame), sentences=origins
     )  # fmt: skip
 
 
@@ -106,21 +110,27 @@ def fitness(frame: pd.DataFrame) -> str:
     return judged_orders(frame.assign(score=frame.task + " " + frame.metric), "score", "the lead")
 
 
+def _one_text(frame: pd.DataFrame) -> str:
+    """In how many runs a model says the same of every document: such a score measures one text."""
+    cells = frame.drop_duplicates(["method", "task"])
+    runs = int((cells.n + cells.diverged).sum())
+    return f"In {cells.runs_of_one_text.sum()} of {runs} runs the model writes one and the same text for every document."
+
+
 def _apart(frame: pd.DataFrame) -> str:
-    """How far ROUGE-Lsum is above ROUGE-L on summaries of several sentences."""
-    part = frame[frame.task == "CNN/DailyMail"].pivot(index="method", columns="metric", values=["measured", "lead"])
+    """How far ROUGE-Lsum is above ROUGE-L on summaries of several sentences: on the lead, and on what was written where some method has learned to."""
+    part = frame[frame.task == "CNN/DailyMail"]
+    sources = {"lead": "the lead"} | ({"measured": "those that were written, in the mean over methods"} if (part.learned == "yes").any() else {})
     printed = f"The printed column of ROUGE-L has {', '.join(PRINTED['CNN/DailyMail ROUGE-L'])} (erratum rouge-l-columns)."
+    part = part.pivot(index="method", columns="metric", values=list(sources))
     if part.isna().any(axis=None) or not (part.xs("ROUGE-L", axis=1, level="metric") > 0).all(axis=None):
         return f"How far ROUGE-Lsum is above ROUGE-L is not known: a run diverged, or shares no word with its references. {printed}"
 
     def above(what: str) -> str:
         lsum, longest = part[what]["ROUGE-Lsum"], part[what]["ROUGE-L"]
-        return f"{statistics.fmean(lsum - longest):.2f} above ROUGE-L ({statistics.fmean(lsum / longest):.2f} times as much)"
+        return f"{statistics.fmean(lsum - longest):.2f} above ROUGE-L ({statistics.fmean(lsum / longest):.2f} times as much) for {sources[what]}"
 
-    return (
-        f"On CNN/DailyMail, ROUGE-Lsum of the same summaries is {above('measured')} for those that were written, in the mean over methods, and {above('lead')} for "
-        f"the lead. {printed}"
-    )
+    return f"On CNN/DailyMail, ROUGE-Lsum of the same summaries is {', and '.join(map(above, sources))}. {printed}"
 
 
 def build(context: Context) -> None:

@@ -74,8 +74,11 @@ def markdown(frame: pd.DataFrame) -> str:
         parts += [f"## Learning rate {rate}", _layout(part), fitness(part)]
     if TUNED not in set(frame.rate):
         parts.append(f"No rates tuned alike at {first['scale']} scale.")
-    origins = dict(zip(frame.task, frame.origin, strict=True))
-    return markdown_page(f"{ARTIFACT.label}, {first['scale']} scale", about, *parts, sentences=[f"{task}: {origin}" for task, origin in origins.items()])
+    origins = [
+        f"{line.task}: {line.origin}; of these {line.train_examples:,} are trained on and {line.validation_examples:,} measured"
+        for line in frame.drop_duplicates("task").itertuples()
+    ]
+    return markdown_page(f"{ARTIFACT.label}, {first['scale']} scale", about, *parts, sentences=origins)
 
 
 def _layout(frame: pd.DataFrame) -> str:

@@ -19,6 +19,8 @@ from poet.data.errors import DataError
 
 SPLITS = ("train", "validation")
 HIGHEST_SCORE = 5.0
+#: Characters at which ``str.splitlines`` cuts and which JSON does not escape.
+_LINE_ENDS = dict.fromkeys((0x85, 0x2028, 0x2029), " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class Task(ABC):
         """
 
     def example(self, texts: Iterable[Any], target: Any, where: str) -> Example:
-        """An example of the real set.
+        """An example of the real set. Unicode's own line ends become spaces: prepared examples are one to a line.
 
         Raises:
             DataError: a text is no text, or the target is none of this task.
@@ -135,7 +137,8 @@ class Task(ABC):
         texts = tuple(texts)
         if not all(isinstance(text, str) for text in texts):
             raise DataError(f"{where}: an example of the task {self.name} lacks a text: fetch the file again")
-        return Example(texts, self._read(target, where))
+        target = self._read(target, where)
+        return Example(tuple(text.translate(_LINE_ENDS) for text in texts), target.translate(_LINE_ENDS) if isinstance(target, str) else target)
 
     def _read(self, target: Any, where: str) -> int | float | str:
         """The target as the task's own type."""

@@ -15,6 +15,7 @@ from suite.claim import NEGATIVE
 from suite.collection import collect_finetunings
 from suite.grounds import Grounds
 from suite.judging import judge
+from suite.recorded.run import sha256
 from suite.scale import load_scale
 from suite.summarization import BART_LR, DECODING, pretraining
 
@@ -27,15 +28,22 @@ def table(recorded):
     """``table(score)``: the context and CSV where a run's ROUGE is ``score(spec)`` by every metric, and 5 more by ROUGE-Lsum, as the lead's."""
 
     def make(score, scale="mini"):
+        said = '["the same", "a reference"]\n["the same", "another"]\n'
+
         def record(spec):
             if not spec.base:
                 return {"metric": 4.25, "steps": 976}
-            said = {"kind": "stand-in", "sentence": f"stand-in: a rule for {spec.task}"}
+            origin = {"kind": "stand-in", "sentence": f"stand-in: a rule for {spec.task}"}
             rouge, lead = ({metric: value + 5 * (metric == "rougeLsum") for metric in METRICS} for value in (score(spec), LEAD))
             counts = {"trainable_parameters": 1234, "examples": {"train": 640, "validation": 9000}}
-            return {"rouge": rouge, "lead": lead, "lead_sentences": 3 - 2 * (spec.task == "xsum"), "origin": said, **counts}
+            return {"rouge": rouge, "lead": lead, "lead_sentences": 3 - 2 * (spec.task == "xsum"), "origin": origin, "summaries_sha256": sha256(texts(spec).encode()), **counts}
+
+        def texts(spec):
+            return said if spec.method == "oft" else said.replace("the same", "other", 1)
 
         context = recorded(ARTIFACT, record, scale)
+        for spec in (spec for spec in ARTIFACT.finetunings(context.scale) if spec.base):
+            (context.results / "runs" / spec.name / "summaries.jsonl").write_text(texts(spec))
         ARTIFACT.build(context)
         return context, pd.read_csv(context.results / "table12.csv")
 
@@ -65,7 +73,9 @@ def test_every_cell_stands_beside_the_printed_one(table):
     assert "| 144.57M / 144.57M / **1,234** |" in text and "44.27 / **30.20** ± 0.16" in text and "– / **35.20** ± 0.16" in text
     assert "lead (XSum: 1, CNN/DailyMail: 3 sentences)" in text and "| 20.00 |" in text and "stand-in: a rule for xsum" in text
     assert "for 976 steps to a loss of 4.25 nats a token" in text and "no rate is tuned for it" in text
-    assert "5.00 above ROUGE-L (1.17 times as much) for those that were written, in the mean over methods, and 5.00 above ROUGE-L (1.25 times as much)" in text
+    assert "5.00 above ROUGE-L (1.25 times as much) for the lead, and 5.00 above ROUGE-L (1.17 times as much) for those that were written" in text
+    assert "In 10 of 40 runs the model writes one and the same text for every document." in text
+    assert "of these 640 are trained on and 9,000 measured" in text
 
 
 def test_the_counts_are_those_of_bart_large_and_the_printed_ones(table):
@@ -77,7 +87,8 @@ def test_the_counts_are_those_of_bart_large_and_the_printed_ones(table):
 
 def test_below_the_lead_no_order_is_judged(table):
     context, frame = table(lambda spec: LEAD - 6 + spread(spec))
-    assert (frame.learned == "no").all() and "**No order is judged**" in (context.results / "table12.md").read_text()
+    text = (context.results / "table12.md").read_text()
+    assert (frame.learned == "no").all() and "**No order is judged**" in text and "those that were written" not in text
     evidence = POET_BEST.measure(context)
     assert math.isnan(evidence.effect) and evidence.note == "nothing was learned that can be compared" and judged(context).result == "undecided"
 

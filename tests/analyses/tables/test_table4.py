@@ -195,9 +195,9 @@ def test_tuned_rates_stand_beside_the_printed_one(tuned, table):
     assert evidence.effect < 0 and evidence.note.startswith("8 of 24 comparisons left out")  # POET's rates were chosen at an end
 
 
-def test_rates_of_a_part_of_the_cells_are_not_used(tuned, table):
+@pytest.mark.parametrize("other", [lambda frame: frame[frame.task != "rte"], lambda frame: frame.assign(model="130m")])
+def test_rates_of_a_part_of_the_cells_or_of_another_model_are_not_used(tuned, table, other):
     path, *_ = tuned
-    frame = pd.read_csv(path)
-    frame[frame.task != "rte"].to_csv(path, index=False)
+    other(pd.read_csv(path)).to_csv(path, index=False)
     _, printed = table(lambda spec: 0.7 + spread(spec))
     assert set(printed.rate) == {"as printed"}

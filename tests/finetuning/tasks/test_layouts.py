@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from poet.data.errors import DataError
+from poet.finetuning.examples import prepare_task, read_split
 from poet.finetuning.tasks import TASKS, Example, load_task
 
 #: Column names of the real sets on the hub, and a text of each column.
@@ -87,6 +88,20 @@ def test_a_split_in_parts_and_its_limit(tmp_path):
     few = load_task("rte", f"folder:{tmp_path / 'one'}", tmp_path, limit={"train": 5})
     assert few.train == one.train[:5] and few.validation == one.validation
     assert few.train != [e for e in expected_in_order() if e in few.train]  # not the order of the file
+
+
+@pytest.mark.parametrize("name", ["rte", "xsum"])
+def test_an_example_keeps_to_one_line_when_it_is_prepared(tmp_path, name):
+    columns = rows(name, "train")
+    for column in (*HUB[name], *([TARGET[name]] if name in TARGET else [])):
+        columns[column] = [f"{text}\u2028a\u2029b\x85c\nd" for text in columns[column]]
+    for split in ("train", "validation"):
+        write_parquet(name, tmp_path / "given", split, columns)
+    data = {"source": f"folder:{tmp_path / 'given'}", "train": 0, "validation": 0}
+    prepare_task(name, data, tmp_path / "prepared", tmp_path)
+    for split in ("train", "validation"):
+        _, lines = read_split(tmp_path / "prepared", split)
+        assert len(lines) == 12 and all(text.endswith(" a b c\nd") for line in lines for text in line if isinstance(text, str))
 
 
 def expected_in_order():
