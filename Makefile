@@ -22,7 +22,7 @@ help:
 	@echo "make status  how far every run of SCALE is: done, running, stopped, failed"
 	@echo "make why TARGET=results/table2.csv  what would be made again, and which file, spec or parameter is the reason; the same options"
 	@echo "make compare A=results/mini B=...  two results folders or tables side by side, by the tolerances of the check"
-	@echo "make test    every test that needs no GPU"
+	@echo "make test    every test that needs neither a GPU nor Slurm"
 	@echo "make test-slurm  start a Slurm of this machine's own, and send the pipeline through it (needs root; Debian's packages)"
 	@echo "make faults  plant small faults in a copy of the code, one at a time, and show what catches each [NUMBERS=1: train with each, too]"
 	@echo "make bench   time layers, kernels and training steps on the CPU into results/bench.csv [K=a pytest -k expression]"

@@ -62,16 +62,6 @@ def test_the_first_results_of_a_scale_are_listed_and_kept(record, tmp_path, caps
     assert (tmp_path / "root" / "analyses" / "recorded" / "gpu" / "table5.csv").exists()
 
 
-def test_the_costs_of_some_artifacts_do_not_replace_those_of_all(record, tmp_path, monkeypatch, capsys):
-    kept = tmp_path / "root" / "analyses" / "recorded" / "mini" / "cost.csv"
-    before = kept.read_text()
-    monkeypatch.setattr(record.module, "cost", lambda *given: "scale,artifact\nmini,table4\n")
-    assert record() == 0 and kept.read_text() == before
-    assert "cost.csv stays as recorded: " in capsys.readouterr().err
-    monkeypatch.setattr(record.module, "cost", lambda *given: before.replace("mini", "again"))
-    assert record() == 0 and kept.read_text() == before.replace("mini", "again")
-
-
 def test_fewer_seeds_do_not_replace_more(record, tmp_path, capsys):
     kept = tmp_path / "root" / "analyses" / "recorded" / "mini" / "table5.csv"
     with open(kept, newline="") as file:

@@ -15,6 +15,7 @@ from suite.check.tables import read
 from suite.discovery import discover
 from tests.support import matrix
 from suite.tuning.protocol import load_protocol
+from tools.costs import costs, steps
 from tools.rates import grids, protocol, rates
 
 MARK = re.compile(r"<!-- ([\w-]+):begin -->(.*?)<!-- \1:end -->", re.S)
@@ -53,9 +54,8 @@ def _parts(root: Path) -> dict[str, str]:
     """Every generated part by name. A link that begins with ``@/`` starts at the root of the repository."""
     kept = root / "analyses" / "recorded"
     mini = kept / "mini"
-    cost = {line["artifact"]: line for line in read(mini / "cost.csv")}
     sweeps = {path.parent.name: read(path) for path in sorted(kept.glob("*/lr_sweep.csv"))}
-    parts = {
+    return {
         "artifacts": _artifacts(mini, root),
         "recorded-table2": _summary(mini / "table2.md"),
         "recorded-controls": _summary(mini / "controls.md"),
@@ -80,13 +80,9 @@ def _parts(root: Path) -> dict[str, str]:
         "corpus-example": _code(root / "docs" / "examples" / "files.py"),
         "primitive-example": _code(root / "tests" / "primitives" / "givens.py"),
         **_numbers(mini, root),
+        **costs(root),
+        **{f"step-{row}": steps(root, row) for row in ("poet-fs-1_2", "poet-bs-b256")},
     }
-    for name in ("table2", "all"):
-        line = cost[name]
-        parts[f"cost-{name}"] = (
-            f"{line['runs']} runs (seeds {line['seeds']}), {line['core_minutes']} core-minutes, {line['peak_memory_gb']} GB a run"
-        )
-    return parts
 
 
 def _numbers(mini: Path, root: Path) -> dict[str, str]:

@@ -3,7 +3,7 @@
 Shows first what moved, by the comparison of ``snakemake check`` (:mod:`suite.check`). The tables of benchmarks and
 planted faults that are there go to ``analyses/recorded/``. Tables of fewer seeds than the recorded ones are refused, and the recorded
 learning rates of what was not tuned here stay. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
-figures that pages show (all three from ``results/<scale>/``), ``runs.parquet`` (every run whose files are there, :mod:`suite.recorded`), and ``cost.csv`` (what the runs of each artifact cost, from their records, and their seeds).
+figures that pages show (all three from ``results/<scale>/``), and ``runs.parquet`` (every run whose files are there, :mod:`suite.recorded`).
 ``--check`` writes nothing and fails if a page does not say what is recorded.
 """
 
@@ -18,13 +18,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.rows import NAMES
-from poet.launch.records import read_record
 from poet.system.errors import UserError
 from suite.artifact import Artifact
 from suite.check.compare import compare
 from suite.check.report import report
 from suite.check.tables import read
-from suite.collection import load_suite
 from suite.discovery import discover
 from suite.finetuning import rates_path
 from suite.recorded.merging import pack
@@ -51,41 +49,11 @@ def kept_outputs(artifacts: dict[str, Artifact]) -> list[str]:
     ]
 
 
-def cost(results: Path, scale: str, seeds: list[int]) -> str:
-    """CSV of what the runs of each artifact that was made cost, and those of ``all``; a run that is shared counts once in each line."""
-    suite = load_suite({"scale": scale, "seeds": seeds})
-    made = {name: a for name, a in suite.artifacts.items() if all((results / scale / output).exists() for output in a.outputs)}
-    groups = {name: artifact.runs(suite.scale) for name, artifact in made.items()}
-    everything = [spec for name, specs in groups.items() if made[name].in_all for spec in specs]
-    lines = []
-    for name, specs in {**groups, "all": everything}.items():
-        records = [read_record(results, spec) for spec in {spec.name: spec for spec in specs}.values()]
-        if not records:
-            continue
-        seconds = [r["cost"]["train_seconds"] for r in records]
-        lines.append({
-            "scale": scale, "artifact": name, "seeds": " ".join(map(str, sorted({spec.seed for spec in specs}))),
-            "runs": len(records), "core_minutes": round(sum(seconds) / 60, 1), "longest_run_seconds": round(max(seconds)),
-            "probe_share": round(max(r["cost"]["probe_seconds"] / r["cost"]["train_seconds"] for r in records), 3),
-            "peak_memory_gb": round(max(r["cost"]["peak_memory_bytes"] for r in records) / 1e9, 2),
-            "device": records[0]["provenance"]["device"], "torch": records[0]["provenance"]["versions"]["torch"],
-            "commits": " ".join(sorted({r["provenance"]["commit"][:9] for r in records})),
-        })
-    if not lines:
-        raise UserError(f"no artifact of scale {scale} that has runs was made")
-    return "\n".join([",".join(lines[0]), *(",".join(map(str, line.values())) for line in lines)]) + "\n"
-
-
 def _cases(table: Path) -> set[tuple]:
     """What a benchmark table has timed; nothing if there is none."""
     if not table.exists():
         return set()
     return {tuple(line[name] for name in NAMES) for line in read(table) if int(line["rounds"])}
-
-
-def _artifacts(table: Path) -> set[str]:
-    """What a table of costs has lines of; nothing if there is none."""
-    return {line["artifact"] for line in read(table)} if table.exists() else set()
 
 
 def _runs(table: Path) -> int:
@@ -176,13 +144,6 @@ def main() -> int:
         shutil.copy(rates, rates_path(given.scale))
     for name in [*benchmarks, *([FAULTS] if faults.exists() else [])]:
         shutil.copy(given.results / name, kept.parent / name)
-    try:
-        costs = cost(given.results, given.scale, seeds)
-        if lost := _artifacts(kept / "cost.csv") - {line.split(",")[1] for line in costs.splitlines()}:
-            raise UserError(f"{made} has not all of its artifacts ({len(lost)} are missing)")
-        (kept / "cost.csv").write_text(costs)
-    except UserError as error:
-        print(f"cost.csv stays as recorded: {error}", file=sys.stderr)
     for page, text in written(ROOT).items():
         page.write_text(text)
     return 0

@@ -1,0 +1,49 @@
+"""What recorded runs cost, by the records in their archives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import median
+
+from poet.training.spec import RunSpec
+from suite.collection import load_suite
+from suite.recorded.archive import archive_path, read
+from suite.recorded.build import recorded_seeds
+from suite.recorded.run import RecordedRun
+
+
+def costs(root: Path) -> dict[str, str]:
+    """Of mini: Table 2, and all that ``make all`` pretrains. Of night: the rungs of the ladder, and the trials of rates."""
+    mini, night = (read(archive_path(scale, root)) for scale in ("mini", "night"))
+    seeds = recorded_seeds("mini", mini.values())
+    suite = load_suite({"scale": "mini", "seeds": seeds})
+    table2, everything = suite.artifacts["table2"].runs(suite.scale), [s for a in suite.artifacts.values() if a.in_all for s in a.runs(suite.scale)]
+    trials = suite.scale.protocol.seed
+    return {
+        "cost-table2": _sentence(_recorded(mini, table2)),
+        "cost-all": _sentence(_recorded(mini, everything)),
+        "cost-rungs": _sentence([run for run in night.values() if run.spec.seed != trials]),
+        "cost-trials": _sentence([run for run in night.values() if run.spec.seed == trials]),
+    }
+
+
+def steps(root: Path, row: str) -> str:
+    """How much longer a training step of a row took than AdamW's, over the lengths of night's ladder that both were recorded at."""
+    seconds: dict[tuple[str, int], list[float]] = {}
+    for run in read(archive_path("night", root)).values():
+        name = run.spec.variant.partition("-lr=")[0]
+        seconds.setdefault((name, run.spec.steps), []).append(run.record["cost"]["train_seconds"] / run.spec.steps)
+    ratios = [median(own) / median(seconds["adamw", length]) for (name, length), own in seconds.items() if name == row and ("adamw", length) in seconds]
+    return f"{min(ratios):.2f} to {max(ratios):.2f}"
+
+
+def _recorded(runs: dict[str, RecordedRun], specs: Iterable[RunSpec]) -> list[RecordedRun]:
+    return [runs[name] for name in dict.fromkeys(spec.name for spec in specs) if name in runs]
+
+
+def _sentence(runs: list[RecordedRun]) -> str:
+    cost = [run.record["cost"] for run in runs]
+    seeds = " ".join(map(str, sorted({run.spec.seed for run in runs})))
+    minutes, memory = sum(one["train_seconds"] for one in cost) / 60, max(one["peak_memory_bytes"] for one in cost)
+    return f"{len(runs)} runs (seed{'s' if ' ' in seeds else ''} {seeds}), {minutes:,.1f} core-minutes, {memory / 1e9:.2f} GB a run"
