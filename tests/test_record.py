@@ -3,7 +3,6 @@
 import csv
 import importlib.util
 import shutil
-import subprocess
 import sys
 
 import pandas as pd
@@ -107,22 +106,7 @@ def test_a_table_of_another_scale_is_refused_even_if_it_begins_with_what_has_non
     assert "claims.csv is of scale smoke, not mini" in capsys.readouterr().err
 
 
-def test_results_of_another_scale_are_never_recorded(repository, tmp_path):
-    (tmp_path / "mini").mkdir()
-    (tmp_path / "mini" / "table2.csv").write_text("model,scale\n60m,smoke\n")
-    done = subprocess.run(
-        [sys.executable, "tools/record.py", "--scale", "mini", "--results", tmp_path],
-        cwd=repository,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert "is of scale smoke, not mini" in done.stderr
-
-
-def test_a_partial_benchmark_is_never_recorded(repository, tmp_path):
-    (tmp_path / "bench.csv").write_text("operation,shape,tokens,dtype,variant,rounds\nlayer,1x1,1,fp32,linear,5\n")
-    command = [sys.executable, "tools/record.py", "--scale", "mini", "--results", tmp_path]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "of the recorded cases: run the whole of make bench" in done.stderr
+def test_a_partial_benchmark_is_never_recorded(record, tmp_path, capsys):
+    (tmp_path / "results" / "bench.csv").write_text("operation,shape,tokens,dtype,variant,rounds\nlayer,1x1,1,fp32,linear,5\n")
+    assert record() == 1
+    assert "of the recorded cases: run the whole of make bench" in capsys.readouterr().err

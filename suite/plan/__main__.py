@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 from poet.system.errors import UserError
-from poet.system.files import write_text
 from poet.system.validation import ConfigError
 from suite.collection import RESULTS
 from suite.plan import __doc__ as DESCRIPTION
-from suite.plan.page import page, table
+from suite.plan.page import page
 from suite.plan.plan import make_plan
 from suite.plan.rate import DEVICES
 from suite.status import load
@@ -26,15 +25,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
     parser.add_argument("--device", help=f"that trains: {', '.join(DEVICES)}")
     parser.add_argument("--mfu", default="0.3", help="share of its peak that is taken where nothing was measured, such as 0.4")
-    parser.add_argument("--csv", type=Path, help="write a line for each run here")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
     try:
         suite = load(given.scale, given.seeds)
         options = {"artifact": given.artifact, "device": given.device, "mfu": _share(given.mfu)}
         plan = make_plan(suite, given.results, **options)
-        if given.csv:
-            write_text(given.csv, table(plan).to_csv(index=False))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -1,16 +1,13 @@
-"""A plan as text and as CSV."""
+"""A plan as text."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-import pandas as pd
 from humanfriendly import format_size
 from tabulate import tabulate
 
-from suite.plan.disk import checkpoint_bytes
 from suite.plan.finetuning import Finetunings
-from suite.plan.kinds import divided
 from suite.plan.order import RULE
 from suite.plan.plan import Plan, PlannedRun
 from suite.plan.rate import DEVICES
@@ -147,42 +144,3 @@ def _disk(plan: Plan) -> str:
         f"while it is written): {format_size(need.largest)} for the largest run, {format_size(need.checkpoints)} were all that are left trained at "
         f"once. Kept weights and records: {format_size(need.kept)}."
     )
-
-
-def table(plan: Plan) -> pd.DataFrame:
-    """One line for each run, in the order in which to run them."""
-    first = {name: step.artifact for step in plan.steps for name in step.runs}
-    lines = []
-    for place, (name, run) in enumerate(plan.runs.items(), start=1):
-        spec, memory = run.spec, run.cost.memory
-        resources = plan.suite.scale.resources(spec.model)
-        lines.append(
-            {
-                "place": place,
-                "run": name,
-                "for": first.get(name, ""),
-                "state": run.state,
-                "model": spec.model,
-                "variant": spec.variant,
-                "seed": spec.seed,
-                "devices": run.devices,
-                "device": plan.device,
-                "steps": spec.steps,
-                "tokens": spec.tokens,
-                "flop": run.operations,
-                "flop_per_second_and_device": run.rate.per_second,
-                "rate_source": run.rate.source,
-                "hours": run.hours,
-                "device_hours": run.device_hours,
-                "jobs": run.jobs,
-                "weights_bytes": memory.weights,
-                "gradients_bytes": memory.gradients,
-                "state_bytes": memory.state,
-                "working_bytes": memory.working,
-                "memory_bytes": memory.total,
-                "fits": _fits(plan, run),
-                "remedy": run.cost.remedy,
-                "checkpoint_bytes": checkpoint_bytes(memory, divided(spec, resources)),
-            }
-        )
-    return pd.DataFrame(lines)

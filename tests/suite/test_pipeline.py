@@ -16,7 +16,14 @@ from suite import pipeline
 from suite.begin import works
 from suite.pipeline import ERRORS, HOLDER, NAME, last_lines
 
-HOLD = """
+#: The package itself imports torch, which takes longer than these processes live.
+LIGHT = """
+import os, sys, types
+poet = types.ModuleType("poet")
+poet.__path__ = [os.path.join(os.environ["PYTHONPATH"], "poet")]
+sys.modules["poet"] = poet
+"""
+HOLD = LIGHT + """
 import subprocess, sys, time
 from suite.pipeline import claim
 claim()
@@ -24,8 +31,7 @@ job = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 print(job.pid, flush=True)
 time.sleep(600)
 """
-CLAIM = """
-import sys
+CLAIM = LIGHT + """
 from poet.system.errors import UserError
 from suite.pipeline import claim, failed, note_error
 try:

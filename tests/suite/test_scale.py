@@ -87,11 +87,23 @@ def test_a_wrong_scale_file_is_refused_in_one_sentence(root, old, new, words):
         (["-1"], ("seeds.0 must be", "not -1", "0 or more", "such as [0, 1, 2]")),  # as Snakemake hands it on
         ([], ("seeds must not be empty", "such as [0, 1, 2]")),
         ([True], ("seeds.0 must be", "not True", "such as [0, 1, 2]")),
+        ([0, "x"], ("seeds.1", "'x'", "integer")),
+        ("0,1", ("seeds", "'0,1'", "array")),
+        ([0, 0], ("seeds", "stands twice in [0, 0]")),
     ],
 )
 def test_seeds_that_cannot_be_are_refused_with_an_example(seeds, words):
     with pytest.raises(UserError) as refusal:
         load_scale({"scale": "mini", "seeds": seeds})
+    assert all(word in str(refusal.value) for word in words), refusal.value
+
+
+@pytest.mark.parametrize(
+    ("config", "words"), [({"sede": 1}, ("'sede'", "seeds")), ({"resume": "yes"}, ("config: resume", "'yes'")), ({"resume": "Recorded"}, ("config: resume", "'Recorded'"))]
+)
+def test_a_wrong_configuration_is_refused(config, words):
+    with pytest.raises(UserError) as refusal:
+        load_suite({"scale": "smoke", "seeds": [0], **config})
     assert all(word in str(refusal.value) for word in words), refusal.value
 
 

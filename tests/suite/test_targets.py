@@ -5,6 +5,7 @@ import types
 import pytest
 
 from poet.system.errors import UserError
+from suite.__main__ import main
 from suite.collection import load_suite
 from suite.sources import note_sources, sources_note
 from suite.targets import ask_for_lost, check_targets, files, lost_files
@@ -30,6 +31,24 @@ def test_an_unknown_target_is_refused_with_the_nearest(suite, target, nearest):
     with pytest.raises(UserError) as refusal:
         check_targets(suite, [target])
     assert target in str(refusal.value) and f"the nearest is {nearest};" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("results/mini/table8.csv", ("of scale mini, and smoke is asked for: add SCALE=mini",)),
+        ("results/runs/smoke/7b/adamw/seed0/record.json", ("smoke/7b/adamw/seed0", "60m", "1.3b", "poet-fs-1_2", "[0]")),
+        ("results/runs/smoke/60m/sgd/seed0/record.json", ("smoke/60m/sgd/seed0", "adamw")),
+        ("results/runs/smoke/60m/adamw/seed7/record.json", ("smoke/60m/adamw/seed7", "[0]")),
+    ],
+)
+def test_what_a_scale_does_not_have_is_refused_in_one_sentence(suite, target, words, capsys):
+    with pytest.raises(UserError) as refusal:
+        check_targets(suite, [target])
+    assert all(word in str(refusal.value) for word in words), refusal.value
+    assert main(["why", target, "--scale", "smoke"]) == 2
+    said = capsys.readouterr()
+    assert not said.out and said.err.startswith("error: ") and str(refusal.value) in said.err and said.err.count("\n") == 1
 
 
 def test_whatever_there_is_may_be_asked_for(suite):

@@ -2,8 +2,6 @@
 
 import shutil
 
-import pytest
-
 RUN = "smoke/130m/adamw/seed0"
 RECORD = f"results/runs/{RUN}/record.json"
 RESUME = (RECORD, "--config", "scale=smoke", "resume=recorded")
@@ -37,9 +35,3 @@ def test_a_recorded_run_is_restored_and_a_stale_one_is_trained(project):
     said = log.read_text()
     assert f"{RUN}: trained, and not taken from runs.parquet: not as recorded: training code\n" in said and "6 of 6 steps" in said
     assert (project.folder / RECORD).read_bytes() != trained
-
-
-@pytest.mark.parametrize("value", ("yes", "Recorded"))
-def test_another_value_of_resume_is_refused(project, value):
-    done = project.snakemake("-n", RECORD, "--config", "scale=smoke", f"resume={value}")
-    assert done.returncode != 0 and "error: config: resume" in done.stderr and "Traceback" not in done.stderr

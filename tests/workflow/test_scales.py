@@ -39,7 +39,3 @@ def test_going_back_to_a_scale_builds_nothing(project):
     assert make(project, "smoke", TABLE) == []
     shown.unlink()
     assert make(project, "smoke", TABLE) == [f"show_{KEPT}"]
-
-    refused = project.snakemake("-n", "results/other/table8.csv", "--config", "scale=smoke")
-    assert refused.returncode != 0 and "Traceback" not in refused.stderr
-    assert "error: results/other/table8.csv is of scale other, and smoke is asked for: add SCALE=other" in refused.stderr

@@ -72,14 +72,3 @@ def test_a_changed_file_spec_or_parameter_is_named(one):
         "- smoke/60m/adamw/seed1 is trained: no record yet",
         "- figure99 is built: seeds [0] -> [0, 1]; its runs are trained",
     ]
-
-
-def test_what_is_no_target_is_one_sentence(one):
-    for target, words in (
-        ("results/figure98.csv", "the nearest is results/figure99.csv"),
-        ("results/mini/figure99.csv", "is of scale mini, and smoke is asked for: add SCALE=mini"),
-        ("results/runs/smoke/60m/sgd/seed0/record.json", "there is no run 'smoke/60m/sgd/seed0'"),
-    ):
-        done = one.module("suite", "why", target, "--scale", "smoke")
-        assert done.returncode == 2 and not done.stdout
-        assert done.stderr.startswith("error: ") and words in done.stderr and done.stderr.count("\n") == 1
