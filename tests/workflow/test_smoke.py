@@ -164,11 +164,11 @@ def test_the_same_command_gives_the_same_bytes(made):
     os.utime(meta, (tomorrow, tomorrow))  # Snakemake deletes what is older than its input, unless a job sets the date right
     table = made.folder / "results" / "table2.csv"
     before = table.read_bytes()
-    runs = [f"results/runs/smoke/60m/{row}/seed0/record.json" for row in ("poet-fs-1_2", "lora-r64")]
-    digests = [json.loads((made.folder / r).read_text())["weights_sha256"] for r in runs]
-    again = made.snakemake("--config", "scale=smoke", "--forcerun", *runs, "--", *runs, "results/table2.csv")
+    run = "results/runs/smoke/60m/poet-fs-1_2/seed0/record.json"  # runs that share its job are trained with it
+    digest = json.loads((made.folder / run).read_text())["weights_sha256"]
+    again = made.snakemake("--config", "scale=smoke", "--forcerun", run, "--", run, "results/table2.csv")
     assert again.returncode == 0, again.stderr[-2000:]
-    assert [json.loads((made.folder / r).read_text())["weights_sha256"] for r in runs] == digests
+    assert json.loads((made.folder / run).read_text())["weights_sha256"] == digest
     assert table.read_bytes() == before
     assert meta.stat().st_mtime <= time.time()
 
