@@ -18,6 +18,7 @@ def protocol(given: Protocol) -> str:
         f"- Grid of all rates: {given.grid.base:g} × {given.grid.step:g}^k.",
         f"- Trials of each row: {'; '.join(budgets)}. While the choice lies at an end of what was tried, up to {given.at_most}.",
         f"- Steps of the grid by which a start is moved: {'; '.join(shifts) or 'none'}.",
+        f"- Seeds of a rung of the ladder at which its orders are judged: {' and '.join(map(str, given.looks))}. A p-value counts once for each look.",
         "",
         markdown_table(["row or method", "first starting point"], "lr", body),
         "",

@@ -2,7 +2,8 @@
 
 Each rung has the schedule of its own length, as many merges as the full length where steps allow, and learning rates that were tuned for it
 (``config/tuning.yaml``). A gap is log(perplexity) - log(AdamW's), in nats, paired by seed. Two rows stand in the printed order of Table 2 at a
-length if their mean gap lies on that side of zero, with a p-value of at most 5% after Holm's correction for all pairs and lengths. The order appears at the shortest length from which on every
+length if their mean gap lies on that side of zero, with a p-value of at most 5% after Holm's correction for all pairs and lengths, counted once for each look
+(``looks`` in ``config/tuning.yaml``). The order appears at the shortest length from which on every
 measured one shows it, and two rows cross between two measured lengths whose orders differ. A rung whose rates are censored takes part in no order. Nothing
 is said of lengths that were not measured; rungs that are not there are listed.
 """
@@ -10,6 +11,7 @@ is said of lengths that were not measured; rungs that are not there are listed.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -69,7 +71,7 @@ def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, d
     return line
 
 
-def _orders(found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]]) -> list[dict[str, Any]]:
+def _orders(found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]], looks: Sequence[int]) -> list[dict[str, Any]]:
     usable = {cell for cell, own in found.items() if own and own.rates != "censored"}
     pairs = [(model, *pair) for model in dict.fromkeys(cell.model for cell in found) for pair in printed_pairs(model, _rows(found, model))]
     tested = {}
@@ -77,7 +79,7 @@ def _orders(found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]]
         for model, better, worse in pairs:
             both = cell, Cell(model, worse, cell.length)
             if (model, better) == (cell.model, cell.row) and usable.issuperset(both) and (between := gap(*map(values.get, both))):
-                tested[model, better, worse, cell.length] = between[0], p_of_gap(*map(values.get, both))
+                tested[model, better, worse, cell.length] = between[0], p_of_gap(*map(values.get, both), looks)
     sides = {key: side(mean, p) for (key, (mean, _)), p in zip(tested.items(), holm([p for _, p in tested.values()]), strict=True)}
     return [
         {"model": model, **order_line(better, worse, {key[3]: found for key, found in sides.items() if key[:3] == (model, better, worse)})}
@@ -102,7 +104,7 @@ def table(context: Context) -> pd.DataFrame:
     if not any(values.values()):
         raise RunError(f"scale {scale.name} has no rung of a ladder: give it lengths under `tuning`, run make tune and make record, and train its runs")
     lines = [_line(context, cell, found[cell], values) for cell in cells]
-    frame = pd.DataFrame([*lines, *_orders(found, values)]).assign(scale=scale.name, corpus=scale.corpus)
+    frame = pd.DataFrame([*lines, *_orders(found, values, scale.protocol.looks)]).assign(scale=scale.name, corpus=scale.corpus)
     return frame.astype({name: "Int64" for name in ("steps", "merges", "n", "diverged") if name in frame})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scipy import stats
@@ -85,12 +86,18 @@ def gap(ours: dict[int, float], theirs: dict[int, float]) -> tuple[float, float,
     return (math.nan,) * 3 if any(map(math.isnan, differences)) else paired_interval(differences)
 
 
-def p_of_gap(ours: dict[int, float], theirs: dict[int, float]) -> float:
-    """The two-sided p-value of a mean gap of zero, by the paired t-test; 1 where a run diverged, and for a single seed."""
+def p_of_gap(ours: dict[int, float], theirs: dict[int, float], looks: Sequence[int]) -> float:
+    """The two-sided p-value of a mean gap of zero, by the paired t-test; 1 where a run diverged, and for a single seed.
+
+    Args:
+        ours, theirs: perplexities by seed.
+        looks: numbers of seeds at which orders are judged; the p-value counts once for each that is reached (Bonferroni).
+    """
     differences = _differences(ours, theirs)
     if len(differences) < 2 or any(map(math.isnan, differences)):
         return 1.0
-    return float(stats.ttest_1samp(differences, 0).pvalue)
+    looked = max(1, sum(len(differences) >= seeds for seeds in looks))
+    return min(1.0, looked * float(stats.ttest_1samp(differences, 0).pvalue))
 
 
 def _differences(ours: dict[int, float], theirs: dict[int, float]) -> list[float]:

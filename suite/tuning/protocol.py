@@ -84,6 +84,8 @@ class Protocol(Settings):
     """method: parameter that is counted in steps: the least that a shorter run has"""
     finetuning: FinetuningSearch
     """of Table 4, whose methods have one learning rate each"""
+    looks: list[PositiveInt] = Field(min_length=1)
+    """numbers of seeds of a rung at which orders of the ladder are judged, rising"""
     changes: list[Change]
     """what was changed after runs were seen, when and why"""
 
@@ -92,6 +94,8 @@ class Protocol(Settings):
         starts = [budget.from_steps for budget in self.trials]
         if starts[0] != 1 or starts != sorted(set(starts)):
             raise ValueError(f"trials: from_steps begins with 1 and rises, unlike {starts}")
+        if self.looks != sorted(set(self.looks)):
+            raise ValueError(f"looks: these rise, unlike {self.looks}")
         return self
 
     def budget(self, steps: int) -> int:

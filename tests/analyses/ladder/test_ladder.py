@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from scipy import stats
 
 from analyses.ladder import ladder
 from analyses.ladder.orders import OPPOSITE, PRINTED, UNDECIDED, appears_from, crossings, printed_pairs, side
@@ -132,8 +133,16 @@ def test_orders_are_decided_after_a_correction_for_all_of_them(built):
 
 
 def test_one_seed_decides_nothing():
-    assert p_of_gap({0: 40.0}, {0: 50.0}) == 1.0 and side(math.log(0.8), 1.0) == UNDECIDED
+    assert p_of_gap({0: 40.0}, {0: 50.0}, [3]) == 1.0 and side(math.log(0.8), 1.0) == UNDECIDED
     assert gap({0: 40.0}, {1: 50.0}) is None
+
+
+def test_a_second_look_counts_twice():
+    theirs, ours = dict.fromkeys(range(6), 50.0), {seed: 50 * math.exp(0.02 + 0.01 * (seed % 3 - 1)) for seed in range(6)}
+    first = {seed: ours[seed] for seed in range(3)}
+    differences = [math.log(value / 50) for value in ours.values()]
+    assert p_of_gap(first, theirs, [3, 6]) == pytest.approx(stats.ttest_1samp(differences[:3], 0).pvalue)
+    assert p_of_gap(ours, theirs, [3, 6]) == pytest.approx(2 * stats.ttest_1samp(differences, 0).pvalue)
 
 
 def test_the_full_length_is_table_2_s_own_run():
