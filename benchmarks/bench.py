@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from analyses.common.timing import Spread, Timer, ratios, wall_clock
-from benchmarks.case import DTYPES, Case, Work
+from benchmarks.case import Case, Work
 from benchmarks.memory import held_bytes, peak_bytes
 from benchmarks.rows import COLUMNS, NAMES, as_csv, environment
 from poet.system.files import write_text
@@ -21,20 +21,10 @@ TOLERANCE = {"fp32": 1e-4, "bf16": 2e-2, "fp16": 4e-3}
 LONG = 2.0
 #: Calls between two merges up to which as many are timed as there are rounds: much of each falls on one step.
 FEW = 10
-#: Seconds between two looks at what the machine can do.
-CEILING_EVERY = 5.0
 
 
 class WrongResult(RuntimeError):
     """A kernel's result is not what fp64 gives."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ceiling:
-    """What the machine reaches in this run: operations a second of a large product, bytes a second of a large copy."""
-
-    product: float
-    copy: float
 
 
 @contextlib.contextmanager
@@ -56,45 +46,14 @@ class Bench:
     timer: Timer = wall_clock  # seconds of one call
     seconds: float = 0.6  # time to spend on the rounds of one case, its reference included
     most_rounds: int = 30  # however short a call is
-    #: rows of the large square product; the copy is of 16 times as many numbers as one factor has
-    ceiling_size: int = 1536
     peak: Callable[[Callable[[], object], str], int] = peak_bytes  # as :func:`benchmarks.memory.peak_bytes`
     #: where every new line is written at once, with those before it: a run that is cut short keeps them
     path: Path | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
-    _ceilings: dict[tuple[str, int], Ceiling] = field(default_factory=dict)
-    _looked_at: float = 0.0
     _set_up: dict[str, Work] = field(default_factory=dict)
     _before: dict[str, int] = field(default_factory=dict)
     _errors: dict[str, float] = field(default_factory=dict)
     _environment: dict[str, Any] | None = None
-
-    def ceiling(self, dtype: str) -> Ceiling:
-        """The best so far of a dtype and number of threads, taken again every few seconds: one look is luck."""
-        now = time.monotonic()
-        key = dtype, torch.get_num_threads()
-        best = self._ceilings.get(key)
-        if best is not None and now - self._looked_at < CEILING_EVERY:
-            return best
-        size = self.ceiling_size
-        a, b, c = (torch.ones(size, size, dtype=DTYPES[dtype], device=self.device) for _ in range(3))
-        source = torch.ones(16 * size * size, dtype=DTYPES[dtype], device=self.device)
-        target = torch.empty_like(source)
-        product = 2 * size**3 / min(self.timer(lambda: torch.mm(a, b, out=c)) for _ in range(3))
-        moved = 2 * source.numel() * source.element_size()
-        copy = moved / min(self.timer(lambda: target.copy_(source)) for _ in range(3))
-        if best is not None:
-            product, copy = max(product, best.product), max(copy, best.copy)
-        self._ceilings[key], self._looked_at = Ceiling(product, copy), time.monotonic()
-        return self._ceilings[key]
-
-    def fractions(self, row: dict[str, Any]) -> dict[str, float]:
-        """What a line reaches of the ceilings, as high as they have been seen."""
-        ceiling = self._ceilings[row["dtype"], row["threads"] or torch.get_num_threads()]
-        return {
-            "fraction_of_product": row["flops"] / row["median_s"] / ceiling.product,
-            "fraction_of_copy": row["bytes"] / row["median_s"] / ceiling.copy,
-        }
 
     def set_up(self, case: Case, keep: Case | None = None) -> Work:
         """A case's work, set up once; all but ``keep`` is dropped before."""
@@ -109,17 +68,13 @@ class Bench:
         """How often to time a case whose call takes (with its reference's) so many seconds."""
         return max(case.least_rounds, min(self.most_rounds, round(self.seconds / max(seconds, 1e-9))))
 
-    def row(
-        self, case: Case, work: Work, times: Sequence[float], reference: Sequence[float], **known: Any
-    ) -> dict[str, Any]:
+    def row(self, case: Case, times: Sequence[float], reference: Sequence[float], **known: Any) -> dict[str, Any]:
         """The line of a case, which ``rows`` keeps: its times by round, beside its reference's, and what else is known."""
-        self.ceiling(case.dtype)
         spread = Spread.of(times)
         row = self._named(case) | {
             "rounds": spread.n, "median_s": spread.median, "p20_s": spread.low, "p80_s": spread.high,
-            "flops": case.flops, "bytes": work.bytes, **known,
+            "flops": case.flops, **known,
         }
-        row |= self.fractions(row)
         if reference:
             ratio = Spread.of(ratios(times, reference))
             row |= {"ratio": ratio.median, "ratio_p20": ratio.low, "ratio_p80": ratio.high}
@@ -135,7 +90,7 @@ class Bench:
         assert row.keys() <= COLUMNS.keys(), row.keys() - COLUMNS.keys()
         self.rows.append(row)
         if self.path is not None:
-            self.write()
+            write_text(self.path, as_csv(self.rows))
         return row
 
     def _named(self, case: Case) -> dict[str, Any]:
@@ -209,7 +164,7 @@ class Bench:
 
         times = rounds_of(work, before, self.rounds(case, once))
         share = self.spread_of_periodic(work, Spread.of(times).median)
-        return self.row(case, work, [t + share for t in times], reference, **known)
+        return self.row(case, [t + share for t in times], reference, **known)
 
     def in_rounds(self, work: Work, before: Callable[[], object], rounds: int) -> list[float]:
         """Time a call so often, with ``before`` in front of each."""
@@ -218,10 +173,3 @@ class Bench:
             before()
             times.append(self.timer(work.call))
         return times
-
-    def write(self) -> None:
-        """Every line so far as CSV, with the ceilings as high as they have been seen."""
-        for row in self.rows:
-            if row["rounds"]:
-                row |= self.fractions(row)
-        write_text(self.path, as_csv(self.rows))

@@ -32,7 +32,6 @@ class Work:
 
     call: Callable[[], object]  # what is timed; every call does the same
     tensors: Callable[[], Iterable[torch.Tensor]]  # the tensors that are held between calls
-    bytes: float  # least number of bytes that a call must move: operands read once, results written once
     periodic: Periodic | None = None  # see :class:`Periodic`
     #: relative error of the call's result against fp64, where the case checks one
     error: Callable[[], float] | None = None

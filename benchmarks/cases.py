@@ -3,29 +3,20 @@
 from benchmarks.case import Case
 from benchmarks.kernels import kernel_cases
 from benchmarks.layers import layer_cases
-from benchmarks.sizes import SIZES, Size
 from benchmarks.steps import step_cases
-from poet.training.spec import Architecture
 
-MINI = tuple(name for name in SIZES if name.startswith("mini"))
 MINI_TOKENS = 512  # of a step at mini scale
 MINI_THREADS = 1  # of a run there: the pipeline has one on each core
-TINY = Size(
-    architecture=Architecture(
-        hidden_size=32, intermediate_size=40, layers=1, heads=2, vocabulary=64, sequence_length=16,
-    ),
-    divisible=48, width_divisor=16, parameters={"poet": {"merge_every": 2}, "galore": {"refresh_every": 2, "rank": 8}},
-)
 
 
 def cpu_cases() -> list[Case]:
     """fp32; what has too many operations for a CPU is in the list, and left out when it comes to it."""
     return [
         *kernel_cases(elements=2**20),
-        *step_cases(MINI, (MINI_TOKENS,), threads=MINI_THREADS),
+        *step_cases("mini", ("60m", "130m", "350m", "1.3b"), (MINI_TOKENS,), threads=MINI_THREADS),
         *layer_cases(),
-        *step_cases(("60m",), (1024, 8192, 16384)),
-        *step_cases(("350m",), (16384,)),
+        *step_cases("paper", ("60m",), (1024, 8192, 16384)),
+        *step_cases("paper", ("350m",), (16384,)),
     ]
 
 
@@ -35,11 +26,11 @@ def gpu_cases() -> list[Case]:
     return [
         *kernel_cases(elements=2**26, dtypes=("bf16", "fp32"), with_reference=True),
         *layer_cases(tokens=(16384,), dtypes=("bf16",)),
-        *step_cases(("350m",), (16384,), **few),
-        *step_cases(("60m",), (16384,), dtype="bf16"),
+        *step_cases("paper", ("350m",), (16384,), **few),
+        *step_cases("paper", ("60m",), (16384,), dtype="bf16"),
         *layer_cases(tokens=(256, 1024, 2048, 8192, 65536), dtypes=("bf16",)),
         *kernel_cases(elements=2**24, dtypes=("fp16",), with_reference=True),
-        *step_cases(("60m",), (1024, 8192), **few),
+        *step_cases("paper", ("60m",), (1024, 8192), **few),
     ]
 
 
@@ -49,5 +40,5 @@ def small_cases(dtypes: tuple[str, ...] = ("fp32",), with_reference: bool = Fals
     return [
         *kernel_cases(**kernels, transform_blocks=(8,), transform_budgets=(2,), with_reference=with_reference),
         *layer_cases(((16, 24),), (6,), dtypes, (8,), (2,)),
-        *step_cases(("tiny",), (32,), sizes={"tiny": TINY}),
+        *step_cases("smoke", ("60m",), (64,)),
     ]

@@ -71,7 +71,6 @@ def summary(row: dict) -> str:
     if row["rounds"] == 0:
         return f"{names}: left out, {row['note']}"
     parts = [f"{1e3 * row['median_s']:.3f} ms"]
-    parts += [f"{row[f'fraction_of_{ceiling}']:.2f} of {ceiling}" for ceiling in ("product", "copy")]
     if "ratio" in row:
         parts.append(f"ratio {row['ratio']:.3f} (predicted {row['predicted_ratio']:.3f})")
     parts.append(f"peak {row['peak_bytes'] / 2**20:.0f} MiB")
@@ -102,7 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not torch.cuda.is_available():
         print("error: there is no GPU that torch can use: make bench measures the CPU", file=sys.stderr)
         return 1
-    bench = Bench("cuda", timer=CudaTimer(), seconds=0.5, most_rounds=50, ceiling_size=8192, path=TABLE)
+    bench = Bench("cuda", timer=CudaTimer(), seconds=0.5, most_rounds=50, path=TABLE)
     try:
         run([case for case in gpu_cases() if given.select in case.id], bench, limit=given.seconds)
     except WrongResult as error:

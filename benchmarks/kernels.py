@@ -75,10 +75,7 @@ def _case(operation: str, module, arguments: Callable[[str], Sequence], **names)
                 return relative_error(_tensors(function()), _tensors(exact))
 
             operands = _tensors(given)
-            return Work(
-                call=function, tensors=lambda: operands,
-                bytes=sum(t.numel() * t.element_size() for t in (*operands, *_tensors(function()))), error=error,
-            )
+            return Work(function, lambda: operands, error=error)
 
         prefix = "reference " if plain else ""
         variant = f"{prefix}{names['variant']}".strip()

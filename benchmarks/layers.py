@@ -76,8 +76,6 @@ def _build(m: int, n: int, count: int, dtype: str, config: POETConfig | None):
         def tensors():
             return [*layer.parameters(), *layer.buffers(), x, grad]
 
-        # x, W and the gradient of y are read; y, the gradients of x and of what is trained are written.
-        moved = 2 * (x.numel() + grad.numel()) + n * m + sum(p.numel() for p in layer.parameters())
-        return Work(call, tensors, moved * x.element_size())
+        return Work(call, tensors)
 
     return build

@@ -10,14 +10,13 @@ from torch import nn
 
 from benchmarks import operations
 from benchmarks.case import Case, Periodic, Work
-from benchmarks.sizes import SIZES, Size
 from poet.launch.operations import operations_per_step
 from poet.methods import all_rows
-from poet.methods.contract import is_counted, parse_parameters, scale_parameters
+from poet.methods.contract import is_counted, parse_parameters
 from poet.training.llama import build_llama
 from poet.training.spec import Architecture, RunSpec
+from suite.scale import Scale, load_scale
 
-CLIP_NORM = 0.1
 #: Of a step on a CPU: about twenty seconds on two cores.
 CPU_FLOPS = 2.6e12
 #: Rows of the method registry; the first two are the ones that the suite promises something of.
@@ -26,66 +25,55 @@ PLAIN = "adamw"
 
 
 def step_cases(
-    names: Iterable[str], tokens: Iterable[int], *, rows: Iterable[str] = ROWS, dtype: str = "fp32",
-    sizes: dict[str, Size] = SIZES, threads: int | None = None,
+    scale: str, models: Iterable[str], tokens: Iterable[int], *, rows: Iterable[str] = ROWS, dtype: str = "fp32",
+    threads: int | None = None,
 ) -> list[Case]:
-    """Training steps of models, each against AdamW on the same model (rows differ in the feed-forward width).
+    """Training steps of a scale's models, each against AdamW on the same model (rows differ in the feed-forward width).
 
     A step has one micro-batch. "bf16" is autocast over fp32 parameters; ``threads`` are those of :class:`Case`."""
-    known, found = all_rows(), []
-    for name in names:
-        size = sizes[name]
+    loaded, found = load_scale({"scale": scale, "seeds": [0]}), []
+    for model in models:
         for count in tokens:
-            by_architecture: dict[Architecture, list[str]] = {}
+            by_architecture: dict[Architecture, list[RunSpec]] = {}
             for row in rows:
-                by_architecture.setdefault(size.of(known[row][1].ffn), []).append(row)
-            for architecture, chosen in by_architecture.items():
-                found += _group(name, size, architecture, count, dtype, chosen, threads)
+                spec = _spec(loaded, model, row, count, dtype)
+                by_architecture.setdefault(spec.architecture, []).append(spec)
+            for architecture, specs in by_architecture.items():
+                plain = replace(_spec(loaded, model, PLAIN, count, dtype), architecture=architecture)
+                found += _group(plain, specs, count, threads)
     return found
 
 
-def _group(
-    name: str, size: Size, architecture: Architecture, tokens: int, dtype: str, rows: list[str], threads: int | None
-) -> list[Case]:
+def _spec(scale: Scale, model: str, row: str, tokens: int, dtype: str) -> RunSpec:
+    """The run whose steps these are: as many as one merge falls on."""
+    spec = scale.run(model, row, 0)
+    rows, steps = tokens // spec.architecture.sequence_length, spec.parameters.get("merge_every", 1)
+    return replace(spec, batch_rows=rows, accumulation=1, steps=steps, precision=dtype)
+
+
+def _group(plain_spec: RunSpec, specs: list[RunSpec], tokens: int, threads: int | None) -> list[Case]:
     """AdamW and the rows that are compared with it on one model."""
-    shape = f"{name}-ff{architecture.intermediate_size}"
-    common = {"operation": "step", "shape": shape, "tokens": tokens, "dtype": dtype, "threads": threads}
-    plain_spec = _spec(size, architecture, PLAIN, tokens, dtype)
-    plain_count = functools.cache(functools.partial(_flops, plain_spec))
+    model = plain_spec.model if plain_spec.scale == "paper" else f"{plain_spec.scale}-{plain_spec.model}"
+    shape = f"{model}-ff{plain_spec.architecture.intermediate_size}"
+    common = {"operation": "step", "shape": shape, "tokens": tokens, "dtype": plain_spec.precision, "threads": threads}
     # A step of many tokens takes many seconds on a CPU: what is promised there is timed, and the others are not. It is
     # promised to a few per cent, and in a virtual machine each pair of steps is off by as much.
     long = tokens > 4096
     plain = Case(
-        **common, variant=PLAIN, count=plain_count, build=_build(plain_spec), plain=True,
-        least_rounds=2 if long else 3, cpu_flops=CPU_FLOPS,
+        **common, variant=PLAIN, count=functools.cache(functools.partial(_flops, plain_spec)), build=_build(plain_spec),
+        plain=True, least_rounds=2 if long else 3, cpu_flops=CPU_FLOPS,
     )  # fmt: skip
     found = [plain]
-    for row in rows:
-        spec = _spec(size, architecture, row, tokens, dtype)
-        count = functools.cache(functools.partial(_flops, spec))
+    for spec in specs:
         promised = spec.method == "poet"
         found.append(
             Case(
-                **common, variant=row, count=count, build=_build(spec), reference=plain,
-                needs="peft" if spec.method == "lora" else None,
+                **common, variant=spec.variant, count=functools.cache(functools.partial(_flops, spec)),
+                build=_build(spec), reference=plain, needs="peft" if spec.method == "lora" else None,
                 least_rounds=(9 if long else 5) if promised else 3, cpu_flops=CPU_FLOPS if promised else CPU_FLOPS / 2,
             )  # fmt: skip
         )
     return found
-
-
-def _spec(size: Size, architecture: Architecture, row: str, tokens: int, dtype: str) -> RunSpec:
-    """The run whose steps these are."""
-    method, definition = all_rows()[row]
-    parameters = scale_parameters(method, definition.parameters, size.width_divisor)
-    parameters |= (size.parameters or {}).get(method.name, {})
-    return RunSpec(
-        scale="benchmark", model="", variant=row, architecture=architecture, method=method.name, parameters=parameters,
-        data={}, batch_rows=tokens // architecture.sequence_length, accumulation=1,
-        steps=parameters.get("merge_every", 1),  # so that one merge falls on these steps
-        weight_decay=0.01, clip_norm=CLIP_NORM, minimum_lr_ratio=0.01, warmup_steps=0, precision=dtype,
-        evaluate_every=1, evaluation_rows=0, final_evaluation_rows=0, seed=0,
-    )
 
 
 def _flops(spec: RunSpec) -> float:
@@ -154,16 +142,9 @@ def _build(spec: RunSpec):
         backward(rows[:1])  # one short step: the optimizer's state is part of what is held
         update()
         clear()
-        own = _bytes(trained)
-        # Weights read forward and backward; gradients written and read; what is trained and its state read and written.
-        moved = 2 * _bytes([*model.parameters(), *model.buffers()]) + 2 * own + 2 * own + 2 * _bytes(state())
-        return Work(call, tensors, moved, periodic=_periodic(spec, instance, optimizers, call, backward, update, clear))
+        return Work(call, tensors, periodic=_periodic(spec, instance, optimizers, call, backward, update, clear))
 
     return build
-
-
-def _bytes(tensors: Iterable[torch.Tensor]) -> int:
-    return sum(t.numel() * t.element_size() for t in tensors)
 
 
 def _periodic(spec: RunSpec, instance, optimizers, call, backward, update, clear) -> Periodic | None:

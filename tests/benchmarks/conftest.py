@@ -28,7 +28,7 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture(scope="session")
 def bench(pytestconfig):
     """The run that all cases of a session belong to."""
-    made = Bench(path=TABLE) if _full(pytestconfig) else Bench(seconds=0.0, ceiling_size=64)
+    made = Bench(path=TABLE) if _full(pytestconfig) else Bench(seconds=0.0)
     pytestconfig.stash[_BENCH] = made
     return made
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from benchmarks.bench import TOLERANCE, Bench, Ceiling, WrongResult
+from benchmarks.bench import TOLERANCE, Bench, WrongResult
 from benchmarks.case import Case, Periodic, Work
 from benchmarks.rows import COLUMNS, as_csv
 
@@ -20,14 +20,14 @@ class Clock:
 
     def __call__(self, call):
         self.factor *= self.drift
-        name, seconds = call() or ("product", 1e-3)
+        name, seconds = call()
         self.order.append(name)
         return seconds * self.factor
 
 
 def case(variant, seconds, *, reference=None, error=None, periodic=None, flops=2e9, **options):
     def build(device):
-        return Work(lambda: (variant, seconds), lambda: [torch.zeros(256)], bytes=4e6, periodic=periodic, error=error)
+        return Work(lambda: (variant, seconds), lambda: [torch.zeros(256)], periodic=periodic, error=error)
 
     names = {"operation": "step", "shape": "s", "dtype": "fp32", "least_rounds": 5}
     return Case(**names, variant=variant, count=lambda: flops, build=build, reference=reference, **options)
@@ -35,9 +35,7 @@ def case(variant, seconds, *, reference=None, error=None, periodic=None, flops=2
 
 @pytest.fixture
 def bench():
-    made = Bench(timer=Clock(drift=1.05), seconds=0.0, ceiling_size=8, peak=lambda call, device: 1000)
-    made._ceilings["fp32", torch.get_num_threads()], made._looked_at = Ceiling(product=1e12, copy=1e9), math.inf
-    return made
+    return Bench(timer=Clock(drift=1.05), seconds=0.0, peak=lambda call, device: 1000)
 
 
 def test_the_ratio_is_of_neighbours_in_time(bench):
@@ -90,39 +88,21 @@ def test_what_a_merge_does_to_the_next_call_is_the_merges(bench):
 def test_a_case_has_its_own_number_of_threads(bench):
     before, seen = torch.get_num_threads(), []
     bench.timer = lambda call: seen.append(torch.get_num_threads()) or 1.0
-    bench._ceilings["fp32", before + 1] = Ceiling(product=5e11, copy=5e8)
     assert bench.measure(case("poet", 1.0, threads=before + 1), bench.in_rounds)["threads"] == before + 1
     assert set(seen) == {before + 1} and torch.get_num_threads() == before
 
 
-def test_fractions_and_memory(bench):
-    bench.timer = Clock()
+def test_what_a_call_takes_is_added_to_what_is_held(bench):
     row = bench.measure(case("plain", 0.01, plain=True), bench.in_rounds)
-    assert row["fraction_of_product"] == pytest.approx(2e9 / 0.01 / 1e12)
-    assert row["fraction_of_copy"] == pytest.approx(4e6 / 0.01 / 1e9)
     assert (row["held_bytes"], row["peak_bytes"]) == (1024, 2024)
 
 
-def test_fractions_in_the_file_are_of_the_best_that_the_machine_showed(bench, tmp_path):
-    bench.timer, bench.path = Clock(), tmp_path / "bench.csv"
-    bench.measure(case("plain", 0.01, plain=True), bench.in_rounds)
-    with bench.path.open() as file:  # at once: a run that is cut short keeps what it measured
-        assert float(next(csv.DictReader(file))["fraction_of_product"]) == pytest.approx(0.2)
-    bench._ceilings["fp32", torch.get_num_threads()] = Ceiling(product=2e12, copy=1e9)
-    bench.left_out(case("large", 1.0), "too large")
-    with bench.path.open() as file:
-        first, second = csv.DictReader(file)
-    assert float(first["fraction_of_product"]) == pytest.approx(0.1)
-    assert second["fraction_of_product"] == ""
-
-
-def test_a_ceiling_is_measured_and_never_falls():
-    seconds = iter([4.0] * 3 + [2.0] * 3 + [1.0] * 3 + [8.0] * 3)
-    bench = Bench(timer=lambda call: next(seconds), ceiling_size=8)
-    first = bench.ceiling("fp32")
-    assert first == Ceiling(2 * 8**3 / 4, 2 * 16 * 64 * 4 / 2)
-    bench._looked_at = -math.inf
-    assert bench.ceiling("fp32") == Ceiling(2 * 8**3 / 1, first.copy)
+def test_every_line_is_written_at_once(bench, tmp_path):
+    bench.path = tmp_path / "bench.csv"
+    for number in (1, 2):
+        bench.measure(case("plain", 0.01, plain=True), bench.in_rounds)
+        assert bench.path.read_text() == as_csv(bench.rows)
+        assert len(bench.rows) == number
 
 
 @pytest.mark.parametrize("wrong", [2 * TOLERANCE["fp32"], math.nan, math.inf])

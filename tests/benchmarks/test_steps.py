@@ -1,57 +1,37 @@
 """Training steps: the models are the suite's, and a call does what it says."""
 
-import dataclasses
-
 import pytest
 import torch
 
-from analyses.common.paper_scale import paper_scale
 from benchmarks import steps
-from benchmarks.cases import MINI_THREADS, MINI_TOKENS, TINY, cpu_cases, gpu_cases
-from benchmarks.sizes import SIZES
+from benchmarks.cases import MINI_THREADS, MINI_TOKENS, cpu_cases, gpu_cases
 from benchmarks.steps import PLAIN, ROWS, step_cases
 from poet.launch.operations import operations_per_step
-from poet.methods.contract import scale_parameters
 from suite.scale import load_scale
 
 
-@pytest.mark.parametrize("name", SIZES)
-def test_sizes_are_those_of_the_scale_files(name):
-    mini = name.startswith("mini-")
-    scale = load_scale({"scale": "mini", "seeds": [0]}) if mini else paper_scale()
-    size = SIZES[name]
-    for row in (PLAIN, *ROWS[:2], "galore", "lora-r64"):
-        wanted = scale.run(name.removeprefix("mini-"), row, 0)
-        _, definition = steps.all_rows()[row]
-        vocabulary = size.architecture.vocabulary
-        assert size.of(definition.ffn) == dataclasses.replace(wanted.architecture, vocabulary=vocabulary)
-        found = steps._spec(size, size.of(definition.ffn), row, 512, "fp32")
-        rates = set(steps.all_rows()[row][0].learning_rates)
-        if name == "350m" and row == "galore":
-            continue  # its rank there is another, and no case asks for it
-        assert {k: v for k, v in found.parameters.items() if k not in rates} == {
-            k: v for k, v in wanted.parameters.items() if k not in rates
-        }, row
-        if mini:
-            assert wanted.batch_rows * wanted.architecture.sequence_length == MINI_TOKENS
-            assert scale.settings.resources.threads == MINI_THREADS
-    assert size.architecture.vocabulary == (scale.settings.vocabulary if mini else 32000)
+def test_steps_at_mini_scale_are_those_of_its_runs():
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    assert scale.settings.resources.threads == MINI_THREADS
+    for model in scale.models:
+        spec = scale.run(model, PLAIN, 0)
+        assert spec.batch_rows * spec.architecture.sequence_length == MINI_TOKENS
 
 
-def tiny(row):
-    return next(case for case in step_cases(("tiny",), (32,), rows=(row,), sizes={"tiny": TINY}) if case.variant == row)
+def small(row):
+    return next(case for case in step_cases("smoke", ("60m",), (64,), rows=(row,)) if case.variant == row)
 
 
 @pytest.mark.parametrize("row", ["poet-fs-1_2", "poet-bs-b256"])
 def test_poets_merge_is_what_is_due_now_and_then(row):
-    work = tiny(row).build("cpu")
+    work = small(row).build("cpu")
     work.call()
     floating = [t for t in work.tensors() if t.is_floating_point()]
     before = [t.clone() for t in floating]
     work.periodic.prepare()
     work.periodic.call()
     changed = [t for t, old in zip(floating, before, strict=True) if not torch.equal(t, old)]
-    assert work.periodic.every == 2
+    assert work.periodic.every == 3
     assert any(t.requires_grad and not t.any() for t in changed)  # R and P begin again at the identity
     assert any(not t.requires_grad and t.any() for t in changed)  # and are merged into the weights
     work.call()
@@ -64,16 +44,16 @@ def decomposes(call):
 
 
 def test_galores_renewal_is_what_is_due_now_and_then():
-    work = tiny("galore").build("cpu")  # step 0 is over; with a period of 2 none is due in step 1
-    assert work.periodic.every == 2
+    work = small("galore").build("cpu")  # step 0 is over; with a period of 3 none is due in step 1
+    assert work.periodic.every == 3
     work.periodic.prepare()
     assert decomposes(work.periodic.call)
-    assert [decomposes(work.call) for _ in range(3)] == [True, False, True]  # steps 2, 3, 4: its own period again
+    assert [decomposes(work.call) for _ in range(3)] == [False, True, False]  # steps 2, 3, 4: its own period again
 
 
 def test_a_call_trains():
     for row in (PLAIN, *ROWS):
-        found = step_cases(("tiny",), (32,), rows=ROWS, sizes={"tiny": TINY})
+        found = step_cases("smoke", ("60m",), (64,))
         work = next(case for case in found if case.variant == row).build("cpu")
         trained = [t for t in work.tensors() if t.requires_grad]
         before = [t.detach().clone() for t in trained]
@@ -84,21 +64,13 @@ def test_a_call_trains():
 
 
 def test_loras_operations_by_formula_are_those_that_are_counted():
-    case = tiny("lora-r64")
-    architecture = TINY.of("divisible")
-    parameters = scale_parameters(*_row("lora-r64"), TINY.width_divisor)
-    spec = steps._spec(TINY, architecture, "lora-r64", 32, "fp32")
-    assert spec.parameters["rank"] == parameters["rank"] == 4
-    assert case.flops == operations_per_step(spec)
-
-
-def _row(key):
-    method, row = steps.all_rows()[key]
-    return method, row.parameters
+    spec = steps._spec(load_scale({"scale": "smoke", "seeds": [0]}), "60m", "lora-r64", 64, "fp32")
+    assert spec.parameters["rank"] == 4
+    assert small("lora-r64").flops == operations_per_step(spec)
 
 
 def test_every_method_costs_what_its_products_say():
-    found = {case.variant: case for case in step_cases(("tiny",), (32,), sizes={"tiny": TINY})}
+    found = {case.variant: case for case in step_cases("smoke", ("60m",), (64,))}
     assert set(found) == {PLAIN, *ROWS}
     for row in ("muon", "galore", "poet-fs-1_2", "poet-bs-b256"):
         assert found[row].flops > found[row].against.flops, row
