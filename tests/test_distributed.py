@@ -1,12 +1,13 @@
 """Two processes, by DistributedDataParallel and by FSDP2's fully_shard, train as one process does."""
 
 import contextlib
+import functools
 from collections import Counter
 
 import pytest
 import torch
 import torch.distributed as dist
-from torch import multiprocessing, nn
+from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
@@ -14,6 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from poet import MergeSchedule, POETConfig, apply_poet, export_dense, merge_and_reinitialize, parameter_groups
+from tests.launch.forks import together
 
 RANKS, PARTS, STEPS = 2, 3, 4
 CONFIG = POETConfig(block_size=8, merge_every=2)
@@ -62,7 +64,7 @@ class _Sent(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-def _ddp(rank, folder):
+def _ddp(rank):
     core = _model()
     model = DistributedDataParallel(core)
     with _Sent() as sent:
@@ -71,12 +73,12 @@ def _ddp(rank, folder):
     return core, dict(sent.numbers)
 
 
-def _ddp_unequal(rank, folder):
+def _ddp_unequal(rank):
     """Each rank draws weights of its own, and DistributedDataParallel makes them equal at the start."""
     return DistributedDataParallel(_model(seed=rank)).module, {}
 
 
-def _fsdp(rank, folder):
+def _fsdp(rank):
     model = _model()
     mesh = init_device_mesh("cpu", (RANKS,))
     for layer in (model[0], model[2], model[4]):
@@ -89,21 +91,27 @@ def _fsdp(rank, folder):
     return model, {}
 
 
-def _rank(rank, way, folder):
+def _rank(way, folder):
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=RANKS)
-    try:
-        model, sent = way(rank, folder)
-        state = {name: t.full_tensor() if isinstance(t, DTensor) else t for name, t in model.state_dict().items()}
-        weights = [layer.effective_weight().detach() for layer in (model[0], model[2], model[4])]
-        torch.save({"state": state, "weights": weights, "sent": sent}, f"{folder}/{rank}.pt")
-    finally:
-        dist.destroy_process_group()
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    model, sent = way(rank)
+    state = {name: t.full_tensor() if isinstance(t, DTensor) else t for name, t in model.state_dict().items()}
+    weights = [layer.effective_weight().detach() for layer in (model[0], model[2], model[4])]
+    torch.save({"state": state, "weights": weights, "sent": sent}, folder / f"{rank}.pt")
 
 
-def _run(way, folder):
-    multiprocessing.start_processes(_rank, (way, str(folder)), nprocs=RANKS, start_method="spawn")
-    return [torch.load(folder / f"{rank}.pt") for rank in range(RANKS)]
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    """``ranks(way)``: what each process has at the end; each way runs once."""
+
+    @functools.cache
+    def _ranks(way):
+        folder = tmp_path_factory.mktemp("ranks")
+        assert together(RANKS, lambda: _rank(way, folder)) == [0] * RANKS
+        return [torch.load(folder / f"{rank}.pt") for rank in range(RANKS)]
+
+    return _ranks
 
 
 def _one_process():
@@ -113,11 +121,11 @@ def _one_process():
 
 
 @pytest.mark.parametrize("way", (_ddp, _fsdp), ids=("DDP", "FSDP2"))
-def test_steps_and_merges_equal_those_of_one_process(way, tmp_path):
+def test_steps_and_merges_equal_those_of_one_process(way, ranks):
     model = _one_process()
     if way is _fsdp:
         merge_and_reinitialize(model, torch.Generator().manual_seed(9))
-    for found in _run(way, tmp_path):
+    for found in ranks(way):
         for name, expected in model.state_dict().items():
             torch.testing.assert_close(found["state"][name], expected, rtol=1e-8, atol=1e-10, msg=name)
         layers = model[0], model[2], model[4]
@@ -125,13 +133,13 @@ def test_steps_and_merges_equal_those_of_one_process(way, tmp_path):
     assert export_dense(model)
 
 
-def test_a_forward_pass_of_ddp_sends_permutations_and_no_weights(tmp_path):
+def test_a_forward_pass_of_ddp_sends_permutations_and_no_weights(ranks):
     layers = (_model()[i] for i in (0, 2, 4))
     permutations = sum(layer.in_features + layer.out_features for layer in layers)
-    for found in _run(_ddp, tmp_path):
+    for found in ranks(_ddp):
         assert found["sent"] == {"broadcast": permutations}
 
 
-def test_ddp_makes_base_weights_equal_at_the_start(tmp_path):
-    first, second = (found["state"] for found in _run(_ddp_unequal, tmp_path))
+def test_ddp_makes_base_weights_equal_at_the_start(ranks):
+    first, second = (found["state"] for found in ranks(_ddp_unequal))
     assert all(torch.equal(first[name], second[name]) for name in first)

@@ -1,5 +1,6 @@
 """Kills at random moments, a disk that is full, a rerun: the result is that of a run that nobody disturbed."""
 
+import functools
 import json
 import os
 import random
@@ -55,19 +56,16 @@ def kill_at(moment, step):
         setattr(*hit, hitting)
 
 
-@pytest.fixture
-def runs(make_spec, data, tmp_path):
-    """``runs(name)``: ``train(checkpoint_seconds=...)`` of one spec into folders of that name."""
+@pytest.fixture(scope="module")
+def runs(make_spec, data):
+    """``runs(folder)``: ``train(checkpoint_seconds=...)`` of one spec into that folder, its checkpoints beside it."""
     parameters = {"merge_every": 5, "poet_lr": 1e-2, "variant": "fs", "budget": 0.5}
     spec = make_spec(
         method="poet", parameters=parameters, steps=STEPS, accumulation=2, evaluate_every=7, probes={"orthogonality": (0, 9, 31)}
     )
 
-    def _runs(name):
-        def train(**options):
-            loop.train(spec, data=data, folder=tmp_path / name, checkpoints=tmp_path / f"{name}-checkpoints", **options)
-
-        return train
+    def _runs(folder):
+        return functools.partial(loop.train, spec, data=data, folder=folder, checkpoints=folder.with_name(f"{folder.name}-checkpoints"))
 
     return _runs
 
@@ -80,11 +78,18 @@ def outcome(folder):
     return {key: record[key] for key in kept}, history
 
 
-def test_thirty_kills_at_random_moments_leave_the_same_bits(runs, tmp_path, monkeypatch):
-    runs("whole")()
+@pytest.fixture(scope="module")
+def whole(runs, tmp_path_factory):
+    """The outcome of a run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "whole"
+    runs(folder)()
+    return outcome(folder)
+
+
+def test_thirty_kills_at_random_moments_leave_the_same_bits(whole, runs, tmp_path, monkeypatch):
     chance, killed = random.Random(6), []
     monkeypatch.setattr(loop, "SAVING", float("inf"))  # after every step
-    train = runs("killed")
+    train = runs(tmp_path / "killed")
     for number in range(KILLS):
         moment = "record" if number == KILLS - 1 else chance.choice(MOMENTS[:-1])
         step = STEPS * number // KILLS + chance.randrange(3)
@@ -97,16 +102,15 @@ def test_thirty_kills_at_random_moments_leave_the_same_bits(runs, tmp_path, monk
     assert killed == [-signal.SIGKILL] * KILLS
     assert not (tmp_path / "killed" / "record.json").exists()
     assert wait([fork(train)]) == [0]
-    whole, again = outcome(tmp_path / "whole"), outcome(tmp_path / "killed")
+    again = outcome(tmp_path / "killed")
     assert again == whole
     assert [row["step"] for row in again[1]] == list(range(1, STEPS + 1))
     assert not (tmp_path / "killed-checkpoints").exists()
 
 
-def test_a_disk_that_is_full_is_one_sentence_and_the_next_call_goes_on(runs, tmp_path, capfd):
+def test_a_disk_that_is_full_is_one_sentence_and_the_next_call_goes_on(whole, runs, tmp_path, capfd):
     """The system itself refuses to write past a size: the file ends where the disk would."""
-    runs("whole")()
-    train = runs("full")
+    train = runs(tmp_path / "full")
 
     def attempt():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -127,15 +131,14 @@ def test_a_disk_that_is_full_is_one_sentence_and_the_next_call_goes_on(runs, tmp
     assert status["state"] == "failed" and status["error"] in said[0] and 0 < status["checkpoint_step"] <= 20
     assert wait([fork(train)]) == [0]
     assert f"goes on from step {status['checkpoint_step']}" in capfd.readouterr().err
-    assert outcome(tmp_path / "full") == outcome(tmp_path / "whole")
+    assert outcome(tmp_path / "full") == whole
 
 
 @pytest.mark.parametrize("jump", (-1e9, 1e9))
-def test_a_clock_that_jumps_changes_nothing(runs, tmp_path, monkeypatch, jump):
+def test_a_clock_that_jumps_changes_nothing(whole, runs, tmp_path, monkeypatch, jump):
     """Steps, checkpoints and throughput go by a clock that only counts; the other one is for people."""
     import time
 
-    runs("whole")()
     jumped, clock = [], time.time
     stepping = loop.Run.train_step
 
@@ -146,7 +149,7 @@ def test_a_clock_that_jumps_changes_nothing(runs, tmp_path, monkeypatch, jump):
 
     monkeypatch.setattr(loop.Run, "train_step", patched)
     monkeypatch.setattr(time, "time", lambda: clock() + (jump if jumped else 0))
-    runs("jumped")(checkpoint_seconds=0)
-    assert jumped and outcome(tmp_path / "jumped") == outcome(tmp_path / "whole")
+    runs(tmp_path / "jumped")(checkpoint_seconds=0)
+    assert jumped and outcome(tmp_path / "jumped") == whole
     record = json.loads((tmp_path / "jumped" / "record.json").read_text())
     assert 0 < record["cost"]["train_seconds"] < 60

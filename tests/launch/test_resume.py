@@ -1,21 +1,19 @@
 """A run that was stopped and continued ends with the same bits as one that was not."""
 
-import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from poet.methods import METHODS
-from poet.methods.contract import scale_parameters
+from poet.methods.contract import Method, scale_parameters
 from poet.launch import loop
 from poet.training import run as run_module
 from poet.training.errors import RunError
 from poet.launch.interrupts import StopRequest
 from poet.launch.records import read_history
+from tests.launch.forks import fork, wait
 
 POET = {"merge_every": 5, "poet_lr": 1e-2}
 RUNS = {
@@ -69,9 +67,12 @@ def signal_in_step(monkeypatch, step, number=signal.SIGTERM):
     monkeypatch.setattr(loop.Run, "train_step", patched)
 
 
-# Merges come after steps 4 and 9: before, between, at and after them.
-@pytest.mark.parametrize("stop", (2, 4, 7, 11))
-@pytest.mark.parametrize("key", RUNS)
+def stops(method):
+    """Merges come after steps 4 and 9: before, between, at and after them, and one stop where a method has none."""
+    return (7,) if METHODS[method].after_step is Method.after_step else (2, 4, 7, 11)
+
+
+@pytest.mark.parametrize(("key", "stop"), [(key, stop) for key, (method, _) in RUNS.items() for stop in stops(method)])
 def test_a_stopped_run_ends_with_the_same_bits(whole, train_run, monkeypatch, key, stop):
     spec, digest, history = whole(key)
     with monkeypatch.context() as patch:
@@ -174,31 +175,11 @@ def test_a_checkpoint_of_other_rows_is_refused_with_both_digests(whole, data, tm
         loop.train(spec, data=other, folder=tmp_path / "run", checkpoints=tmp_path / "run-checkpoints")
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from poet.methods import METHODS
-from poet.methods.contract import scale_parameters
-from poet.launch import loop
-from poet.training import run as run_module
-from poet.training.spec import RunSpec
-import json
-original = loop.Run.train_step
-def patched(self):
-    if self.step == 8:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(self)
-loop.Run.train_step = patched
-spec, data, root = RunSpec.from_dict(json.loads(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3])
-loop.train(spec, data=data, folder=root / "run", checkpoints=root / "run-checkpoints", checkpoint_seconds=0)
-"""
-
-
-def test_a_killed_process_loses_nothing(whole, train_run, data, tmp_path, repository):
+def test_a_killed_process_loses_nothing(whole, train_run, monkeypatch, tmp_path):
     spec, digest, history = whole("poet-bs")
-    arguments = [json.dumps(spec.to_dict()), str(data), str(tmp_path)]
-    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], cwd=repository, capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    with monkeypatch.context() as patch:
+        signal_in_step(patch, 8, signal.SIGKILL)
+        assert wait([fork(lambda: train_run(spec, checkpoint_seconds=0))]) == [-signal.SIGKILL]
     assert not (tmp_path / "run" / "record.json").exists()
     record, folder = train_run(spec)
     assert record["weights_sha256"] == digest and rows_of(folder) == history

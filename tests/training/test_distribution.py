@@ -35,27 +35,48 @@ ROUNDING = {"muon": 5e-3}
 FP32 = 2e-5
 
 
-@pytest.fixture
-def trained(make_spec, data, tmp_path):
-    """``trained(key, size)``: (record, history, exit codes) of a run by ``size`` processes."""
+@pytest.fixture(scope="module")
+def trained(make_spec, data):
+    """``trained(root, key, size)``: (record, history, exit codes) of a run by ``size`` processes in the folder ``root``.
 
-    def _trained(key, size, name=None, codes=None, patch=None, **changes):
+    The test's own process is the one of a run by one: what it reads for its first run, its forks then have.
+    """
+
+    def _trained(root, key, size, options=None, patch=None, **changes):
         method, parameters = RUNS[key]
-        options = {"batch_rows": 8, "accumulation": 4, "steps": 12, **changes}
-        spec = make_spec(method=method, parameters=parameters, variant=key, **options)
-        root = tmp_path / (name or f"{key}-{size}")
+        spec = make_spec(method=method, parameters=parameters, variant=key, **{"batch_rows": 8, "accumulation": 4, "steps": 12, **changes})
 
         def work():
             if patch is not None:
                 patch()
-            loop.train(spec, data=data, folder=root / "run", checkpoints=root / "checkpoints", **(codes or {}))
+            loop.train(spec, data=data, folder=root / "run", checkpoints=root / "checkpoints", **(options or {}))
 
-        ended = together(size, work)
+        if size == 1 and patch is None:
+            work()
+            ended = [0]
+        else:
+            ended = together(size, work)
         path = root / "run" / "record.json"
         record = json.loads(path.read_text()) if path.exists() else None
         return record, read_history(path.with_name("history.csv")) if record else None, ended
 
     return _trained
+
+
+@pytest.fixture(scope="module")
+def whole(trained, tmp_path_factory):
+    """``whole(key, size)``: (record, history) of a run that nothing disturbs; each is trained once."""
+    known = {}
+
+    def _whole(key, size=1, **changes):
+        asked = key, size, run_module.HISTORY_ROWS, *changes.items()
+        if asked not in known:
+            *found, codes = trained(tmp_path_factory.mktemp(key), key, size, **changes)
+            assert codes == [0] * size
+            known[asked] = found
+        return known[asked]
+
+    return _whole
 
 
 def assert_alike(one, other, rounding=FP32):
@@ -66,11 +87,9 @@ def assert_alike(one, other, rounding=FP32):
             assert a[column] is None or a[column] == pytest.approx(b[column], rel=rounding), (a["step"], column)
 
 
-@pytest.mark.parametrize("key", RUNS)
-@pytest.mark.parametrize("size", (2, 4))
-def test_the_losses_are_those_of_one_process(trained, key, size):
-    (one, history, _), (many, shared, codes) = trained(key, 1), trained(key, size)
-    assert codes == [0] * size
+@pytest.mark.parametrize(("key", "size"), [*((key, 2) for key in RUNS), ("adamw", 4), ("poet-fs", 4)])
+def test_the_losses_are_those_of_one_process(whole, key, size):
+    (one, history), (many, shared) = whole(key), whole(key, size)
     rounding = ROUNDING.get(key, FP32)
     assert_alike(history, shared, rounding)
     assert many["validation_perplexity"] == pytest.approx(one["validation_perplexity"], rel=rounding)
@@ -79,18 +98,17 @@ def test_the_losses_are_those_of_one_process(trained, key, size):
 
 
 @pytest.mark.parametrize(("size", "accumulation"), [(3, 4), (4, 1), (2, 1)])
-def test_a_number_of_processes_that_does_not_divide_the_micro_batches(trained, size, accumulation):
-    (_, history, _), (_, shared, codes) = (trained("poet-fs", n, accumulation=accumulation) for n in (1, size))
-    assert codes == [0] * size
+def test_a_number_of_processes_that_does_not_divide_the_micro_batches(whole, size, accumulation):
+    (_, history), (_, shared) = (whole("poet-fs", n, accumulation=accumulation) for n in (1, size))
     assert_alike(history, shared)
 
 
-def test_a_divided_optimizer_state_makes_the_same_steps_bit_for_bit(trained):
-    whole, _, _ = trained("adamw", 2, "whole")
-    divided, _, codes = trained("adamw", 2, "divided", {"shard_optimizer": True})
+def test_a_divided_optimizer_state_makes_the_same_steps_bit_for_bit(whole, trained, tmp_path):
+    undivided, _ = whole("adamw", 2)
+    divided, _, codes = trained(tmp_path, "adamw", 2, {"shard_optimizer": True})
     assert codes == [0, 0]
-    assert divided["weights_sha256"] == whole["weights_sha256"]
-    assert divided["held"] == whole["held"]
+    assert divided["weights_sha256"] == undivided["weights_sha256"]
+    assert divided["held"] == undivided["held"]
 
 
 def test_each_process_holds_its_share_of_the_state(tmp_path):
@@ -111,8 +129,7 @@ def test_each_process_holds_its_share_of_the_state(tmp_path):
 
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2), (2, 4)])
 @pytest.mark.parametrize("key", ("poet-fs", "adamw"))
-def test_another_number_of_processes_goes_on_from_a_stop(trained, monkeypatch, key, before, after):
-
+def test_another_number_of_processes_goes_on_from_a_stop(whole, trained, tmp_path, monkeypatch, key, before, after):
     monkeypatch.setattr(run_module, "HISTORY_ROWS", 2)  # the stop comes between two rows: what was summed up is kept, once
 
     def stop_in_step_6():
@@ -125,11 +142,11 @@ def test_another_number_of_processes_goes_on_from_a_stop(trained, monkeypatch, k
 
         loop.Run.train_step = patched
 
-    _, history, _ = trained(key, 1, "whole", evaluate_every=100)
+    _, history = whole(key, evaluate_every=100)
     options = {"shard_optimizer": True}
-    record, _, codes = trained(key, before, "run", options, stop_in_step_6, evaluate_every=100)
+    record, _, codes = trained(tmp_path, key, before, options, stop_in_step_6, evaluate_every=100)
     assert record is None and codes == [128 + signal.SIGTERM] * before
-    record, shared, codes = trained(key, after, "run", options, evaluate_every=100)
+    record, shared, codes = trained(tmp_path, key, after, options, evaluate_every=100)
     assert codes == [0] * after
     assert_alike(history, shared)
 
@@ -171,8 +188,8 @@ def test_other_errors_are_no_lost_process(make_spec):
         raise RuntimeError("shape mismatch")
 
 
-def test_a_lost_process_is_one_sentence_and_the_next_call_goes_on(trained, tmp_path, capfd):
-    _, history, _ = trained("poet-fs", 2, "whole")
+def test_a_lost_process_is_one_sentence_and_the_next_call_goes_on(whole, trained, tmp_path, capfd):
+    _, history = whole("poet-fs", 2)
 
     def die_in_step_7():
         original = loop.Run.train_step
@@ -184,20 +201,20 @@ def test_a_lost_process_is_one_sentence_and_the_next_call_goes_on(trained, tmp_p
 
         loop.Run.train_step = patched
 
-    record, _, codes = trained("poet-fs", 2, "run", {"checkpoint_seconds": 0}, die_in_step_7)
+    record, _, codes = trained(tmp_path, "poet-fs", 2, {"checkpoint_seconds": 0}, die_in_step_7)
     assert record is None and codes == [2, -signal.SIGKILL]
     sentence = "a process of run test/tiny/poet-fs/seed0 was lost: start again, and it goes on from the last checkpoint"
     assert f"error: {sentence}" in capfd.readouterr().err
-    status = json.loads((tmp_path / "run" / "checkpoints" / "status.json").read_text())
+    status = json.loads((tmp_path / "checkpoints" / "status.json").read_text())
     assert (status["state"], status["error"]) == ("failed", sentence) and 1 <= status["checkpoint_step"] <= 7
-    _, shared, codes = trained("poet-fs", 2, "run")
+    _, shared, codes = trained(tmp_path, "poet-fs", 2)
     assert codes == [0, 0]
     assert f"goes on from step {status['checkpoint_step']}" in capfd.readouterr().err
     assert_alike(history, shared)
 
 
 @pytest.mark.parametrize("moment", ("before training", "merge"))
-def test_processes_whose_weights_differ_are_told_apart(trained, moment, capfd):
+def test_processes_whose_weights_differ_are_told_apart(trained, tmp_path, moment, capfd):
     def other_weights():
         if int(os.environ["RANK"]) == 0:
             return
@@ -213,14 +230,14 @@ def test_processes_whose_weights_differ_are_told_apart(trained, moment, capfd):
         else:
             run_module.derive = lambda *axes: len(axes)
 
-    record, _, codes = trained("poet-bs", 2, patch=other_weights)
+    record, _, codes = trained(tmp_path, "poet-bs", 2, patch=other_weights)
     assert record is None and codes == [2, 2]
     step = 5 if moment == "merge" else 0
     said = capfd.readouterr().err
     assert f"error: run test/tiny/poet-bs/seed0, step {step}: process 1 of 2 holds other weights than process 0" in said
 
 
-def test_no_weight_is_sent_at_a_merge_or_before_training(trained):
+def test_no_weight_is_sent_at_a_merge_or_before_training(trained, tmp_path):
     """What goes between the processes, beside gradients: less than the smallest weight matrix."""
 
     def count():
@@ -236,7 +253,7 @@ def test_no_weight_is_sent_at_a_merge_or_before_training(trained):
 
         return wrapper
 
-    _, _, codes = trained("poet-bs", 2, patch=count)
+    _, _, codes = trained(tmp_path, "poet-bs", 2, patch=count)
     assert codes == [0, 0]
 
 
