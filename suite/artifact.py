@@ -50,6 +50,11 @@ class Artifact:
     claims: tuple[Claim, ...] = ()
     reads: tuple[str, ...] = ()
 
+    @property
+    def computes(self) -> bool:
+        """Whether it has no runs at any scale: its numbers are computed where it is built."""
+        return self.runs is _none and self.finetunings is _none and not self.reads
+
     def specs(self, scale: Scale) -> list[RunSpec | FinetuningSpec]:
         """All that it needs at a scale."""
         return [*self.runs(scale), *self.finetunings(scale)]

@@ -9,7 +9,7 @@ from typing import Any
 from suite import pipeline
 from suite.collection import Suite
 from suite.recorded.archive import archive_path, read
-from suite.targets import ask_for_lost, check_targets
+from suite.targets import check_targets, unmake_lost
 
 #: What Snakemake can be asked for that writes nothing.
 _LOOKS = (
@@ -23,13 +23,12 @@ def works(given: Namespace) -> bool:
     return not (given.unlock or given.nolock or any(getattr(given, name, None) for name in _LOOKS))
 
 
-def begin(suite: Suite, config: dict[str, Any], settings: Any, arguments: Namespace) -> None:
+def begin(suite: Suite, config: dict[str, Any], arguments: Namespace) -> None:
     """Refuse a call that cannot succeed, hold the folder for one that works, and have it make what was lost.
 
     Args:
         suite: of the scale that is asked for.
         config: Snakemake's.
-        settings: Snakemake's, of the DAG that it will build.
         arguments: of the command line, parsed by Snakemake.
 
     Raises:
@@ -43,8 +42,7 @@ def begin(suite: Suite, config: dict[str, Any], settings: Any, arguments: Namesp
         read(archive_path(suite.scale.name))  # refused now, and not by every run
     if works(arguments):
         pipeline.claim()
+        for note in unmake_lost(suite, targets):
+            print(note, file=sys.stderr)
     if arguments.unlock:
         pipeline.unlock()
-    if settings is not None:  # none where Snakemake builds no DAG to carry out, as for --summary
-        for note in ask_for_lost(suite, settings, targets):
-            print(note, file=sys.stderr)

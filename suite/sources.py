@@ -26,8 +26,8 @@ def artifact_sources(name: str, root: Path = ROOT) -> str:
 def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
     """The files that an artifact is remade for when one changes.
 
-    Its own file with whatever that imports of ``analyses/`` and ``suite/``, directly or by way of others. One that is built
-    from other artifacts depends on theirs too: their claims stand there. Beside the code: templates, styles and scripts in
+    Its own file with whatever that imports of ``analyses/`` and ``suite/``, directly or by way of others; and of ``poet/``, where it has no
+    runs, which would be trained again. One that is built from other artifacts depends on theirs too: their claims stand there. Beside the code: templates, styles and scripts in
     the folder that bears its name, and the published numbers.
 
     Args:
@@ -35,9 +35,10 @@ def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
         root: of the repository, or of a copy.
     """
     places = locate(root)
-    code = {path for other in (name, *read_by(find(name))) for path in _closure(places[other], root)}
-    own = places[name].parent
-    assets = {path for path in own.rglob("*") if own.name == name and path.suffix in ASSETS}
+    own = find(name)
+    code = {path for other, artifact in {name: own, **read_by(own)}.items() for path in _closure(places[other], root, artifact.computes)}
+    folder = places[name].parent
+    assets = {path for path in folder.rglob("*") if folder.name == name and path.suffix in ASSETS}
     # Tables count parameters at paper scale, whichever scale they are made at.
     # Rates of shorter and longer runs follow the protocol of tuning.
     settings = {root / "config" / "scales" / "paper.yaml", root / "config" / "tuning.yaml"}
@@ -67,18 +68,23 @@ def noted_sources(path: Path) -> dict[str, Any] | None:
     return note if isinstance(note, dict) and isinstance(note.get("files"), dict) else None
 
 
-def _closure(path: Path, root: Path) -> set[Path]:
-    """A file, and every one of ``analyses/`` and ``suite/`` that it imports, directly or by way of others."""
+def _closure(path: Path, root: Path, core: bool) -> set[Path]:
+    """A file, and every one of ``analyses/`` and ``suite/`` that it imports, directly or by way of others; with ``core`` those of ``poet/``, too, that
+    what lies in ``analyses/`` computes with."""
+
+    def followed(source: Path, other: Path) -> bool:
+        return other.relative_to(root).parts[0] != "poet" or (core and source.relative_to(root).parts[0] != "suite")
+
     found, waiting = set(), {path}
     while waiting:
         found |= waiting
-        waiting = {other for path in waiting for other in _imported(path.read_bytes(), root)} - found
+        waiting = {other for path in waiting for other in _imported(path.read_bytes(), root) if followed(path, other)} - found
     return found
 
 
 @functools.cache
 def _imported(source: bytes, root: Path) -> frozenset[Path]:
-    """The files of ``analyses/`` and ``suite/`` that a source imports, anywhere in it, with their packages' own files."""
+    """The files of this project that a source imports, anywhere in it, with their packages' own files."""
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -87,7 +93,7 @@ def _imported(source: bytes, root: Path) -> frozenset[Path]:
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     paths = set()
     for package, *parts in (name.split(".") for name in names):
-        if package in ("analyses", "suite"):
+        if package in ("analyses", "suite", "poet"):
             folders = [root.joinpath(package, *parts[:depth]) for depth in range(len(parts) + 1)]
             # The last part may be a name in a module, and the part before it that module.
             paths |= {folder / "__init__.py" for folder in folders} | {folder.with_suffix(".py") for folder in folders[-2:]}

@@ -6,7 +6,6 @@ import difflib
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from poet.data.description import row_files
 from poet.finetuning.methods import FINETUNERS
@@ -15,6 +14,7 @@ from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from suite.artifact import names_read
 from suite.collection import RESULTS, Suite
+from suite.recorded.run import files_of
 from suite.sources import noted_sources, sources_note
 
 
@@ -63,7 +63,7 @@ def check_targets(suite: Suite, targets: Iterable[str]) -> None:
 
 
 def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
-    """Records and histories that are gone although what is asked for was made from them, by the artifact.
+    """Files of runs that are gone although what is asked for was made from them, by the artifact.
 
     Snakemake misses no input of a file that is up to date. Where the specs are others by now, it makes the artifact again itself.
 
@@ -76,7 +76,7 @@ def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
         wanted += suite.in_all
     found: dict[str, list[Path]] = {}
     for name in dict.fromkeys(n for one in wanted for n in (one, *names_read(suite.artifacts[one], suite.artifacts))):
-        files = (file for record in suite.records(name) for file in (record, record.with_name("history.csv")))
+        files = (RESULTS / "runs" / spec.name / file for spec in suite.artifacts[name].specs(suite.scale) for file in files_of(spec))
         note = noted_sources(sources_note(suite.folder, name)) or {}
         built = note.get("specs") == suite.digests(name) and all(path.exists() for path in suite.outputs(name))
         if built and (gone := [file for file in files if not file.exists()]):
@@ -84,19 +84,19 @@ def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
     return found
 
 
-def ask_for_lost(suite: Suite, settings: Any, targets: Iterable[str]) -> list[str]:
-    """Have Snakemake make again what :func:`lost_files` finds, and with it what was made from it.
+def unmake_lost(suite: Suite, targets: Iterable[str]) -> list[str]:
+    """Remove a file of each artifact that :func:`lost_files` finds: Snakemake then makes it again, and before it what it reads.
 
     Args:
-        settings: Snakemake's, of its DAG; their targets are added to.
+        suite: of the scale.
         targets: as on a command line.
 
     Returns:
         A sentence for each artifact.
     """
     lost = lost_files(suite, targets)
-    if lost:
-        settings.targets = {*(settings.targets or ("all",)), *(str(path) for paths in lost.values() for path in paths)}
+    for name in lost:
+        suite.outputs(name)[0].unlink()
     return [
         f"note: {len(paths)} files of runs are gone that {name} was made from, such as {paths[0]}: they are made again, and {name} after them"
         for name, paths in lost.items()

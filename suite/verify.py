@@ -15,6 +15,7 @@ from suite.recorded.archive import archive_path, read
 from suite.recorded.run import FILES
 from suite.sources import noted_sources, sources_note
 from suite.targets import lost_files
+from suite.tuning.protocol import load_protocol
 
 SCALES = Path("config/scales")
 
@@ -22,15 +23,19 @@ SCALES = Path("config/scales")
 def runs(results: Path) -> Iterator[tuple[Path, str]]:
     """Every folder of a run with what is wrong with it, in a sentence; empty if nothing is."""
     for folder in sorted({path.parent for file in FILES for path in (results / "runs").rglob(file)}):
-        fault = _fault(folder)
-        scale, seed = folder.relative_to(results / "runs").parts[0], folder.name.removeprefix("seed")
-        yield folder, f"{fault}: make it again with `{again(folder / 'record.json', scale, seed)}`" if fault else ""
+        name = folder.relative_to(results / "runs")
+        fault = _fault(folder, str(name))
+        trial = folder.name == f"seed{load_protocol().seed}"
+        remedy = f"remove {folder}, and run make tune SCALE={name.parts[0]}" if trial else f"make it again with `{again(folder / 'record.json', str(name))}`"
+        yield folder, f"{fault}: {remedy}" if fault else ""
 
 
-def _fault(folder: Path) -> str:
+def _fault(folder: Path, name: str) -> str:
     try:
         record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
         check_record(record)
+        if record.get("name", name) != name:
+            return f"{folder / 'record.json'} is that of the run {record['name']}"
     except FileNotFoundError:
         return f"{folder} has files of a run and no record"
     except Altered as error:
@@ -52,7 +57,11 @@ def artifacts(results: Path) -> Iterator[str]:
     Each artifact's note says the seeds that it was made with.
     """
     for scale in sorted(path.stem for path in SCALES.glob("*.yaml") if (results / path.stem).is_dir()):
-        plain = load_suite({"scale": scale, "seeds": [0]})
+        try:
+            plain = load_suite({"scale": scale, "seeds": [0]})
+        except UserError as error:  # such as a trial's record that cannot be read
+            yield str(error)
+            continue
         notes = {name: noted_sources(sources_note(results / scale, name)) for name in plain.artifacts}
         for name, note in notes.items():
             if note:

@@ -8,6 +8,8 @@ import sys
 import pandas as pd
 import pytest
 
+from suite.sources import note_sources, sources_note
+
 
 @pytest.fixture
 def record(repository, tmp_path, monkeypatch):
@@ -83,6 +85,25 @@ def test_rates_of_one_row_stand_beside_the_recorded_ones_of_others(record, tmp_p
     assert set(after[after.perplexity == "7"].variant) == {"adamw", "sgd"}
     old = (before.variant != "adamw") | (before.length != "1/100")
     pd.testing.assert_frame_equal(after[(after.perplexity != "7")].reset_index(drop=True), before[old].reset_index(drop=True))
+
+
+def test_a_search_that_goes_on_does_not_replace_one_that_ended(record, tmp_path):
+    kept = tmp_path / "root" / "analyses" / "recorded" / "night" / "lr_sweep.csv"
+    before = pd.read_csv(kept, dtype=str, keep_default_na=False)
+    part = before[(before.variant == "adamw") & (before.length == "1")].head(1).assign(chosen="", state="searching")
+    keep(tmp_path / "results" / "night" / "lr_sweep.csv", part.to_dict("records"))
+    assert record("--scale", "night") == 0
+    pd.testing.assert_frame_equal(pd.read_csv(kept, dtype=str, keep_default_na=False), before)
+
+
+def test_tables_of_other_seeds_than_are_packed_are_refused(record, tmp_path, capsys):
+    made, kept = tmp_path / "results" / "mini", tmp_path / "root" / "analyses" / "recorded" / "mini" / "table5.csv"
+    made.mkdir(parents=True)
+    shutil.copy(kept, made)
+    note_sources(sources_note(made, "table5"), [], seeds=[0, 1, 2], specs=["a digest"])
+    assert record() == 1
+    assert "table5.csv was made with seeds [0, 1, 2], and [0] are to be packed: give SEEDS='[0, 1, 2]'" in capsys.readouterr().err
+    assert record("--seeds", "[0,1,2]") == 0
 
 
 def test_claims_are_kept_and_the_report_is_not(record, tmp_path):

@@ -27,6 +27,7 @@ from suite.discovery import discover
 from suite.finetuning import rates_path
 from suite.recorded.merging import pack
 from suite.settings import read_seeds
+from suite.sources import noted_sources, sources_note
 from tools.pages import left_tolerance, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
@@ -62,9 +63,12 @@ def _runs(table: Path) -> int:
 
 
 def _with_recorded_rates(fresh: Path, kept: Path) -> str:
-    """CSV of a table of learning rates, and of the recorded cells (model, row and length) that it lacks."""
+    """CSV of a table of learning rates, and of the recorded cells (model, row and length) that it lacks or has searched in part."""
     new, old = (pd.read_csv(path, dtype=str, keep_default_na=False) for path in (fresh, kept))
     cell = [name for name in ("model", "variant", "length") if name in old]
+    if "state" in old:
+        ended = old[old.state != "searching"].set_index(cell).index
+        new = new[(new.state != "searching") | ~new.set_index(cell).index.isin(ended)]
     stay = old[~old.set_index(cell).index.isin(new.set_index(cell).index)]
     return pd.concat([new, stay]).fillna("").to_csv(index=False, lineterminator="\n")
 
@@ -95,8 +99,13 @@ def main() -> int:
         for page in stale:
             print(f"error: {page} does not say what analyses/recorded and the code say: run `make record`", file=sys.stderr)
         return int(bool(stale))
-    made = given.results / given.scale
-    outputs = [output for output in kept_outputs(discover()) if (made / output).exists()]
+    try:
+        seeds = read_seeds(given.seeds)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    made, artifacts = given.results / given.scale, discover()
+    outputs = [output for output in kept_outputs(artifacts) if (made / output).exists()]
     for output in outputs:
         found = _scale_of(made / output) if output.endswith(".csv") else None
         if found not in (None, given.scale):
@@ -113,6 +122,11 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 1
+    for name, artifact in artifacts.items():
+        note = noted_sources(sources_note(made, name)) if set(outputs) & set(artifact.outputs) else None
+        if note and note["specs"] and note["seeds"] != seeds:
+            print(f"error: {made / artifact.outputs[0]} was made with seeds {note['seeds']}, and {seeds} are to be packed: give SEEDS='{note['seeds']}', or make it again", file=sys.stderr)
+            return 1
     benchmarks = [name for name in BENCHMARKS if (given.results / name).exists()]
     for name in benchmarks:
         if lost := _cases(kept.parent / name) - _cases(given.results / name):
@@ -127,7 +141,6 @@ def main() -> int:
         print(f"error: {faults} {why}", file=sys.stderr)
         return 1
     try:
-        seeds = read_seeds(given.seeds)
         packed = pack(given.results, given.scale, seeds, kept / "runs.parquet")
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -58,7 +58,9 @@ def finetune(
     """
     torch.set_num_threads(threads)
     code = {"training_digest": finetuning_digest(spec, device), "sources": file_digests(finetuning_sources(spec, device))}  # as it is now
-    begun = json.loads(base.read_text()) if base else {}
+    made_by, begun = provenance(device), json.loads(base.read_text()) if base else {}
+    if begun.get("status") == "diverged":
+        raise RunError(f"run {spec.name} starts from {spec.base}, which diverged: choose other learning rates for that run")
     if spec.base:
         _check_examples(data)
     # A base that was trained again under its old spec may have other weights: what was finetuned from the old ones is not gone on with.
@@ -69,7 +71,7 @@ def finetune(
         with Status(store.run_folder, spec.name, spec.digest, run.steps, 1) as status:
             _train(run, store, status, stop, checkpoint_seconds)
             found = run.finish(folder, lambda: _end_if_asked(run, stop))
-        record = _record(run, code, found, begun)
+        record = _record(run, {**code, "provenance": made_by}, found, begun)
         write_record(folder / "record.json", record)
         store.remove()
     return record
@@ -127,5 +129,4 @@ def _record(run: FinetuningRun, code: dict[str, Any], found: dict[str, Any], bas
         "train_sha256": run.train.sha256,
         "validation_sha256": run.validation.sha256,
         "cost": {"train_seconds": run.seconds},
-        "provenance": provenance(run.device),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import resource
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -82,6 +83,7 @@ def train(
     }
     store = CheckpointFolder(checkpoints, spec.digest, code["training_digest"], say=lambda sentence: say(f"{spec.name}: {sentence}"))
     processes = join(device)
+    made_by = provenance(device, processes.size)
     # Whatever comes between here and the record, a signal is heard, and answered at the end of a step.
     with contextlib.ExitStack() as writing, StopRequest() as stop, _lost_processes(spec, processes):
         status = Status(store.run_folder, spec.name, spec.digest, spec.steps, processes.size)
@@ -90,7 +92,7 @@ def train(
             writing.enter_context(status)
         run = Run(spec, data, device, processes, shard_optimizer=shard_optimizer)
         _train(run, store, status, stop, checkpoint_seconds)
-        record = _record(run, code)
+        record = _record(run, {**code, "provenance": made_by})
         if processes.first:
             _write(run, folder, record)
             store.remove()
@@ -185,7 +187,6 @@ def _record(run: Run, code: dict[str, Any]) -> dict[str, Any]:
             "peak_memory_bytes": int(run.processes.maximum(peak)[0]),
             "tokens_per_second": spec.tokens / spec.steps * run.step / run.seconds if run.seconds else None,
         },
-        "provenance": provenance(run.device, run.processes.size),
     }
 
 
@@ -193,6 +194,9 @@ def _write(run: Run, folder: Path, record: dict[str, Any]) -> None:
     record["history_sha256"] = write_history(folder / "history.csv", run.history)
     if run.spec.probes:
         record["probes_sha256"] = run.probes.write(folder / "probes.npz")
+    else:
+        (folder / "probes.npz").unlink(missing_ok=True)  # of an earlier spec of this name
+    shutil.rmtree(folder / "weights", ignore_errors=True)
     if run.spec.keep_weights and record["status"] == "completed":
         try:
             run.method.export(run.model).save_pretrained(folder / "weights")

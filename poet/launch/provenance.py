@@ -44,10 +44,10 @@ def provenance(device: str, processes: int = 1) -> dict[str, Any]:
         device: "cpu" or "cuda".
         processes: that trained the run together, each on a device of its own.
     """
-    changes = _git("status", "--porcelain", "--untracked-files=no")
+    changes, unknown = _git("status", "--porcelain", "--untracked-files=no"), _git("ls-files", "--others", "--exclude-standard", "poet")
     return {
         "commit": _git("rev-parse", "HEAD"),
-        "dirty": None if changes is None else bool(changes),
+        "dirty": None if changes is None else bool(changes or unknown),
         "versions": {"python": platform.python_version(), **{p: _version(p) for p in _PACKAGES}},
         "machine": {
             "system": platform.system(),

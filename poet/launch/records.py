@@ -7,6 +7,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -94,9 +95,10 @@ def check_file(record: dict[str, Any], name: str, content: bytes | None) -> None
         raise Altered("is not the one that the record was written with")
 
 
-def again(record: Path, scale: str, seed: int | str) -> str:
-    """The command that makes a run's files again."""
-    return f"snakemake --cores 1 --force {record} --config scale={scale} 'seeds=[{seed}]'"
+def again(record: Path, name: str) -> str:
+    """The command that makes the files of a run of a name again. A finetuning run is asked for by the seed of what it starts from, the first in its name."""
+    seed = re.search(r"seed(\d+)", name)[1]
+    return f"snakemake --cores 1 --force {record} --config scale={name.partition('/')[0]} 'seeds=[{seed}]'"
 
 
 @contextlib.contextmanager
@@ -112,7 +114,7 @@ def reading(results: Path, spec: RunSpec, name: str) -> Iterator[Path]:
         RunError: missing or unreadable; the sentence has the command that makes it again.
     """
     folder = results / "runs" / spec.name
-    command = again(folder / "record.json", spec.scale, spec.seed)
+    command = again(folder / "record.json", spec.name)
     what = name.partition(".")[0]
     try:
         yield folder / name
@@ -133,7 +135,7 @@ def read_record(results: Path, spec: RunSpec) -> dict[str, Any]:
     with reading(results, spec, "record.json") as path:
         record = json.loads(path.read_text())
         if record["spec_digest"] != spec.digest:
-            raise RunError(f"the record of run {spec.name} is of another spec: make it again with `{again(path, spec.scale, spec.seed)}`")
+            raise RunError(f"the record of run {spec.name} is of another spec: make it again with `{again(path, spec.name)}`")
         check_record(record)
     return record
 

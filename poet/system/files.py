@@ -43,6 +43,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
         with readable_disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())  # or a name without its content outlives a power cut
             os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

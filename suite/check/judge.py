@@ -87,6 +87,8 @@ def findings(pairs: Sequence[Pair]) -> list[Finding]:
         else:
             one = _judge_number(pair, tolerance)
             found += [*([one] if one else []), *_texts(pair, one)]
+    if all(one.status == "equal" for one in found if one.kind == "number"):
+        return [replace(one, status="outside", reason="no number moved") if one.kind == "text" else one for one in found]
     return found
 
 

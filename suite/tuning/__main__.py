@@ -7,6 +7,7 @@ else is kept: a call that was killed goes on with the next one.
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -72,7 +73,12 @@ def _cores(text: str) -> str:
 def _snakemake(scale: Scale, targets: list[str], cores: str, resume: str | None) -> int:
     config = [f"scale={scale.name}", *([f"resume={resume}"] if resume else [])]
     command = [sys.executable, "-m", "snakemake", "--cores", cores, *targets, "--config", *config]
-    return subprocess.run(command, check=False).returncode
+    process = subprocess.Popen(command)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches Snakemake too, which ends its jobs before it ends itself
+    try:
+        return process.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -105,12 +111,16 @@ def _tune(given: argparse.Namespace, rows: list[str], lengths: list[str]) -> int
             return 0
         before, asked = asked, [str(RESULTS / "runs" / spec.name / "record.json") for spec in tuning.trials(cells, waiting=True)]
         if not asked:
-            break
+            # Snakemake trains trials of other code again: a search may go on from what they come to now.
+            if code := _snakemake(scale, [str(RESULTS / scale.name / "lr_sweep.csv")], given.cores, given.resume):
+                return code
+            if not Tuning(scale, RESULTS).trials(cells, waiting=True):
+                return 0
+            continue
         if asked == before:
             raise ConfigError(f"{asked[0]} is not there although Snakemake ended well: look into its log in {RESULTS / 'logs'}")
         if code := _snakemake(scale, asked, given.cores, given.resume):
             return code
-    return _snakemake(scale, [str(RESULTS / scale.name / "lr_sweep.csv")], given.cores, given.resume)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from poet.launch.records import check_record
+from poet.launch.sources import training_digest
 from poet.methods import all_rows
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
@@ -113,7 +114,7 @@ class Tuning:
         return found
 
     def perplexity(self, spec: RunSpec) -> float | None:
-        """What a trial ended with; NaN if it diverged, None if it has no record of this spec.
+        """What a trial ended with; NaN if it diverged, None if it has no record of this spec, or of other code where the scale trains such runs again.
 
         Raises:
             RunError: its record cannot be read.
@@ -121,7 +122,9 @@ class Tuning:
         path = self.results / "runs" / spec.name / "record.json"
         try:
             check_record(record := json.loads(path.read_text()))
-            return float(record["validation_perplexity"]) if record["spec_digest"] == spec.digest else None
+            today = training_digest(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu")
+            stale = self.scale.settings.retrain and record.get("training_digest", today) != today
+            return float(record["validation_perplexity"]) if record["spec_digest"] == spec.digest and not stale else None
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, KeyError, TypeError):

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from poet.finetuning.examples import Examples
+from poet.finetuning.loop import finetune
 from poet.finetuning.metrics import accuracy, matthews, pearson, without_learning
 from poet.finetuning.problems.classification import load_classifier
 from poet.finetuning.run import FinetuningRun
@@ -102,6 +103,13 @@ def test_a_base_that_was_trained_again_is_finetuned_from_its_start(make_finetuni
         record.write_text(before)
     said = capsys.readouterr().err
     assert "or from other weights: not used" in said and "goes on from step" not in said
+
+
+def test_a_base_that_diverged_is_refused(make_finetuning, pretrained, sentiment, tmp_path):
+    record = tmp_path / "record.json"
+    record.write_text('{"status": "diverged"}')
+    with pytest.raises(RunError, match="starts from smoke/60m/adamw/seed0, which diverged: choose other learning rates"):
+        finetune(make_finetuning(), base=record, data=sentiment, rows=pretrained / "rows", folder=tmp_path, checkpoints=tmp_path / "checkpoints")
 
 
 def test_examples_that_were_edited_are_refused(make_finetuning, run_finetuning, sentiment):

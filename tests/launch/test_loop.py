@@ -50,6 +50,14 @@ def test_a_run_trains_end_to_end(make_spec, train_run, method, parameters, preci
         assert ramp == pytest.approx([0.1, 0.19, 0.28])
 
 
+def test_files_of_an_earlier_spec_do_not_stay_beside_a_new_record(make_spec, train_run, tmp_path):
+    (tmp_path / "run" / "weights").mkdir(parents=True)
+    for name in ("probes.npz", "weights/model.safetensors"):
+        (tmp_path / "run" / name).touch()
+    _, folder = train_run(make_spec())
+    assert sorted(path.name for path in folder.iterdir()) == ["history.csv", "record.json"]
+
+
 def test_the_history_has_one_set_of_rows_and_the_record_its_own(make_spec, train_run):
     record, folder = train_run(make_spec(evaluation_rows=6, final_evaluation_rows=0), "mixed")
     small, _ = train_run(make_spec(evaluation_rows=6, final_evaluation_rows=6), "small")

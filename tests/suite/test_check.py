@@ -253,6 +253,8 @@ def test_a_verdict_of_trained_numbers_may_turn_with_them_and_no_other_text_may(c
     assert not failed(found)
     assert of(found, "method 1", "verdict").fresh == "reproduced"
     assert "follows from numbers that are judged" in report(found)
+    (alone,) = failed(check(perplexities(), perplexities(verdict="reproduced")))
+    assert (alone.column, alone.reason) == ("verdict", "no number moved")
     found = check(perplexities(), perplexities(measured=201.2, verdict="reproduced"))
     assert [one.column for one in failed(found)] == ["measured", "verdict"]
     assert [one.column for one in failed(check(perplexities(), perplexities(corpus="C4")))] == ["corpus"]

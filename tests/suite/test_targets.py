@@ -1,14 +1,15 @@
 """What may be asked for, and what is noticed to be gone."""
 
-import types
+from pathlib import Path
 
 import pytest
 
 from poet.system.errors import UserError
 from suite.__main__ import main
 from suite.collection import load_suite
+from suite.recorded.run import files_of
 from suite.sources import note_sources, sources_note
-from suite.targets import ask_for_lost, check_targets, files, lost_files
+from suite.targets import check_targets, files, lost_files, unmake_lost
 
 
 @pytest.fixture(scope="module")
@@ -65,16 +66,21 @@ def test_a_record_that_is_gone_is_asked_for_again_where_something_was_made_from_
     assert not lost_files(suite, ["results/table2.csv"])
     gone = suite.records("table2")[3]
     gone.unlink()
-    settings = types.SimpleNamespace(targets={"results/table2.csv"})
-    (note,) = ask_for_lost(suite, settings, ["results/table2.csv"])
-    assert settings.targets == {"results/table2.csv", str(gone)} and str(gone) in note and "table2" in note
     assert lost_files(suite, []) == lost_files(suite, ["all"]) == lost_files(suite, ["table2"]) == {"table2": [gone]}
     assert not lost_files(suite, ["results/table8.csv"])
-    settings = types.SimpleNamespace(targets=set())
-    ask_for_lost(suite, settings, [])
-    assert settings.targets == {"all", str(gone)}
     note_sources(sources_note(suite.folder, "table2"), [], specs=["another"])
     assert not lost_files(suite, ["table2"]), "the table is made again with other runs"
     note_sources(sources_note(suite.folder, "table2"), [], specs=suite.digests("table2"))
-    suite.outputs("table2")[0].unlink()
+    (note,) = unmake_lost(suite, ["results/table2.csv"])
+    assert str(gone) in note and "table2" in note and not suite.outputs("table2")[0].exists()
     assert not lost_files(suite, ["table2"]), "Snakemake misses them itself"
+
+
+def test_a_finetuning_run_leaves_no_history_that_could_be_missed(suite, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    specs = suite.artifacts["table12"].specs(suite.scale)
+    for path in [*suite.outputs("table12"), *(Path("results/runs") / spec.name / file for spec in specs for file in files_of(spec))]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    note_sources(sources_note(suite.folder, "table12"), [], specs=suite.digests("table12"))
+    assert not lost_files(suite, ["table12"])

@@ -173,6 +173,18 @@ def test_the_same_command_gives_the_same_bytes(made):
     assert meta.stat().st_mtime <= time.time()
 
 
+def test_a_record_that_is_gone_is_made_again_with_what_was_made_from_it(made, suite):
+    run = next(path for path in suite.records("table12") if "/xsum/" in str(path))
+    record = made.folder / run
+    before = json.loads(record.read_text())
+    record.unlink()
+    again = made.snakemake("results/table12.csv", "--config", "scale=smoke")
+    assert again.returncode == 0, again.stderr[-2000:]
+    assert f"files of runs are gone that table12 was made from, such as {run}" in again.stderr
+    assert json.loads(record.read_text())["summaries_sha256"] == before["summaries_sha256"]
+    assert made.module("suite.verify").stdout.endswith("each whole\n")
+
+
 def test_a_broken_record_is_named_with_the_command_that_makes_it_again(made):
     record = made.folder / "results" / "runs" / "smoke" / "60m" / "adamw" / "seed0" / "record.json"
     whole = record.read_text()

@@ -19,6 +19,11 @@ rule check:
     params:
         scale=suite.scale.name,
         results=str(suite.folder),
-        tables=[path.name for path in suite.default_targets() if path.suffix == ".csv"],
+        tables=[
+            output
+            for name, artifact in suite.artifacts.items()
+            for output in artifact.outputs
+            if output.endswith(".csv") and (artifact.in_all or (suite.folder / output).exists())
+        ],
     script:
         "../scripts/check.py"

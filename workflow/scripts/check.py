@@ -15,7 +15,10 @@ with job(snakemake):
     found = compare(recorded, results, snakemake.params.tables)
     write_text(results / "check.csv", to_csv(found))
     print(report(found), file=sys.__stdout__, flush=True)
+    empty = not any(one.kind == "number" for one in found)
+    if empty:
+        note_error(f"no number of {results} is recorded in {recorded}: nothing was compared")
     if failed(found):
         note_error(f"{summary(found)[-1].rstrip('.')}: {results / 'check.csv'} has every number")
     print(summary(found)[-1])  # into the log, which Snakemake shows below its own words where the rule fails
-sys.exit(1 if failed(found) else 0)
+sys.exit(1 if empty or failed(found) else 0)

@@ -6,19 +6,26 @@ from job import job, logged
 
 with job(snakemake):
     from poet.finetuning.loop import finetune
+    from poet.finetuning.sources import finetuning_digest
     from poet.finetuning.spec import FinetuningSpec
     from poet.launch.devices import reserved_gpus
+    from suite.collection import RESULTS
     from suite.recorded.restore import restored
+    from suite.shared_jobs import Aside, check_code
 
     resume = snakemake.config.get("resume")  # no param: a finished run is not trained again because it changes
     base, rows = (next(map(Path, paths), None) for paths in (snakemake.input.base, snakemake.input.rows))
     rows, device = rows and rows.parent, "cuda" if snakemake.resources.gpu else "cpu"
     given = (snakemake.params.spec, list(snakemake.input.tasks), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
+    aside = Aside(RESULTS, len(snakemake.output.record) > 1)
     with reserved_gpus(snakemake.resources.gpu, snakemake.rule):
         for values, task, record, checkpoints, log in zip(*given, strict=True):
             spec, folder = FinetuningSpec.from_dict(values), Path(record).parent
             read = {"base": base, "data": Path(task).parent, "device": device}
             with logged(log):
-                if resume == "recorded" and restored(spec, folder, **read):
+                if aside.take_back(spec, folder, **read) or (resume == "recorded" and restored(spec, folder, **read)):
                     continue
+                check_code(snakemake.params.code, finetuning_digest(spec, device))
                 finetune(spec, **read, rows=rows, folder=folder, checkpoints=Path(checkpoints), threads=snakemake.threads)
+                aside.keep(spec, folder)
+    aside.forget()

@@ -12,20 +12,26 @@ def several(value):
 
 with job(snakemake):
     from poet.launch.devices import reserved_gpus
+    from poet.launch.sources import training_digest
     from poet.launch.start import launch
     from poet.training.spec import RunSpec
+    from suite.collection import RESULTS
     from suite.recorded.restore import restored
+    from suite.shared_jobs import Aside, check_code
 
     resume = snakemake.config.get("resume")  # no param: a finished run is not trained again because it changes
     asked = snakemake.resources
     given = (snakemake.params.get("spec"), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
-    for spec, record, checkpoints, log in zip(*map(several, given), strict=True):
+    runs = list(zip(*map(several, given), strict=True))
+    aside = Aside(RESULTS, len(runs) > 1)
+    for spec, record, checkpoints, log in runs:
         spec = RunSpec.from_dict(spec)
         paths = {"data": Path(snakemake.input[0]).parent, "folder": Path(record).parent}
         device = "cuda" if asked.gpu else "cpu"
         with logged(log):
-            if resume == "recorded" and restored(spec, device=device, **paths):
+            if aside.take_back(spec, device=device, **paths) or (resume == "recorded" and restored(spec, device=device, **paths)):
                 continue
+            check_code(snakemake.params.code, training_digest(spec.method, device))
             with reserved_gpus(asked.gpu if asked.get("nodes", 1) == 1 else 0, spec.name):  # on several, Slurm gives them
                 launch(
                     spec,
@@ -37,3 +43,5 @@ with job(snakemake):
                     nodes=asked.get("nodes", 1),
                     shard_optimizer=bool(asked.shard_optimizer),
                 )
+            aside.keep(spec, paths["folder"])
+    aside.forget()

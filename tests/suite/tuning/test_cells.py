@@ -1,6 +1,6 @@
 """How far the tuning of a scale is, replayed over records."""
 
-
+import shutil
 from fractions import Fraction
 from math import log2
 
@@ -10,8 +10,9 @@ from poet.launch.records import write_record
 from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from poet.training.errors import RunError
+from suite.collection import RESULTS
 from suite.scale import load_scale
-from suite.tuning.__main__ import selected, summary
+from suite.tuning.__main__ import main, selected, summary
 from suite.tuning.cells import Cell, Tuning, cells, run_at
 
 NIGHT = load_scale({"scale": "night", "seeds": [0]})
@@ -121,6 +122,40 @@ def test_a_record_of_another_spec_is_none_and_a_broken_one_is_told(tmp_path):
     path.write_text(path.read_text()[:20])
     with pytest.raises(RunError, match="record.json cannot be read as a record, or was edited: remove it"):
         tuning.perplexity(spec)
+
+
+def test_a_trial_of_other_code_counts_only_where_the_scale_keeps_such_runs(tmp_path):
+    for name, known in (("night", True), ("mini", False)):
+        scale = load_scale({"scale": name, "seeds": [0]})
+        trials, tuning = Trials(tmp_path / name, scale), Tuning(scale, tmp_path / name)
+        (spec,) = tuning.trials([tuning.cells[0]], waiting=True)
+        trials.write(spec, 20.0, training_digest="of other code")
+        assert (tuning.perplexity(spec) == 20.0) == known
+
+
+def test_a_search_that_goes_on_after_its_table_was_made_is_gone_on_with(tmp_path, monkeypatch):
+    """Snakemake may train stale trials again for the table: what they come to then may ask for more."""
+    scale, surface, calls = load_scale({"scale": "smoke", "seeds": [0]}), [best_at(lr=0.004)], []
+    trials = Trials(tmp_path / "results", scale)
+    monkeypatch.chdir(tmp_path)
+
+    def snakemake(scale, targets, cores, resume):
+        calls.append(targets)
+        if targets[0].endswith("lr_sweep.csv") and len(surface) == 1:
+            surface.append(best_at(lr=0.032))
+            shutil.rmtree(tmp_path / "results")
+            (first,) = Tuning(scale, RESULTS).trials([wanted], waiting=True)
+            trials.write(first, surface[-1](first.parameters))
+        elif not targets[0].endswith("lr_sweep.csv"):
+            for spec in Tuning(scale, RESULTS).trials([wanted], waiting=True):
+                trials.write(spec, surface[-1](spec.parameters))
+        return 0
+
+    wanted = next(c for c in cells(scale) if c.row == "adamw")
+    monkeypatch.setattr("suite.tuning.__main__._snakemake", snakemake)
+    assert main(["--scale", "smoke", "--rows", "adamw", "--lengths", str(wanted.length)]) == 0
+    assert [targets[0].endswith("lr_sweep.csv") for targets in calls].count(True) == 2 and calls[-1][0].endswith("lr_sweep.csv")
+    assert not Tuning(scale, RESULTS).trials([wanted], waiting=True)
 
 
 @pytest.mark.parametrize(

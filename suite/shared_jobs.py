@@ -1,0 +1,72 @@
+"""Runs that share a job. Snakemake deletes every output of a job that fails or is stopped: what was finished in it is kept aside until it ends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from poet.finetuning.spec import FinetuningSpec
+from poet.launch.records import Altered, check_record
+from poet.system.progress import say
+from poet.training.errors import RunError
+from poet.training.spec import RunSpec
+from suite.recorded.restore import changed
+from suite.recorded.run import device_of
+
+
+class Aside:
+    """Where the finished runs of one job are kept.
+
+    Args:
+        results: the results folder.
+        shared: whether there are several; a single run is not kept, since it ends with its job.
+    """
+
+    def __init__(self, results: Path, shared: bool) -> None:
+        self.folder, self.shared, self.kept = results / "finished", shared, []
+
+    def take_back(self, spec: RunSpec | FinetuningSpec, folder: Path, device: str, data: Path, base: Path | None = None) -> bool:
+        """Put the files of a finished run where they belong, if they are of today's spec, code and inputs; see :func:`suite.recorded.restore.changed`."""
+        kept = self.folder / spec.name
+        if not self.shared or not (kept / "record.json").exists():
+            return False
+        self.kept.append(kept)
+        try:
+            record = json.loads((kept / "record.json").read_text())
+            check_record(record)
+            if record["spec_digest"] != spec.digest or changed(spec, record, device_of(record), device, data, base):
+                return False
+        except (Altered, ValueError, KeyError, OSError):
+            return False
+        shutil.copytree(kept, folder, dirs_exist_ok=True)
+        say(f"{spec.name}: finished before its job was stopped")
+        return True
+
+    def keep(self, spec: RunSpec | FinetuningSpec, folder: Path) -> None:
+        """Copy the files of a run that has just finished; its record goes last."""
+        if self.shared:
+            kept = self.folder / spec.name
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("record.json"))
+            shutil.copy(folder / "record.json", kept)
+            self.kept.append(kept)
+
+    def forget(self) -> None:
+        """The job has ended well."""
+        for kept in self.kept:
+            shutil.rmtree(kept, ignore_errors=True)
+
+
+def check_code(known: list[str], digest: str) -> None:
+    """Refuse to train with code that is not what the pipeline saw when it began: the run would count as one of that code.
+
+    Args:
+        known: digests that the pipeline saw; none where it keeps runs of whatever code.
+        digest: of the code now.
+
+    Raises:
+        RunError: it is another.
+    """
+    if known and digest not in known:
+        raise RunError("the code was changed since this pipeline began: call it again, and it trains with the code as it is now")

@@ -1,0 +1,65 @@
+"""Runs that share a job: what was finished outlives it."""
+
+import json
+import shutil
+
+import pytest
+
+from poet.training.errors import RunError
+from suite.shared_jobs import Aside, check_code
+from tests.suite.recorded.conftest import ROWS
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "meta.json").write_text(json.dumps({"splits": {"train": {"sha256": ROWS}, "validation": {"sha256": "v" * 64}}}))
+    return folder
+
+
+def test_a_finished_run_is_taken_back_until_its_job_ends(specs, write_run, data, tmp_path):
+    spec = next(iter(specs.values()))
+    folder = write_run(tmp_path, spec)
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    Aside(tmp_path, shared=True).keep(spec, folder)
+    shutil.rmtree(folder)  # as Snakemake does where the job fails
+
+    again = Aside(tmp_path, shared=True)
+    assert again.take_back(spec, folder, "cpu", data)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+    again.forget()
+    shutil.rmtree(folder)
+    assert not Aside(tmp_path, shared=True).take_back(spec, folder, "cpu", data)
+
+
+@pytest.mark.parametrize("changes", [{"training_digest": "other"}, {"data_sha256": "other"}, {"spec_digest": "other"}])
+def test_one_of_other_code_rows_or_spec_is_trained_again(specs, write_run, data, tmp_path, changes):
+    spec = next(iter(specs.values()))
+    folder = write_run(tmp_path, spec, **changes)
+    Aside(tmp_path, shared=True).keep(spec, folder)
+    shutil.rmtree(folder)
+    assert not Aside(tmp_path, shared=True).take_back(spec, folder, "cpu", data) and not folder.exists()
+
+
+def test_an_edited_or_damaged_record_is_not_taken_back(specs, write_run, data, tmp_path):
+    spec = next(iter(specs.values()))
+    aside = Aside(tmp_path, shared=True)
+    aside.keep(spec, folder := write_run(tmp_path, spec))
+    record = tmp_path / "finished" / spec.name / "record.json"
+    for text in (record.read_text().replace("completed", "diverged"), "{"):
+        record.write_text(text)
+        assert not aside.take_back(spec, folder, "cpu", data)
+
+
+def test_a_run_alone_is_not_copied(specs, write_run, tmp_path):
+    spec = next(iter(specs.values()))
+    Aside(tmp_path, shared=False).keep(spec, write_run(tmp_path, spec))
+    assert not (tmp_path / "finished").exists()
+
+
+def test_code_that_changed_since_the_pipeline_began_trains_nothing():
+    check_code([], "today's")
+    check_code(["of the data", "today's"], "today's")
+    with pytest.raises(RunError, match="the code was changed since this pipeline began"):
+        check_code(["of the data", "yesterday's"], "today's")
