@@ -70,12 +70,8 @@ def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
     Args:
         targets: as on a command line; none stands for all.
     """
-    targets = {os.path.relpath(target) for target in targets} or {"all"}
-    wanted = [n for n in suite.artifacts if targets & {n, *map(str, (*suite.shown(n), *suite.outputs(n)))}]
-    if targets & {"all", "check"}:
-        wanted += suite.in_all
     found: dict[str, list[Path]] = {}
-    for name in dict.fromkeys(n for one in wanted for n in (one, *names_read(suite.artifacts[one], suite.artifacts))):
+    for name in _wanted(suite, targets):
         files = (RESULTS / "runs" / spec.name / file for spec in suite.artifacts[name].specs(suite.scale) for file in files_of(spec))
         note = noted_sources(sources_note(suite.folder, name)) or {}
         built = note.get("specs") == suite.digests(name) and all(path.exists() for path in suite.outputs(name))
@@ -84,19 +80,32 @@ def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
     return found
 
 
+def _wanted(suite: Suite, targets: Iterable[str]) -> list[str]:
+    """Names of the artifacts that targets stand for, and of those that these are built from."""
+    targets = {os.path.relpath(target) for target in targets} or {"all"}
+    wanted = [n for n in suite.artifacts if targets & {n, *map(str, (*suite.shown(n), *suite.outputs(n)))}]
+    if targets & {"all", "check"}:
+        wanted += suite.in_all
+    return list(dict.fromkeys(n for one in wanted for n in (one, *names_read(suite.artifacts[one], suite.artifacts))))
+
+
 def unmake_lost(suite: Suite, targets: Iterable[str]) -> list[str]:
     """Remove a file of each artifact that :func:`lost_files` finds: Snakemake then makes it again, and before it what it reads.
 
+    It would not if a file behind it were up to date, so its copy goes too, and those that are asked for and built from it.
+
     Args:
         suite: of the scale.
-        targets: as on a command line.
+        targets: as on a command line; none stands for all.
 
     Returns:
         A sentence for each artifact.
     """
     lost = lost_files(suite, targets)
-    for name in lost:
-        suite.outputs(name)[0].unlink()
+    for name in _wanted(suite, targets) if lost else ():
+        if {name, *names_read(suite.artifacts[name], suite.artifacts)} & lost.keys():
+            for path in (suite.outputs(name)[0], suite.shown(name)[0]):
+                path.unlink(missing_ok=True)
     return [
         f"note: {len(paths)} files of runs are gone that {name} was made from, such as {paths[0]}: they are made again, and {name} after them"
         for name, paths in lost.items()

@@ -71,9 +71,13 @@ def test_a_record_that_is_gone_is_asked_for_again_where_something_was_made_from_
     note_sources(sources_note(suite.folder, "table2"), [], specs=["another"])
     assert not lost_files(suite, ["table2"]), "the table is made again with other runs"
     note_sources(sources_note(suite.folder, "table2"), [], specs=suite.digests("table2"))
+    (report,) = suite.outputs("report")
+    report.touch()
     (note,) = unmake_lost(suite, ["results/table2.csv"])
-    assert str(gone) in note and "table2" in note and not suite.outputs("table2")[0].exists()
+    assert str(gone) in note and "table2" in note and not suite.outputs("table2")[0].exists() and report.exists()
     assert not lost_files(suite, ["table2"]), "Snakemake misses them itself"
+    suite.outputs("table2")[0].touch()
+    assert unmake_lost(suite, ["report"]) == [note] and not report.exists(), "it is built from the table"
 
 
 def test_a_finetuning_run_leaves_no_history_that_could_be_missed(suite, tmp_path, monkeypatch):
