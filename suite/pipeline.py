@@ -146,7 +146,7 @@ def last_lines(errors: Iterable[str]) -> list[str]:
     """What is said at the end of a pipeline that failed: each error once."""
     errors = list(dict.fromkeys(errors))
     if not errors:
-        return ["error: a job ended without a word: its log, named above, has what it said; then call again, and what is done stays"]
+        return ["error: the pipeline was stopped, or a job ended without a word: its log, named above, has what it said; call again, and what is done stays"]
     more = [f"and {len(errors) - REPEATED} more before: {ERRORS}"] if len(errors) > REPEATED else []
     return [*more, *(f"error: {error}" for error in errors[-REPEATED:])]
 

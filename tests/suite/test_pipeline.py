@@ -120,7 +120,7 @@ def test_many_errors_are_counted_and_none_has_a_sentence():
     lines = last_lines(str(number) for number in range(25))
     assert lines[0].startswith("and 15 more") and lines[-1] == "error: 24" and len(lines) == 11
     (only,) = last_lines([])
-    assert only.startswith("error: a job ended without a word")
+    assert only.startswith("error: the pipeline was stopped, or a job ended without a word")
 
 
 @pytest.mark.parametrize(
