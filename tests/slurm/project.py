@@ -33,9 +33,11 @@ class Pipeline:
 
     def __enter__(self) -> "Pipeline":
         with open(self.folder / "output.txt", "w") as output:
+            # A shell that starts the tests in the background has Ctrl-C ignored, and so would Snakemake.
             self.process = subprocess.Popen(
-                self._command, cwd=self.folder, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-            )
+                self._command, cwd=self.folder, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            )  # fmt: skip
         return self
 
     def __exit__(self, *_: object) -> None:

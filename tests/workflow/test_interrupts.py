@@ -20,6 +20,7 @@ def start(project):
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where a shell has started the tests in the background
     )
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
