@@ -103,6 +103,8 @@ def test_tables_of_other_seeds_than_are_packed_are_refused(record, tmp_path, cap
     note_sources(sources_note(made, "table5"), [], seeds=[0, 1, 2], specs=["a digest"])
     assert record() == 1
     assert "table5.csv was made with seeds [0, 1, 2], and [0] are to be packed: give SEEDS='[0, 1, 2]'" in capsys.readouterr().err
+    note_sources(sources_note(made, "lr_sweep"), [], seeds=[0], specs=["a trial's"])
+    shutil.copy(kept.with_name("lr_sweep.csv"), made)
     assert record("--seeds", "[0,1,2]") == 0
 
 
