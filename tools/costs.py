@@ -14,7 +14,7 @@ from suite.recorded.run import RecordedRun
 
 
 def costs(root: Path) -> dict[str, str]:
-    """Of mini: Table 2, and all that ``make all`` pretrains. Of night: the rungs of the ladder, and the trials of rates."""
+    """Of mini: Table 2, and all that ``make all`` pretrains. Of night: the rungs of the ladder, the trials of rates, and a step of POET beside AdamW's."""
     mini, night = (read(archive_path(scale, root)) for scale in ("mini", "night"))
     seeds = recorded_seeds("mini", mini.values())
     suite = load_suite({"scale": "mini", "seeds": seeds})
@@ -25,13 +25,14 @@ def costs(root: Path) -> dict[str, str]:
         "cost-all": _sentence(_recorded(mini, everything)),
         "cost-rungs": _sentence([run for run in night.values() if run.spec.seed != trials]),
         "cost-trials": _sentence([run for run in night.values() if run.spec.seed == trials]),
+        **{f"step-{row}": _steps(night.values(), row) for row in ("poet-fs-1_2", "poet-bs-b256")},
     }
 
 
-def steps(root: Path, row: str) -> str:
-    """How much longer a training step of a row took than AdamW's, over the lengths of night's ladder that both were recorded at."""
+def _steps(runs: Iterable[RecordedRun], row: str) -> str:
+    """How much longer a training step of a row took than AdamW's, from the least to the most over the lengths that both were recorded at."""
     seconds: dict[tuple[str, int], list[float]] = {}
-    for run in read(archive_path("night", root)).values():
+    for run in runs:
         name = run.spec.variant.partition("-lr=")[0]
         seconds.setdefault((name, run.spec.steps), []).append(run.record["cost"]["train_seconds"] / run.spec.steps)
     ratios = [median(own) / median(seconds["adamw", length]) for (name, length), own in seconds.items() if name == row and ("adamw", length) in seconds]

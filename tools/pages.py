@@ -15,7 +15,7 @@ from suite.check.tables import read
 from suite.discovery import discover
 from tests.support import matrix
 from suite.tuning.protocol import load_protocol
-from tools.costs import costs, steps
+from tools.costs import costs
 from tools.rates import grids, protocol, rates
 
 MARK = re.compile(r"<!-- ([\w-]+):begin -->(.*?)<!-- \1:end -->", re.S)
@@ -81,7 +81,6 @@ def _parts(root: Path) -> dict[str, str]:
         "primitive-example": _code(root / "tests" / "primitives" / "givens.py"),
         **_numbers(mini, root),
         **costs(root),
-        **{f"step-{row}": steps(root, row) for row in ("poet-fs-1_2", "poet-bs-b256")},
     }
 
 

@@ -87,6 +87,38 @@ def _scale_of(table: Path) -> str | None:
     return next((line["scale"] for line in read(table) if line["scale"] != "any"), None)
 
 
+def _refuse(given: argparse.Namespace, seeds: list[int], outputs: list[str], artifacts: dict[str, Artifact], kept: Path) -> None:
+    """Refuse what would replace more by less, or one thing by another.
+
+    Raises:
+        UserError: in one sentence.
+    """
+    made = given.results / given.scale
+    for output in (output for output in outputs if output.endswith(".csv")):
+        if (found := _scale_of(made / output)) not in (None, given.scale):
+            raise UserError(f"{made / output} is of scale {found}, not {given.scale}: make it again first")
+        recorded = kept / Path(output).name
+        # Claims follow from the other tables.
+        if output != "claims.csv" and recorded.exists() and (runs := _runs(made / output)) < (wanted := _runs(recorded)):
+            raise UserError(
+                f"{made / output} has at most n = {runs} for a number, and the recorded one {wanted}: make it again with as many seeds "
+                f"(SEEDS='[0,1,2]'), or remove {recorded}"
+            )
+    for name, artifact in artifacts.items():
+        note = noted_sources(sources_note(made, name)) if set(outputs) & set(artifact.outputs) else None
+        if note and note["specs"] and note["seeds"] != seeds and RATES not in artifact.outputs:  # trials have a seed of their own
+            asked = f"{made / artifact.outputs[0]} was made with seeds {note['seeds']}, and {seeds} are to be packed"
+            raise UserError(f"{asked}: give SEEDS='{note['seeds']}', or make it again")
+    for name in BENCHMARKS:
+        table = given.results / name
+        if table.exists() and (lost := _cases(kept.parent / name) - _cases(table)):
+            command = "bench-gpu" if "gpu" in name else "bench"
+            raise UserError(f"{table} lacks {len(lost)} of the recorded cases: run the whole of make {command}, or remove {kept.parent / name}")
+    faults = given.results / FAULTS
+    if faults.exists() and (why := _unproved(faults)):
+        raise UserError(f"{faults} {why}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", default="mini")
@@ -99,48 +131,11 @@ def main() -> int:
         for page in stale:
             print(f"error: {page} does not say what analyses/recorded and the code say: run `make record`", file=sys.stderr)
         return int(bool(stale))
+    made, kept, artifacts = given.results / given.scale, ROOT / "analyses" / "recorded" / given.scale, discover()
+    outputs = [output for output in kept_outputs(artifacts) if (made / output).exists()]
     try:
         seeds = read_seeds(given.seeds)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    made, artifacts = given.results / given.scale, discover()
-    outputs = [output for output in kept_outputs(artifacts) if (made / output).exists()]
-    for output in outputs:
-        found = _scale_of(made / output) if output.endswith(".csv") else None
-        if found not in (None, given.scale):
-            print(f"error: {made / output} is of scale {found}, not {given.scale}: make it again first", file=sys.stderr)
-            return 1
-    kept = ROOT / "analyses" / "recorded" / given.scale
-    for output in outputs:
-        recorded = kept / Path(output).name
-        table = output.endswith(".csv") and output != "claims.csv"  # claims follow from the other tables
-        if table and recorded.exists() and (runs := _runs(made / output)) < (wanted := _runs(recorded)):
-            print(
-                f"error: {made / output} has at most n = {runs} for a number, and the recorded one {wanted}: make it again with as "
-                f"many seeds (SEEDS='[0,1,2]'), or remove {recorded}",
-                file=sys.stderr,
-            )
-            return 1
-    for name, artifact in artifacts.items():
-        note = noted_sources(sources_note(made, name)) if set(outputs) & set(artifact.outputs) else None
-        if note and note["specs"] and note["seeds"] != seeds and RATES not in artifact.outputs:  # trials have a seed of their own
-            print(f"error: {made / artifact.outputs[0]} was made with seeds {note['seeds']}, and {seeds} are to be packed: give SEEDS='{note['seeds']}', or make it again", file=sys.stderr)
-            return 1
-    benchmarks = [name for name in BENCHMARKS if (given.results / name).exists()]
-    for name in benchmarks:
-        if lost := _cases(kept.parent / name) - _cases(given.results / name):
-            print(
-                f"error: {given.results / name} lacks {len(lost)} of the recorded cases: run the whole of make "
-                f"{'bench-gpu' if 'gpu' in name else 'bench'}, or remove {kept.parent / name}",
-                file=sys.stderr,
-            )
-            return 1
-    faults = given.results / FAULTS
-    if faults.exists() and (why := _unproved(faults)):
-        print(f"error: {faults} {why}", file=sys.stderr)
-        return 1
-    try:
+        _refuse(given, seeds, outputs, artifacts, kept)
         packed = pack(given.results, given.scale, seeds, kept / "runs.parquet")
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -155,8 +150,9 @@ def main() -> int:
             shutil.copy(made / output, kept / Path(output).name)
     if (rates := made / rates_path(given.scale).name).exists():
         shutil.copy(rates, rates_path(given.scale))
-    for name in [*benchmarks, *([FAULTS] if faults.exists() else [])]:
-        shutil.copy(given.results / name, kept.parent / name)
+    for name in (*BENCHMARKS, FAULTS):
+        if (given.results / name).exists():
+            shutil.copy(given.results / name, kept.parent / name)
     for page, text in written(ROOT).items():
         page.write_text(text)
     return 0

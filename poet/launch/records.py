@@ -140,16 +140,24 @@ def read_record(results: Path, spec: RunSpec) -> dict[str, Any]:
     return record
 
 
+@contextlib.contextmanager
+def _content(results: Path, spec: RunSpec, name: str) -> Iterator[bytes]:
+    """The content of a run's file, which its record vouches for; see :func:`reading` for the errors."""
+    record = read_record(results, spec)
+    with reading(results, spec, name) as path:
+        content = path.read_bytes()
+        check_file(record, name, content)
+        yield content
+
+
 def read_run_history(results: Path, spec: RunSpec) -> list[dict[str, float | None]]:
     """The history of a run; see :func:`read_history`.
 
     Raises:
         RunError: missing, unreadable, or not that of the run's record; the sentence has the command that makes it again.
     """
-    record = read_record(results, spec)
-    with reading(results, spec, "history.csv") as path:
-        check_file(record, "history.csv", path.read_bytes())
-        return read_history(path)
+    with _content(results, spec, "history.csv"):
+        return read_history(results / "runs" / spec.name / "history.csv")
 
 
 def read_summaries(results: Path, spec: RunSpec) -> list[str]:
@@ -158,10 +166,7 @@ def read_summaries(results: Path, spec: RunSpec) -> list[str]:
     Raises:
         RunError: missing, unreadable, or not those of the run's record; the sentence has the command that makes them again.
     """
-    record = read_record(results, spec)
-    with reading(results, spec, "summaries.jsonl") as path:
-        content = path.read_bytes()
-        check_file(record, "summaries.jsonl", content)
+    with _content(results, spec, "summaries.jsonl") as content:
         return [json.loads(line)[0] for line in content.splitlines()]
 
 
@@ -171,9 +176,6 @@ def read_probes(results: Path, spec: RunSpec) -> dict[str, np.ndarray]:
     Raises:
         RunError: missing, unreadable, or not those of the run's record; the sentence has the command that makes it again.
     """
-    record = read_record(results, spec)
-    with reading(results, spec, "probes.npz") as path:
-        content = path.read_bytes()
-        check_file(record, "probes.npz", content)
+    with _content(results, spec, "probes.npz") as content:
         with np.load(io.BytesIO(content)) as archive:
             return {key: archive[key] for key in archive.files}

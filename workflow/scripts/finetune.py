@@ -11,7 +11,7 @@ with job(snakemake):
     from poet.launch.devices import reserved_gpus
     from suite.collection import RESULTS
     from suite.recorded.restore import restored
-    from suite.shared_jobs import Aside, check_code
+    from suite.jobs import Aside, check_code
 
     resume = snakemake.config.get("resume")  # no param: a finished run is not trained again because it changes
     base, rows = (next(map(Path, paths), None) for paths in (snakemake.input.base, snakemake.input.rows))

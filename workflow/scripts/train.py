@@ -17,7 +17,7 @@ with job(snakemake):
     from poet.training.spec import RunSpec
     from suite.collection import RESULTS
     from suite.recorded.restore import restored
-    from suite.shared_jobs import Aside, check_code
+    from suite.jobs import Aside, check_code
 
     resume = snakemake.config.get("resume")  # no param: a finished run is not trained again because it changes
     asked = snakemake.resources

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from poet.training.errors import RunError
-from suite.shared_jobs import Aside, check_code
+from suite.jobs import Aside, check_code
 from tests.suite.recorded.conftest import ROWS
 
 

@@ -1,4 +1,4 @@
-"""Runs that share a job. Snakemake deletes every output of a job that fails or is stopped: what was finished in it is kept aside until it ends."""
+"""What jobs that train look after: code that changed under way, and what was finished in a job that several runs share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from suite.recorded.run import device_of
 
 
 class Aside:
-    """Where the finished runs of one job are kept.
+    """Where the finished runs of one job are kept: Snakemake deletes every output of a job that fails or is stopped.
 
     Args:
         results: the results folder.
