@@ -9,14 +9,14 @@ RATES = {"lr": "lr", "matrix_lr": "matrices", "muon_lr": "matrices", "adapter_lr
 
 def protocol(given: Protocol) -> str:
     """What ``config/tuning.yaml`` says, as sentences and a table of starting points."""
-    budgets = [f"{budget.trials} where a run has {budget.from_steps:,} steps or more" for budget in given.trials]
+    budgets = [f"{budget.trials} (at most {budget.at_most}) where a run has {budget.from_steps:,} steps or more" for budget in given.trials]
     moved = {"next longer length": given.shifts.longer, "next larger model": given.shifts.larger}
     shifts = [f"{RATES[name]} {k:+d} for the {where}" for where, shift in moved.items() for name, k in shift.items()]
     body = [[f"`{row}`", _rates({name: f"{value:g}" for name, value in rates.items()})] for row, rates in given.starts.items()]
     lines = [
         f"- Seed of all trials: {given.seed}.",
         f"- Grid of all rates: {given.grid.base:g} × {given.grid.step:g}^k.",
-        f"- Trials of each row: {'; '.join(budgets)}. While the choice lies at an end of what was tried, up to {given.at_most}.",
+        f"- Trials of each row: {'; '.join(budgets)}. The number in brackets holds while the choice lies at an end of what was tried.",
         f"- Steps of the grid by which a start is moved: {'; '.join(shifts) or 'none'}.",
         f"- Seeds of a rung of the ladder at which its orders are judged: {' and '.join(map(str, given.looks))}. A p-value counts once for each look.",
         "",

@@ -54,7 +54,7 @@ def _line(tuning: Tuning, cell: Cell) -> str:
     decision = tuning.decision(cell)
     if decision.state == "waiting":
         return f"{cell}: waits for {tuning.before(cell)}"
-    done = f"{len(decision.tried)} of {max(len(decision.tried), tuning.trials_of(cell))} trials"
+    done = f"{len(decision.tried)} of {max(len(decision.tried), tuning.budget(cell).trials)} trials"
     if decision.best is None:
         return f"{cell}: {decision.state}, {done}"
     rates = " ".join(f"{name}={value:g}" for name, value in tuning.rates(cell, decision.best).items())

@@ -15,7 +15,7 @@ from poet.methods import all_rows
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.scale import Scale
-from suite.tuning.protocol import Point
+from suite.tuning.protocol import Budget, Point
 from suite.tuning.search import WAITING, Decision, search
 
 
@@ -101,8 +101,8 @@ class Tuning:
         """The learning rates of a point."""
         return self.protocol.rates(all_rows()[cell.row][0].learning_rates, point)
 
-    def trials_of(self, cell: Cell) -> int:
-        """How many trials a cell has, whatever they show."""
+    def budget(self, cell: Cell) -> Budget:
+        """How many trials a cell has."""
         return self.protocol.budget(steps_of(self.scale, cell))
 
     def trials(self, cells: Iterable[Cell] | None = None, *, waiting: bool = False) -> list[RunSpec]:
@@ -152,9 +152,9 @@ class Tuning:
         start = self._start(cell)
         if start is None:
             return WAITING
-        trials, known = self.trials_of(cell), {}
+        budget, known = self.budget(cell), {}
         while True:
-            decision = search(start, known, trials, self.protocol.at_most)
+            decision = search(start, known, budget.trials, budget.at_most)
             new = {point: self.perplexity(self.spec(cell, point)) for point in decision.next}
             found = {point: value for point, value in new.items() if value is not None}
             if not found:

@@ -38,7 +38,7 @@ def _of_method(scale: Scale, base: RunSpec, task: str, method: str, run: Callabl
     def rate(point: Point) -> float:
         return protocol.rates(_RATE, point)["lr"]
 
-    while (decision := search(start, known, protocol.finetuning.trials, protocol.at_most)).next:
+    while (decision := search(start, known, protocol.finetuning.trials, protocol.finetuning.at_most)).next:
         for point in decision.next:  # the search looks for the smallest
             known[point] = -run(finetuning(scale, base, task, method, protocol.seed, rate(point)))["metric"]
     lines = []

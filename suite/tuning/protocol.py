@@ -28,6 +28,8 @@ class Budget(Settings):
     from_steps: PositiveInt
     """the shortest run that has this many trials"""
     trials: PositiveInt
+    at_most: PositiveInt
+    """how many where the choice would be censored otherwise"""
 
 
 class Shifts(Settings):
@@ -42,6 +44,8 @@ class FinetuningSearch(Settings):
     """the learning rate that every search begins with"""
     trials: PositiveInt
     """of each method on each task and pretrained model, the same for all"""
+    at_most: PositiveInt
+    """how many where the choice would be censored otherwise"""
 
 
 class Change(Settings):
@@ -75,8 +79,6 @@ class Protocol(Settings):
     grid: Grid
     trials: list[Budget] = Field(min_length=1)
     """how many, by the steps of a run"""
-    at_most: PositiveInt
-    """how many where the choice would be censored otherwise"""
     starts: Annotated[dict[str, dict[str, PositiveFloat]], AfterValidator(_named)]
     """row or method: rate: where its search starts"""
     shifts: Shifts
@@ -98,9 +100,9 @@ class Protocol(Settings):
             raise ValueError(f"looks: these rise, unlike {self.looks}")
         return self
 
-    def budget(self, steps: int) -> int:
-        """How many trials a run of so many steps has."""
-        return [budget.trials for budget in self.trials if budget.from_steps <= steps][-1]
+    def budget(self, steps: int) -> Budget:
+        """The trials that a run of so many steps has."""
+        return [budget for budget in self.trials if budget.from_steps <= steps][-1]
 
     def rates(self, names: tuple[str, ...], point: Point) -> dict[str, float]:
         """The learning rates of a point."""

@@ -71,8 +71,7 @@ def suite():
 def made(tmp_path_factory):
     """A project in which the whole DAG has run at smoke scale, once for all tests that look at what it made."""
     project = Project(tmp_path_factory.mktemp("made") / "project")
-    project.edit("config/tuning.yaml", "trials: 12", "trials: 2")  # two rounds are enough to see how they follow each other
-    project.edit("config/tuning.yaml", "at_most: 12", "at_most: 2")
+    project.edit("config/tuning.yaml", "trials: 12, at_most: 12", "trials: 2, at_most: 2")  # two rounds are enough to see how they follow each other
     project.tuned = project.tune("--scale", "smoke", "--rows", "adamw", "--lengths", "1/2")
     project.first = project.snakemake("all", "results/lr_sweep.csv", "results/ladder.csv", "--config", "scale=smoke")
     return project

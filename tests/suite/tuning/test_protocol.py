@@ -24,7 +24,7 @@ def root(tmp_path):
         ("step: 2", "step: 1", ("grid.step", "greater than 1")),
         ("from_steps: 1,", "from_steps: 2,", ("trials", "begins with 1", "2")),
         ("from_steps: 50000,", "from_steps: 5000,", ("trials", "rises", "5000")),
-        ("at_most: 12", "at_most: 0", ("at_most", "greater than 0")),
+        ("at_most: 16", "at_most: 0", ("at_most", "greater than 0")),
         ("trials: 8", "trials: 0", ("trials", "greater than 0")),
         ("galore: {lr: 0.032}", "galor: {lr: 0.032}", ("starts", "'galor'", "galore")),
         ("galore: {lr: 0.032}", "galore: {lr: 0.032, matrix_lr: 0.1}", ("starts", "galore has the rates lr", "matrix_lr")),
@@ -72,4 +72,4 @@ def test_a_row_that_the_protocol_does_not_name_starts_from_its_defaults():
 
 def test_trials_depend_on_the_steps_alone():
     protocol = load_protocol()
-    assert [protocol.budget(steps) for steps in (1, 9999, 10000, 49999, 50000)] == [12, 12, 8, 8, 5]
+    assert [protocol.budget(steps).trials for steps in (1, 9999, 10000, 49999, 50000)] == [12, 12, 8, 8, 5]
