@@ -21,6 +21,8 @@ def test_a_model_merges_as_its_layers_do(randomize):
         layer.merge_and_reinitialize(generator)
     for (name, found), expected in zip(models[0].state_dict().items(), models[1].state_dict().values(), strict=True):
         torch.testing.assert_close(found, expected, msg=name)
+    first, second = models[0][:2]
+    assert not torch.equal(first.permutation_in, second.permutation_in) and not torch.equal(first.permutation_out, second.permutation_out)
 
 
 def test_nothing_to_merge():

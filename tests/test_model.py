@@ -1,4 +1,4 @@
-"""apply_poet, merging and exporting whole models."""
+"""apply_poet and export_dense on whole models, their copies and their state dicts. Merges: tests/test_merging.py."""
 
 import copy
 import io
@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from poet import POETConfig, POETLinear, apply_poet, export_dense, merge_and_reinitialize
+from poet import POETConfig, POETLinear, apply_poet, export_dense
 from poet.model import poet_layers
 
 BS = POETConfig(block_size=4, init="keep")
@@ -29,15 +29,6 @@ def test_every_linear_of_a_llama_but_the_head_is_replaced(llama, config):
     model = apply_poet(llama(), config, generator=seeded())
     assert len(list(poet_layers(model))) == 2 * 7
     assert [n for n, m in model.named_modules() if type(m) is nn.Linear] == ["lm_head"]
-
-
-@pytest.mark.parametrize("config", (BS, FS), ids=("bs", "fs"))
-def test_keep_does_not_change_the_function(llama, tokens, config):
-    model = llama().double()
-    with torch.no_grad():
-        before = model(input_ids=tokens).logits
-        after = apply_poet(model, config, generator=seeded())(input_ids=tokens).logits
-    torch.testing.assert_close(after, before, rtol=1e-12, atol=1e-12)
 
 
 def test_biases_are_kept_and_trained():
@@ -126,46 +117,6 @@ def test_a_linear_with_two_names_stays_one_layer():
     assert isinstance(model.first, POETLinear) and model.second is model.first
     export_dense(model)
     assert type(model.first) is nn.Linear and model.second is model.first
-
-
-@pytest.mark.parametrize("config", (BS, FS), ids=("bs", "fs"))
-def test_merge_keeps_the_function_of_a_model(llama, tokens, config, randomize):
-    model = randomize(apply_poet(llama().double(), config, generator=seeded()))
-    with torch.no_grad():
-        before = model(input_ids=tokens).logits
-        merge_and_reinitialize(model, seeded(5))
-        after = model(input_ids=tokens).logits
-    torch.testing.assert_close(after, before, rtol=1e-11, atol=1e-11)
-
-
-def test_merges_are_a_function_of_the_generator(llama, randomize):
-    states = []
-    for seed in (5, 5, 6):
-        model = randomize(apply_poet(llama(), POETConfig(block_size=4), generator=seeded()))
-        merge_and_reinitialize(model, seeded(seed))
-        states.append(model.state_dict())
-    assert all(torch.equal(states[0][k], states[1][k]) for k in states[0])
-    assert any(not torch.equal(states[0][k], states[2][k]) for k in states[0])
-    # Layers of one model draw different primitives.
-    orders = [v for k, v in states[0].items() if k.endswith("q_proj.permutation_in")]
-    assert not torch.equal(*orders)
-
-
-@pytest.mark.parametrize("config", (BS, FS), ids=("bs", "fs"))
-def test_an_exported_llama_loads_in_plain_transformers(llama, tokens, config, randomize, tmp_path):
-    from transformers import LlamaForCausalLM
-
-    model = randomize(apply_poet(llama(), config, generator=seeded()))
-    with torch.no_grad():
-        before = model(input_ids=tokens).logits
-        exported = export_dense(model)
-        assert not list(poet_layers(exported))
-        exported.save_pretrained(tmp_path)
-        loaded, report = LlamaForCausalLM.from_pretrained(tmp_path, output_loading_info=True)
-        after = loaded(input_ids=tokens).logits
-    assert not report["missing_keys"] and not report["unexpected_keys"]
-    # The factors are applied once instead of at every call: fp32 rounding alone differs.
-    torch.testing.assert_close(after, before, rtol=1e-5, atol=1e-5)
 
 
 def test_export_sees_edits_that_leave_no_version(randomize):

@@ -87,12 +87,6 @@ def test_a_schedule_asks_for_layers_of_its_configuration():
     MergeSchedule(model, config, optimizer)
 
 
-def test_lbfgs_is_refused():
-    model, config = build()
-    with pytest.raises(ValueError, match="LBFGS keeps one history of all parameters"):
-        MergeSchedule(model, config, torch.optim.LBFGS([p for p in model.parameters() if p.requires_grad]))
-
-
 def test_a_reset_optimizer_takes_the_first_step_of_a_new_one():
     moves = []
     for reset in (True, False):

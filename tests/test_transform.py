@@ -124,19 +124,6 @@ def layer(request, randomize):
     return randomize(POETLinear(12, 8, CONFIGS[request.param], generator=generator, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("shape", ((12,), (5, 12), (2, 3, 12), (0, 12)), ids=str)
-def test_output_and_gradients_are_those_of_the_dense_product(layer, shape):
-    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
-    leaves = [x, *(skew for skew in (layer.skew_r, layer.skew_p) if skew is not None)]
-    weights = torch.randn(*shape[:-1], 8, dtype=torch.float64)
-    y, expected = layer(x), x @ layer.effective_weight().mT
-    torch.testing.assert_close(y, expected)
-    found = torch.autograd.grad((y * weights).sum(), leaves)
-    torch.testing.assert_close(
-        found, torch.autograd.grad((expected * weights).sum(), leaves, allow_unused=True), rtol=1e-11, atol=1e-12
-    )
-
-
 @pytest.mark.parametrize("trained", (("x",), ("skew_r",), ("skew_p",), ("skew_r", "skew_p"), ("x", "skew_r"), ("x", "skew_p")), ids=str)
 def test_what_is_frozen_changes_no_other_gradient(trained, layer):
     """The first layer's input, factors that a user froze: each takes a way of its own through backward."""

@@ -1,4 +1,4 @@
-"""A wrapped pretrained model computes what it did, trains, and becomes a plain model again. One layer's view: tests/test_model.py."""
+"""A wrapped pretrained model computes what it did, trains, and becomes a plain model again. One layer's view: tests/test_linear.py."""
 
 import pytest
 import torch

@@ -53,15 +53,6 @@ def test_embed_is_the_paper_s_equation_and_orthogonal(reference, primitive, seed
     assert orthogonality_error(dense) < 1e-12
 
 
-def test_block_stochastic_embedding_is_a_permuted_block_diagonal(reference):
-    primitive = block_stochastic(12, 3)
-    order, blocks = primitive.sample(seeded(1)), random_blocks(primitive)
-    psi = torch.zeros(12, 12, dtype=torch.float64)
-    psi[torch.arange(12), order] = 1.0
-    expected = psi.T @ torch.block_diag(*blocks) @ psi
-    torch.testing.assert_close(primitive.embed(blocks, order), expected, rtol=0, atol=1e-14)
-
-
 def test_block_stochastic_moves_every_coordinate_each_time():
     primitive = block_stochastic(24, 4)
     for seed in range(10):
