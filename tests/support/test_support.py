@@ -1,5 +1,6 @@
 """Every cell of the support matrix (``docs/support.md``) is a test here: a model, and what is done with it."""
 
+import contextlib
 import copy
 import io
 
@@ -23,7 +24,7 @@ from tests.support.models import ROWS, batch, build
 
 CONFIG = POETConfig(block_size=4, merge_every=2, clip_ramp_steps=1)
 MODELS = pytest.mark.parametrize("name", matrix.MODELS)
-RANKS, STEPS = 2, 3
+RANKS, PARTS, STEPS = 2, 2, 5  # merges after two and after four steps
 
 
 def wrapped(name, **config):
@@ -49,19 +50,25 @@ def gradients(model, rows):
     return found
 
 
-def train(model, rows, core=None):
+def train(model, rows, core=None, accumulating=contextlib.nullcontext):
+    """Steps of two micro-batches; ``core`` is the model without what a wrapper adds."""
     core = core or model
+    parts = [{key: value.chunk(PARTS)[part] for key, value in rows.items()} for part in range(PARTS)]
     optimizer = torch.optim.AdamW(parameter_groups(core, lr=0.01, poet_lr=0.01), foreach=True)
     schedule = MergeSchedule(core, CONFIG, optimizer)
     for step in range(STEPS):
-        loss_of(model, rows).backward()
+        for part in parts:
+            with contextlib.nullcontext() if part is parts[-1] else accumulating():
+                (loss_of(model, part) / PARTS).backward()
         optimizer.step()
         optimizer.zero_grad()
         schedule.after_step(step)
 
 
 def state_of(model):
-    return {key: tensor.full_tensor() if isinstance(tensor, DTensor) else tensor for key, tensor in model.state_dict().items()}
+    """The state dict, gathered, and the weights that the layers multiply with."""
+    state = {key: tensor.full_tensor() if isinstance(tensor, DTensor) else tensor for key, tensor in model.state_dict().items()}
+    return state | {f"{name}.weight": layer.effective_weight().detach() for name, layer in poet_layers(model)}
 
 
 @MODELS
@@ -132,15 +139,18 @@ def test_lbfgs(name):
 
 def _ddp(name, rows):
     core = wrapped(name)
-    train(DistributedDataParallel(core), rows, core)
+    model = DistributedDataParallel(core)
+    train(model, rows, core, model.no_sync)
     return state_of(core)
 
 
 def _fsdp(name, rows):
-    model = wrapped(name)
-    fully_shard(model, mesh=init_device_mesh("cpu", (RANKS,)))
-    assert all(isinstance(p, DTensor) for p in model.parameters())
+    model, mesh = wrapped(name), init_device_mesh("cpu", (RANKS,))
+    for _, layer in poet_layers(model):
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
     train(model, rows)
+    assert all(isinstance(p, DTensor) for p in model.parameters())
     found = state_of(model)
     saved = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
     with torch.no_grad():
