@@ -50,12 +50,6 @@ def test_history_keeps_every_digit_nan_and_empty_cells(tmp_path):
     assert first["validation_perplexity"] is None and second["train_loss"] == math.inf
 
 
-def test_record_is_plain_json(place):
-    _, _, path = place
-    write_record(path, {"a": 1})
-    assert json.loads(path.read_text()) == {"a": 1, "record_sha256": record_digest({"a": 1})} and path.read_text().endswith("\n")
-
-
 @pytest.mark.parametrize(("file", "read"), (("record.json", read_record), ("history.csv", read_run_history), ("probes.npz", read_probes)))
 def test_a_file_that_was_edited_is_refused_with_its_name_and_the_command(place, file, read):
     spec, results, path = place

@@ -13,7 +13,6 @@ from poet.training import run as run_module
 from poet.training.errors import RunError
 from poet.launch.interrupts import StopRequest
 from poet.launch.records import read_history
-from tests.launch.forks import fork, wait
 
 POET = {"merge_every": 5, "poet_lr": 1e-2}
 RUNS = {
@@ -112,16 +111,6 @@ def test_stopping_in_the_last_step_leaves_only_the_record_to_write(whole, train_
     assert record["weights_sha256"] == digest and rows_of(folder) == history
 
 
-def test_several_stops(whole, train_run, monkeypatch):
-    spec, digest, _ = whole("poet-fs")
-    for stop in (1, 4, 5, 10):
-        with monkeypatch.context() as patch:
-            signal_in_step(patch, stop)
-            with pytest.raises(SystemExit):
-                train_run(spec)
-    assert train_run(spec)[0]["weights_sha256"] == digest
-
-
 def test_a_damaged_checkpoint_costs_steps_but_not_the_result(whole, train_run, monkeypatch, tmp_path, capsys):
     spec, digest, history = whole("poet-bs")
     with monkeypatch.context() as patch:
@@ -135,31 +124,30 @@ def test_a_damaged_checkpoint_costs_steps_but_not_the_result(whole, train_run, m
     assert record["weights_sha256"] == digest and rows_of(folder) == history
 
 
-def test_a_changed_spec_starts_anew(whole, make_spec, train_run, monkeypatch):
-    spec, _, _ = whole("adamw")
-    with monkeypatch.context() as patch:
-        signal_in_step(patch, 6)
-        with pytest.raises(SystemExit):
-            train_run(make_spec(seed=5))
-    assert train_run(spec)[0]["weights_sha256"] == whole("adamw")[1]
-
-
-def test_changed_code_starts_anew_and_says_so(whole, train_run, monkeypatch, capsys):
-    """Or its record would call all of its steps today's code's."""
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    (
+        ("code", "were made by other training code, or from other weights: not used, and kept; this run starts over"),
+        ("spec", "another spec of this run"),
+    ),
+)
+def test_changed_code_or_another_spec_starts_anew_and_says_so(whole, make_spec, train_run, monkeypatch, capsys, changed, said):
+    """Or its record would call all of its steps today's code's, or its own spec's."""
     spec, digest, history = whole("adamw")
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "training_digest", lambda method, device: "0" * 64)
+        if changed == "code":
+            patch.setattr(loop, "training_digest", lambda method, device: "0" * 64)
         signal_in_step(patch, 6)
         with pytest.raises(SystemExit):
-            train_run(spec)
+            train_run(spec if changed == "code" else make_spec(seed=5))
     steps = []
     original = loop.Run.train_step
     monkeypatch.setattr(loop.Run, "train_step", lambda self: steps.append(self.step) or original(self))
     record, folder = train_run(spec)
     assert steps == list(range(14))
-    assert capsys.readouterr().err.count("were made by other training code, or from other weights: not used, and kept; this run starts over") == 1
+    assert capsys.readouterr().err.count(said) == 1
     assert record["training_digest"] != "0" * 64 and record["weights_sha256"] == digest and rows_of(folder) == history
-    assert not folder.with_name("run-checkpoints").exists()
+    assert folder.with_name("run-checkpoints").exists() is (changed == "spec")  # the other spec's may be wanted again
 
 
 def test_a_checkpoint_of_other_rows_is_refused_with_both_digests(whole, data, tmp_path, train_run, monkeypatch):
@@ -173,16 +161,6 @@ def test_a_checkpoint_of_other_rows_is_refused_with_both_digests(whole, data, tm
     (other / "meta.json").write_text((data / "meta.json").read_text().replace('"sha256": "train"', '"sha256": "tram"'))
     with pytest.raises(RunError, match=r"up to step 7 on other rows than its data holds now \(sha256 train, now tram\)"):
         loop.train(spec, data=other, folder=tmp_path / "run", checkpoints=tmp_path / "run-checkpoints")
-
-
-def test_a_killed_process_loses_nothing(whole, train_run, monkeypatch, tmp_path):
-    spec, digest, history = whole("poet-bs")
-    with monkeypatch.context() as patch:
-        signal_in_step(patch, 8, signal.SIGKILL)
-        assert wait([fork(lambda: train_run(spec, checkpoint_seconds=0))]) == [-signal.SIGKILL]
-    assert not (tmp_path / "run" / "record.json").exists()
-    record, folder = train_run(spec)
-    assert record["weights_sha256"] == digest and rows_of(folder) == history
 
 
 def test_ctrl_c_after_a_signal_ends_at_once_and_handlers_are_restored():
