@@ -5,13 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from poet.system.errors import UserError
+
 #: Rows of Table 2 whose numbers a fault in the method can move, and the one that is trained where none should move.
 POET = ("poet-fs-1_2", "poet-bs-b256")
 ONE = ("poet-fs-1_2",)
-
-
-class NotPlantable(Exception):
-    """The text that a fault replaces is not in its file exactly once: the file has changed, the fault has to follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +29,10 @@ class Fault:
         """The file's text with the fault in it.
 
         Raises:
-            NotPlantable: see there.
+            UserError: the text that it replaces is not there exactly once: the file has changed, the fault has to follow.
         """
         if (found := text.count(self.old)) != 1:
-            raise NotPlantable(
+            raise UserError(
                 f"fault {self.name}: its text occurs {found} times in {self.file}, not once: change it in faults/"
             )
         return text.replace(self.old, self.new)

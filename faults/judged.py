@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from analyses.common.ablation import perplexity_columns
-from faults.workshop import Workshop, WorkError
+from faults.workshop import Workshop
 from poet.system.errors import UserError
 from suite.check.compare import compare, recorded_folder
 from suite.check.judge import Finding
@@ -29,10 +29,6 @@ from suite.context import Context
 TABLE = "table2.csv"
 #: The smallest of the models: a run takes seconds at mini scale.
 MODEL = "60m"
-
-
-class NotTrainable(UserError):
-    """Data or recorded numbers are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +70,18 @@ class RecordedNumbers:
         datasets: folder of the prepared data sets.
 
     Raises:
-        NotTrainable: the scale's data is not there, or Table 2 is not recorded.
+        UserError: the scale's data is not there, or Table 2 is not recorded.
     """
 
     def __init__(self, suite: Suite, recorded: Path, datasets: Path) -> None:
         self.suite, self.recorded, self.data = suite, recorded, datasets / suite.dataset.name
         if not (self.data / "meta.json").exists():
-            raise NotTrainable(
+            raise UserError(
                 f"{self.data} holds no prepared data: make it with `snakemake --cores 2 {suite.dataset}/meta.json "
                 f"--config scale={suite.scale.name}`, or say with --data where it is"
             )
         if not (recorded / TABLE).exists():
-            raise NotTrainable(f"{recorded / TABLE} is missing: keep results of the scale with `make record` first")
+            raise UserError(f"{recorded / TABLE} is missing: keep results of the scale with `make record` first")
         tables = (path.name for path in suite.default_targets() if path.suffix == ".csv")
         self._tables = [name for name in tables if (recorded / name).exists()]
 
@@ -102,7 +98,7 @@ class RecordedNumbers:
                     for seed in map(int, line["seeds"].split()):
                         workshop.train(scale.name, MODEL, line["variant"], seed, self.data, results)
                     line |= self._columns(results, line)
-            except (WorkError, UserError) as error:
+            except UserError as error:
                 return Noticed((), None, str(error))
             pd.DataFrame(lines).to_csv(results / TABLE, index=False, lineterminator="\n")
             found = compare(self.recorded, results, self._tables)

@@ -21,9 +21,9 @@ import pandas as pd
 
 from benchmarks.rows import environment
 from faults.catalogue import FAULTS
-from faults.fault import Fault, NotPlantable
+from faults.fault import Fault
 from faults.judged import RecordedNumbers, recorded_numbers
-from faults.workshop import ROOT, WorkError, Workshop
+from faults.workshop import ROOT, Workshop
 from poet.system.errors import UserError
 from poet.system.files import write_text
 
@@ -52,21 +52,17 @@ COLUMNS = {
 CONTROL = "none"
 
 
-class ControlError(Exception):
-    """Tests or numbers fail without a fault: what fails with one shows nothing."""
-
-
 def control(faults: tuple[Fault, ...], workshop: Workshop, numbers: RecordedNumbers | None) -> dict[str, Any]:
     """The line without a fault.
 
     Raises:
-        ControlError: something catches it.
+        UserError: something catches it; what fails without a fault shows nothing with one.
     """
     nodes = tuple(dict.fromkeys(node for fault in faults for node in fault.caught_by))
     rows = tuple(dict.fromkeys(row for fault in faults for row in fault.rows))
     line = examine(workshop, nodes, rows, numbers)
     if not line["passed"] or line.get("caught_by_check", "no") != "no":
-        raise ControlError(f"without a fault: {line['caught_by'] or line.get('caught_by_check') or line['said']}")
+        raise UserError(f"without a fault: {line['caught_by'] or line.get('caught_by_check') or line['said']}")
     return line | {"fault": CONTROL, "what": "Nothing is planted.", "tests": "all of those below"}
 
 
@@ -106,8 +102,7 @@ def plant(faults: tuple[Fault, ...], jobs: int, numbers: RecordedNumbers | None)
     """Plant faults one at a time in each of ``jobs`` copies of the repository; returns the lines of the table.
 
     Raises:
-        ControlError: see there.
-        NotPlantable: a fault's text is not in its file.
+        UserError: tests or numbers fail without a fault, or a fault's text is not in its file.
     """
     with ExitStack() as stack:
         free: queue.SimpleQueue[Workshop] = queue.SimpleQueue()
@@ -157,7 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         numbers = recorded_numbers(given.scale, given.data) if given.numbers else None
         lines = plant(faults, given.jobs, numbers)
-    except (UserError, NotPlantable, ControlError, WorkError) as error:
+    except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if not given.only:

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from poet.system.errors import UserError
+
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("analyses", "benchmarks", "config", "docs", "faults", "poet", "suite", "tests", "tools", "workflow")
 #: Seconds that the tests of one fault, or one run, may take.
 LIMIT = 600.0
-
-
-class WorkError(Exception):
-    """What was asked of a workshop did not come to an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class Workshop:
             print(json.dumps({"do": do, "folder": folder, **job}), file=self._server.stdin, flush=True)
             line = self._server.stdout.readline()
             if not line:
-                raise WorkError("the process that runs the tests has died; what it said is above")
+                raise UserError("the process that runs the tests has died; what it said is above")
             answer = json.loads(line)
             if answer.get("late"):
                 return {"said": f"stopped after {job['seconds']:g} s"}
@@ -87,9 +85,9 @@ class Workshop:
         """Train a run with the copy as it is, on one thread, into ``results/runs``.
 
         Raises:
-            WorkError: it did not end; the message is the last thing that it said.
+            UserError: it did not end; the message is the last thing that it said.
         """
         names = {"scale": scale, "model": model, "row": row, "seed": seed}
         answer = self._ask("train", **names, data=str(data.resolve()), results=str(results.resolve()), seconds=LIMIT)
         if "trained" not in answer:
-            raise WorkError(answer["said"].strip().rpartition("\n")[2])
+            raise UserError(answer["said"].strip().rpartition("\n")[2])

@@ -9,8 +9,9 @@ import yaml
 
 from faults import plant
 from faults.catalogue import FAULTS
-from faults.fault import Fault, NotPlantable
+from faults.fault import Fault
 from faults.workshop import ROOT, Workshop
+from poet.system.errors import UserError
 
 NODE = "tests/training/test_schedule.py::test_halfway_and_quarter_values"
 HARMLESS = Fault(
@@ -61,7 +62,7 @@ def test_a_test_notices_it(workshop, fault):
 
 @pytest.mark.parametrize("text", ("not there", "return"))
 def test_a_text_that_is_not_there_once_is_refused(text):
-    with pytest.raises(NotPlantable, match=r"harmless: its text occurs [02] times in poet/training/schedule.py"):
+    with pytest.raises(UserError, match=r"harmless: its text occurs [02] times in poet/training/schedule.py"):
         dataclasses.replace(HARMLESS, old=text).applied((ROOT / HARMLESS.file).read_text())
 
 

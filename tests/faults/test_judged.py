@@ -6,9 +6,10 @@ import types
 
 import pytest
 
-from faults.judged import TABLE, NotTrainable, RecordedNumbers
-from faults.workshop import ROOT, WorkError
+from faults.judged import TABLE, RecordedNumbers
+from faults.workshop import ROOT
 from poet.launch.records import write_record
+from poet.system.errors import UserError
 from suite.check.tables import read
 from suite.collection import load_suite
 
@@ -88,7 +89,7 @@ def test_a_run_that_diverges_and_a_count_that_is_another_are_noticed(numbers, wo
 
 def test_a_run_that_stops_is_said(numbers, workshop):
     def stop(row, seed):
-        raise WorkError("RuntimeError: no such block")
+        raise UserError("RuntimeError: no such block")
 
     assert numbers.noticed(workshop(stop), ROWS).columns() == {
         "caught_by_check": "a run stops: RuntimeError: no such block"
@@ -96,7 +97,7 @@ def test_a_run_that_stops_is_said(numbers, workshop):
 
 
 def test_what_is_missing_is_said_in_a_sentence(suite, numbers, tmp_path):
-    with pytest.raises(NotTrainable, match=r"holds no prepared data: make it with `snakemake .*meta.json --config scale=mini`"):
+    with pytest.raises(UserError, match=r"holds no prepared data: make it with `snakemake .*meta.json --config scale=mini`"):
         RecordedNumbers(suite, numbers.recorded, tmp_path / "elsewhere")
-    with pytest.raises(NotTrainable, match="table2.csv is missing: keep results of the scale with `make record` first"):
+    with pytest.raises(UserError, match="table2.csv is missing: keep results of the scale with `make record` first"):
         RecordedNumbers(suite, tmp_path, tmp_path / "data")
