@@ -1,27 +1,14 @@
 """The two ways to save that docs/support.md shows, from a pretrained folder to a loaded model."""
 
-import importlib.util
-
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from poet.model import poet_layers
 from tests.finetuning.pretrained import SIZES, batch, logits
+from tests.modules import load
 
 ROWS = batch("LLaMA classifier")
-
-
-@pytest.fixture
-def example(repository):
-    """``example(name)``: the module docs/examples/<name>.py."""
-
-    def _example(name):
-        spec = importlib.util.spec_from_file_location(f"docs_example_{name}", repository / "docs" / "examples" / f"{name}.py")
-        spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
-        return module
-
-    return _example
 
 
 @pytest.fixture
@@ -31,7 +18,7 @@ def pretrained(tmp_path):
     return tmp_path / "pretrained"
 
 
-def test_adapter(example, pretrained, tmp_path):
+def test_adapter(pretrained, tmp_path):
     def train(model, parameters):
         optimizer = torch.optim.AdamW(parameters, lr=1e-2)
         for _ in range(3):
@@ -40,12 +27,12 @@ def test_adapter(example, pretrained, tmp_path):
             model.zero_grad()
         trained.append(logits(model, ROWS))
 
-    trained, shown = [], example("adapter")
+    trained, shown = [], load("docs/examples/adapter.py")
     shown.finetune(pretrained, train, tmp_path / "adapter")
     assert torch.equal(logits(shown.load(pretrained, tmp_path / "adapter"), ROWS), trained[0])
 
 
-def test_export(example, pretrained, tmp_path):
+def test_export(pretrained, tmp_path):
     def train(model, optimizer, merges):
         layer = model.model.layers[0].mlp.up_proj
         before = layer.base_weight.detach().clone()
@@ -57,7 +44,7 @@ def test_export(example, pretrained, tmp_path):
         assert not torch.equal(layer.base_weight, before)  # merged
         trained.append(logits(model, ROWS))
 
-    trained, shown = [], example("export")
+    trained, shown = [], load("docs/examples/export.py")
     shown.finetune(pretrained, train, tmp_path / "whole")
     plain = shown.load(tmp_path / "whole")
     assert not list(poet_layers(plain))

@@ -1,9 +1,6 @@
 """Every method, and every row of a table, keeps the contract. A new method is covered by being there."""
 
-import importlib.util
-import sys
 from math import comb
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +11,7 @@ from poet.methods.contract import count_trainable, is_counted, parse_parameters,
 from poet.methods.galore import GaLoreAdamW
 from poet.training.evaluator import summed_loss
 from poet.training.llama import trainable_parameters
+from tests.modules import load
 
 #: Optimizers whose constants are Adam's.
 ADAM = (torch.optim.Adam, GaLoreAdamW)
@@ -21,17 +19,8 @@ CASES = {name: (method, {}) for name, method in METHODS.items() if not method.ro
 CASES |= {key: (method, row.parameters) for key, (method, row) in all_rows().items()}
 
 
-def _examples():
-    """The methods that ``docs/extending.md`` shows, which are no part of the suite, as their files stand there."""
-    for stem in ("sgd", "lion"):
-        path = Path(__file__).resolve().parents[2] / "docs" / "examples" / f"{stem}.py"
-        spec = importlib.util.spec_from_file_location(f"docs_example_{stem}", path)
-        sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)  # dataclasses look their module up
-        spec.loader.exec_module(module)
-        yield module.METHOD
-
-
-EXAMPLES = tuple(_examples())
+#: The methods that ``docs/extending.md`` shows, which are no part of the suite, as their files stand there.
+EXAMPLES = tuple(load(f"docs/examples/{name}.py").METHOD for name in ("sgd", "lion"))
 CASES |= {f"docs example {row.key}": (method, row.parameters) for method in EXAMPLES for row in method.rows}
 
 

@@ -1,8 +1,5 @@
 """The tiny models of the support matrix: ``build(name)`` and ``batch(name)``; a model called with a batch gives a ``loss``."""
 
-import importlib.util
-from pathlib import Path
-
 import torch
 from torch import nn
 from torch.nn import functional
@@ -18,20 +15,13 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from tests.modules import load
+
 ROWS = 8
 VOCABULARY = 32
 SIZES = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "use_cache": False}
-
-
-def _example():
-    """The function that ``docs/support.md`` shows."""
-    path = Path(__file__).resolve().parents[2] / "docs" / "examples" / "gpt2.py"
-    spec = importlib.util.spec_from_file_location("docs_example_gpt2", path)
-    spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
-    return module.plain_linear
-
-
-plain_linear = _example()
+#: The function that ``docs/support.md`` shows.
+plain_linear = load("docs/examples/gpt2.py").plain_linear
 
 
 class CNN(nn.Module):

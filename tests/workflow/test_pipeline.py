@@ -1,6 +1,5 @@
 """A whole pipeline is killed, with its jobs, and the next call goes on; what failed is said last; what is gone is noticed."""
 
-import importlib.util
 import os
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 from poet.system.errors import UserError
 from suite.discovery import locate
 from suite.pipeline import ERRORS
+from tests.modules import load
 
 #: Builds when it may; until then it is at work.
 ARTIFACT = """
@@ -88,15 +88,12 @@ def test_the_next_call_goes_on_after_a_kill_and_says_last_what_failed(small):
         (KeyError("seeds"), KeyError, "rule table2 met a fault of this suite (KeyError: 'seeds'): the.log has all of it"),
     ],
 )
-def test_a_job_keeps_what_it_could_not_do_for_the_last_lines(repository, tmp_path, monkeypatch, error, raised, said):
+def test_a_job_keeps_what_it_could_not_do_for_the_last_lines(tmp_path, monkeypatch, error, raised, said):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name in ("OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM"):
         monkeypatch.setenv(name, "1")  # a job sets them
-    spec = importlib.util.spec_from_file_location("job", repository / "workflow" / "scripts" / "job.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with pytest.raises(raised), module.job(types.SimpleNamespace(threads=1, log=["the.log"], rule="table2", input=[])):
+    with pytest.raises(raised), load("workflow/scripts/job.py").job(types.SimpleNamespace(threads=1, log=["the.log"], rule="table2", input=[])):
         raise error
     assert (tmp_path / ERRORS).read_text() == said + "\n"
     assert Path("the.log").exists()
