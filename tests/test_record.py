@@ -1,51 +1,39 @@
 """``tools/record.py``: what moved is shown before it is kept."""
 
-import csv
-import importlib.util
 import shutil
 import sys
 
 import pandas as pd
 import pytest
 
+from suite.check.tables import read
 from suite.sources import note_sources, sources_note
+from tests.tables import write_lines
+from tools import record as tool
 
 
 @pytest.fixture
 def record(repository, tmp_path, monkeypatch):
     """``record(*options)`` keeps ``tmp_path / "results"`` in a copy of what is recorded, and gives the exit code."""
-    spec = importlib.util.spec_from_file_location("record", repository / "tools" / "record.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     root = tmp_path / "root"
     shutil.copytree(repository / "analyses" / "recorded", root / "analyses" / "recorded")
-    monkeypatch.setattr(module, "ROOT", root)
-    monkeypatch.setattr(module, "written", lambda root: {})  # test_docs.py looks at that
+    monkeypatch.setattr(tool, "ROOT", root)
+    monkeypatch.setattr(tool, "written", lambda root: {})  # test_docs.py looks at that
     (tmp_path / "results").mkdir()
 
     def _record(*options):
         monkeypatch.setattr(sys, "argv", ["record.py", "--results", str(tmp_path / "results"), *options])
-        return module.main()
+        return tool.main()
 
-    _record.module = module
     return _record
-
-
-def keep(path, lines):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, lines[0])
-        writer.writeheader()
-        writer.writerows(lines)
 
 
 def test_what_moved_is_shown_and_then_kept(record, tmp_path, capsys):
     kept = tmp_path / "root" / "analyses" / "recorded" / "mini"
-    with open(kept / "table8.csv", newline="") as file:
-        lines = list(csv.DictReader(file))
+    lines = read(kept / "table8.csv")
     before = lines[3]["measured"]
     lines[3]["measured"] = str(int(before) + 5)
-    keep(tmp_path / "results" / "mini" / "table8.csv", lines)
+    write_lines(tmp_path / "results" / "mini" / "table8.csv", lines)
     assert record() == 0
     shown = capsys.readouterr().out
     (row,) = (line for line in shown.splitlines() if line.endswith("OUTSIDE"))
@@ -57,7 +45,7 @@ def test_what_moved_is_shown_and_then_kept(record, tmp_path, capsys):
 
 def test_the_first_results_of_a_scale_are_listed_and_kept(record, tmp_path, capsys):
     line = {"scheme": "Xavier", "published": 1, "measured": 2, "n": 1, "std": "", "scale": "gpu"}
-    keep(tmp_path / "results" / "gpu" / "table5.csv", [line])
+    write_lines(tmp_path / "results" / "gpu" / "table5.csv", [line])
     assert record("--scale", "gpu") == 0
     assert "1 rows are not recorded yet: table5." in capsys.readouterr().out
     assert (tmp_path / "root" / "analyses" / "recorded" / "gpu" / "table5.csv").exists()
@@ -65,10 +53,8 @@ def test_the_first_results_of_a_scale_are_listed_and_kept(record, tmp_path, caps
 
 def test_fewer_seeds_do_not_replace_more(record, tmp_path, capsys):
     kept = tmp_path / "root" / "analyses" / "recorded" / "mini" / "table5.csv"
-    with open(kept, newline="") as file:
-        lines = list(csv.DictReader(file))
     before = kept.read_text()
-    keep(tmp_path / "results" / "mini" / "table5.csv", [{**line, "n": 1} for line in lines])
+    write_lines(tmp_path / "results" / "mini" / "table5.csv", [{**line, "n": 1} for line in read(kept)])
     assert record() == 1 and kept.read_text() == before
     assert "table5.csv has at most n = 1 for a number, and the recorded one 3: " in capsys.readouterr().err
 
@@ -78,7 +64,7 @@ def test_rates_of_one_row_stand_beside_the_recorded_ones_of_others(record, tmp_p
     before = pd.read_csv(kept, dtype=str, keep_default_na=False)
     again = before[(before.variant == "adamw") & (before.length == "1/100")].assign(perplexity="7")
     new = again.assign(variant="sgd")
-    keep(tmp_path / "results" / "night" / "lr_sweep.csv", pd.concat([again, new]).to_dict("records"))
+    write_lines(tmp_path / "results" / "night" / "lr_sweep.csv", pd.concat([again, new]).to_dict("records"))
     assert record("--scale", "night") == 0
     after = pd.read_csv(kept, dtype=str, keep_default_na=False)
     assert len(after) == len(before) + len(new)
@@ -91,7 +77,7 @@ def test_a_search_that_goes_on_does_not_replace_one_that_ended(record, tmp_path)
     kept = tmp_path / "root" / "analyses" / "recorded" / "night" / "lr_sweep.csv"
     before = pd.read_csv(kept, dtype=str, keep_default_na=False)
     part = before[(before.variant == "adamw") & (before.length == "1")].head(1).assign(chosen="", state="searching")
-    keep(tmp_path / "results" / "night" / "lr_sweep.csv", part.to_dict("records"))
+    write_lines(tmp_path / "results" / "night" / "lr_sweep.csv", part.to_dict("records"))
     assert record("--scale", "night") == 0
     pd.testing.assert_frame_equal(pd.read_csv(kept, dtype=str, keep_default_na=False), before)
 
@@ -110,7 +96,7 @@ def test_tables_of_other_seeds_than_are_packed_are_refused(record, tmp_path, cap
 
 def test_claims_are_kept_and_the_report_is_not(record, tmp_path):
     results, kept = tmp_path / "results" / "mini", tmp_path / "root" / "analyses" / "recorded" / "mini"
-    keep(results / "claims.csv", [{"claim": "table2-x", "effect": 1, "low": 0, "high": 2, "n": 3, "scale": "mini"}])
+    write_lines(results / "claims.csv", [{"claim": "table2-x", "effect": 1, "low": 0, "high": 2, "n": 3, "scale": "mini"}])
     for name in ("claims.md", "report.html"):
         (results / name).write_text(name)
     assert record() == 0
@@ -121,7 +107,7 @@ def test_claims_are_kept_and_the_report_is_not(record, tmp_path):
 
 def test_a_table_of_another_scale_is_refused_even_if_it_begins_with_what_has_none(record, tmp_path, capsys):
     scales = {"a": "any", "b": "smoke"}
-    keep(
+    write_lines(
         tmp_path / "results" / "mini" / "claims.csv",
         [{"claim": claim, "effect": 1, "n": 3, "scale": scale} for claim, scale in scales.items()],
     )

@@ -1,7 +1,6 @@
 """Every fault can still be planted and a test notices it, and what proves nothing is not taken for a proof."""
 
 import contextlib
-import csv
 import dataclasses
 
 import pytest
@@ -12,6 +11,7 @@ from faults.catalogue import FAULTS
 from faults.fault import Fault
 from faults.workshop import ROOT, Workshop
 from poet.system.errors import UserError
+from suite.check.tables import read
 
 NODE = "tests/training/test_schedule.py::test_halfway_and_quarter_values"
 HARMLESS = Fault(
@@ -85,8 +85,7 @@ def test_what_no_test_notices_fails_the_command(shared, monkeypatch, capsys, tmp
     monkeypatch.setattr(plant, "FAULTS", (HARMLESS, HARMFUL))
     assert plant.main(["--jobs", "1"]) == 1
     assert capsys.readouterr().out.endswith("1 of 2 faults caught; not harmless\n")
-    with open(tmp_path / "results" / "faults.csv") as file:
-        found = {line["fault"]: line for line in csv.DictReader(file)}
+    found = {line["fault"]: line for line in read(tmp_path / "results" / "faults.csv")}
     assert list(found) == [plant.CONTROL, "harmless", "harmful"] and list(found["harmful"]) == list(plant.COLUMNS)
     assert [line["caught_by"] for line in found.values()] == ["", "", NODE]
     assert found["harmful"]["commit"] and found["harmful"]["caught_by_check"] == ""

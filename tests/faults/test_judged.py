@@ -1,6 +1,5 @@
 """What the regression check is asked about runs with a fault in place, on runs whose numbers are made up."""
 
-import csv
 import math
 import types
 
@@ -12,6 +11,7 @@ from poet.launch.records import write_record
 from poet.system.errors import UserError
 from suite.check.tables import read
 from suite.collection import load_suite
+from tests.tables import write_lines
 
 ROWS = ("poet-fs-1_2", "adamw")
 
@@ -28,12 +28,9 @@ def numbers(suite, tmp_path):
     for line in lines:
         line |= {"n": "3", "std": str(0.01 * float(line["measured"])), "seeds": "0 1 2"}
     recorded, data = tmp_path / "recorded", tmp_path / "data" / suite.dataset.name
-    recorded.mkdir(), data.mkdir(parents=True)
+    data.mkdir(parents=True)
     (data / "meta.json").write_text("{}")
-    with open(recorded / TABLE, "w", newline="") as file:
-        writer = csv.DictWriter(file, lines[0])
-        writer.writeheader()
-        writer.writerows(lines)
+    write_lines(recorded / TABLE, lines)
     return RecordedNumbers(suite, recorded, data.parent)
 
 

@@ -9,6 +9,7 @@ import pytest
 from poet.system.errors import UserError
 from suite.check.compare import compare, recorded_folder
 from suite.check.report import SHOWN, failed, moved, report, to_csv
+from tests.tables import write_lines
 
 TRAINED = {
     **{"published": 20.0, "n": 3, "diverged": 0, "collapsed": 0, "unit": "perplexity", "scale": "mini"},
@@ -16,15 +17,6 @@ TRAINED = {
 }
 #: Nine rows whose spreads are 0.5 to 1.5% of 100.
 SPREADS = (1.0, 0.5, 0.8, 1.2, 1.5, 0.9, 1.1, 0.7, 1.3)
-
-
-def write(path, rows):
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, columns, restval="")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def perplexities(**changes):
@@ -44,7 +36,7 @@ def check(tmp_path):
     def _check(recorded, fresh, table="table2"):
         for folder, rows in (("recorded", recorded), ("fresh", fresh)):
             if rows:
-                write(tmp_path / folder / f"{table}.csv", rows)
+                write_lines(tmp_path / folder / f"{table}.csv", rows)
         return compare(tmp_path / "recorded", tmp_path / "fresh", [f"{table}.csv"])
 
     return _check

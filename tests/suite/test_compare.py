@@ -1,12 +1,12 @@
 """``python -m suite compare``: every number of two folders or tables, its difference, and whether it left its tolerance."""
 
-import csv
 import shutil
 
 import pytest
 
 from suite.__main__ import main
 from suite.check.tables import read
+from tests.tables import write_lines
 
 
 @pytest.fixture
@@ -18,12 +18,7 @@ def edited(source, target, edit):
     """A copy of a table with ``edit`` done to its lines."""
     lines = read(source)
     edit(lines)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with open(target, "w", newline="") as file:
-        writer = csv.DictWriter(file, lines[0])
-        writer.writeheader()
-        writer.writerows(lines)
-    return target
+    return write_lines(target, lines)
 
 
 def compared(capsys, *arguments):

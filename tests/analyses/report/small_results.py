@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import struct
 import zlib
@@ -21,6 +20,7 @@ from suite.collection import collect_runs
 from suite.context import Context
 from suite.judging import WORDS, side_of
 from suite.scale import Scale
+from tests.tables import write_lines
 
 #: What a text may not do to the page.
 HOSTILE = "<script>document.title = 'broken'</script><img src=x onerror=alert(1)>"
@@ -45,16 +45,6 @@ def png(width: int = 4, height: int = 3) -> bytes:
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     lines = (b"\0" + b"\x80" * width) * height
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
-
-
-def write_lines(path: Path, lines: list[dict[str, Any]]) -> None:
-    """A CSV; NaN as an empty cell."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, lines[0], lineterminator="\n")
-        writer.writeheader()
-        for line in lines:
-            writer.writerow({k: "" if isinstance(v, float) and math.isnan(v) else v for k, v in line.items()})
 
 
 def record(spec: RunSpec) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """The report as text: nothing is missing, nothing is loaded from elsewhere, and no text becomes HTML."""
 
 import base64
-import csv
 import json
 import re
 from html.parser import HTMLParser
@@ -14,11 +13,13 @@ from analyses.report.provenance import ReportedRun, flat, models
 from analyses.report.provenance import words as spec_words
 from analyses.report.sources import left_out, on_the_page
 from poet.training.errors import RunError
+from suite.check.tables import read
 from suite.collection import RESULTS, collect_runs, load_suite
 from suite.context import Context
 from suite.discovery import find
 from suite.scale import load_scale
-from tests.analyses.report.small_results import HOSTILE, png, record, write_lines, write_results
+from tests.analyses.report.small_results import HOSTILE, png, record, write_results
+from tests.tables import write_lines
 
 REPORT = find("report")
 ORDERS = ("ordering", "rank agreement")
@@ -52,11 +53,6 @@ def build(folder, scale="mini", seeds=(0,)):
     return context, (folder / "report.html").read_text()
 
 
-def lines(context, name):
-    with open(context.results / f"{name}.csv", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def words(html):
     """The text of a piece of HTML, with single spaces."""
     return " ".join(" ".join(Page(html).text).split())
@@ -88,7 +84,7 @@ def test_every_artifact_figure_claim_erratum_and_run_is_there_once(built, page):
     assert sorted(shown) == sorted((context.results / output).read_bytes() for output in pictures)
     assert all(image["alt"] and int(image["height"]) > 3 for image in page.all("img"))
     for name, prefix, key in (("claims", "claim-", "claim"), ("errata", "erratum-", "id")):
-        assert {prefix + line[key] for line in lines(context, name)} == {i for i in ids if i.startswith(prefix)}
+        assert {prefix + line[key] for line in read(context.results / f"{name}.csv")} == {i for i in ids if i.startswith(prefix)}
     assert sorted(page.values("data-run")) == sorted(collect_runs(artifacts, context.scale))
 
 
@@ -149,11 +145,11 @@ def test_the_first_screen_says_what_was_found_with_the_numbers_of_its_files(buil
     context, text = built
     head = words(text[text.index("<header") : text.index("</header>")])
     for name, orders in (("The order of methods and settings", True), ("Other claims about trained models and times", False)):
-        results = [line["result"] for line in lines(context, "claims") if (line["kind"] in ORDERS) == orders]
+        results = [line["result"] for line in read(context.results / "claims.csv") if (line["kind"] in ORDERS) == orders]
         said = head.partition(f"{name}: ")[2].partition(".")[0]
         assert sorted(said.split(", ")) == sorted(f"{results.count(result)} {result}" for result in set(results))
     assert "Parameter counts: 1 of 2 equal the printed digits. table2.csv" in head
-    verdicts = [line["verdict"] for line in lines(context, "errata")]
+    verdicts = [line["verdict"] for line in read(context.results / "errata.csv")]
     assert f"Errata: {verdicts.count('confirmed error')} of {len(verdicts)} entries are confirmed errors" in head
     assert "POET against AdamW" not in head  # there are no such claims in these results
     assert "AdamW 100.2 ± 0.5 diverged" in head and "555" not in head  # a rate that is not the row's own
@@ -194,7 +190,7 @@ def test_the_page_says_where_the_numbers_come_from(built):
 def test_results_are_counted_and_lead_to_their_claims(built):
     context, text = built
     for result in ("same direction", "opposite direction", "undecided", "not at this scale"):
-        keys = [line["claim"] for line in lines(context, "claims") if line["result"] == result]
+        keys = [line["claim"] for line in read(context.results / "claims.csv") if line["result"] == result]
         (part,) = re.findall(rf'<details class="result"(?: open)?><summary><span class="verdict [\w-]+">{result}</span> <strong>{len(keys)}</strong>.*?</details>', text, re.S)
         assert keys and sorted(re.findall('href="#claim-(.*?)"', part)) == sorted(keys)
 

@@ -3,13 +3,13 @@
 One browser for all tests. Where none is installed they are skipped: the page's text is tested without one.
 """
 
-import csv
 import re
 
 import pytest
 
 from analyses.report.cards import SEPARATE
 from analyses.report.sources import on_the_page
+from suite.check.tables import read
 from suite.context import Context
 from suite.discovery import find
 from suite.scale import load_scale
@@ -49,11 +49,6 @@ def altered(context, tmp_path):
         return tmp_path / "report.html"
 
     return _altered
-
-
-def lines(context, name):
-    with open(context.results / f"{name}.csv", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def faults(browser, page, width):
@@ -130,7 +125,7 @@ def test_a_fault_of_the_page_is_seen(altered, browser, old, new, fault):
 
 def test_a_link_to_what_is_folded_opens_it(context, browser):
     """Without a script, which the page has not: Chromium follows the HTML standard."""
-    key, wrong = lines(context, "claims")[20]["claim"], lines(context, "errata")[1]["id"]
+    key, wrong = read(context.results / "claims.csv")[20]["claim"], read(context.results / "errata.csv")[1]["id"]
     for anchor in (f"claim-{key}", f"erratum-{wrong}", "from-table2", "runs-60m"):
         browser.open(context.results / "report.html", f"#{anchor}")
         assert browser.evaluate(f"document.getElementById('{anchor}').checkVisibility()"), anchor
