@@ -58,12 +58,6 @@ def test_a_new_file_is_a_new_method_with_its_rows(add_method, monkeypatch):
     assert table_rows()["mine"][1].label == "Mine"
 
 
-def test_two_files_with_one_name_are_refused(add_method):
-    add_method("zz_mine", "adamw")
-    with pytest.raises(ImportError, match="two files .* 'adamw'"):
-        discover("poet.methods", "METHOD")
-
-
 def test_two_methods_with_one_row_are_refused(add_method, monkeypatch):
     add_method("zz_mine", "mine", row="adamw")
     monkeypatch.setattr(methods, "METHODS", discover("poet.methods", "METHOD"))

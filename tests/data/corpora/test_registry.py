@@ -14,7 +14,6 @@ from poet.data import corpora
 from poet.data.corpora import CORPORA
 from poet.data.tokenizer import load_bpe
 from poet.launch.sources import data_digest, training_digest
-from poet.system.registry import discover
 
 #: The example that docs/data.md shows.
 FILE = (Path(corpora.__file__).parents[3] / "docs" / "examples" / "files.py").read_text()
@@ -109,14 +108,6 @@ def test_it_makes_nobody_else_s_data_again_and_retrains_nobody(answers):
     *after, own = answers["digests"]
     assert after == before
     assert own != data_digest("files")
-
-
-def test_two_files_with_one_name_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(corpora, "__path__", [*corpora.__path__, str(tmp_path)])
-    (tmp_path / "zz_mine.py").write_text(FILE.replace('"files"', '"enwik8"', 1))
-    with pytest.raises(ImportError, match="two files in poet/data/corpora define a corpus named 'enwik8'"):
-        discover("poet.data.corpora", "CORPUS")
-    sys.modules.pop("poet.data.corpora.zz_mine")
 
 
 @pytest.mark.parametrize("name", CORPORA)

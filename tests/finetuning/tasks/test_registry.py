@@ -121,16 +121,3 @@ def test_what_is_unknown_is_refused(tmp_path, arguments, said):
     name, source, limit = arguments
     with pytest.raises(DataError, match=said):
         load_task(name, source, tmp_path, limit=limit)
-
-
-def test_a_file_joins_by_lying_there_and_a_second_of_a_name_is_refused(monkeypatch, tmp_path):
-    source = os.path.join(glue_tasks.__path__[0], "sst2.py")
-    monkeypatch.setattr(glue_tasks, "__path__", [*glue_tasks.__path__, str(tmp_path)])
-    text = open(source, encoding="utf-8").read()
-    (tmp_path / "zz_reviews.py").write_text(text.replace('name = "sst2"', 'name = "reviews"'))
-    assert discover("poet.finetuning.tasks.glue", "TASK")["reviews"].label == "SST-2"
-    shutil.copy(source, tmp_path / "zz_twice.py")
-    with pytest.raises(ImportError, match="named 'sst2'"):
-        discover("poet.finetuning.tasks.glue", "TASK")
-    for module in ("zz_reviews", "zz_twice"):
-        sys.modules.pop(f"poet.finetuning.tasks.glue.{module}")
