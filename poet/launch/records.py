@@ -46,9 +46,9 @@ def write_history(path: Path, history: list[dict[str, Any]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read_history(path: Path) -> list[dict[str, float | None]]:
-    """The rows of a ``history.csv``; NaN stays NaN, an empty cell is None."""
-    return [{k: float(v) if v else None for k, v in row.items()} for row in csv.DictReader(path.read_text().splitlines())]
+def read_history(text: str) -> list[dict[str, float | None]]:
+    """The rows of the text of a ``history.csv``; NaN stays NaN, an empty cell is None."""
+    return [{k: float(v) if v else None for k, v in row.items()} for row in csv.DictReader(text.splitlines())]
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
@@ -156,8 +156,8 @@ def read_run_history(results: Path, spec: RunSpec) -> list[dict[str, float | Non
     Raises:
         RunError: missing, unreadable, or not that of the run's record; the sentence has the command that makes it again.
     """
-    with _content(results, spec, "history.csv"):
-        return read_history(results / "runs" / spec.name / "history.csv")
+    with _content(results, spec, "history.csv") as content:
+        return read_history(content.decode())
 
 
 def read_summaries(results: Path, spec: RunSpec) -> list[str]:

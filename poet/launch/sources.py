@@ -79,14 +79,14 @@ def training_digest(method: str, device: str) -> str:
 
 
 def data_sources(corpus: str) -> list[Path]:
-    """The files that the prepared data depends on, those of other corpora left out; what reads the rows is part of training.
+    """The files that the prepared data depends on, those of other corpora left out; what reads the rows is part of training, and an estimate changes none.
 
     Args:
         corpus: key in ``poet.data.corpora``.
     """
     others = {_file(c) for name, c in CORPORA.items() if name != corpus}
-    read = {ROOT / "poet" / "data" / name for name in ("rows.py", "order.py")}
-    return sorted(set((ROOT / "poet" / "data").rglob("*.py")) - others - read)
+    apart = {ROOT / "poet" / "data" / name for name in ("rows.py", "order.py", "__main__.py", "estimate.py", "rate.py")}
+    return sorted(set((ROOT / "poet" / "data").rglob("*.py")) - others - apart)
 
 
 @functools.cache

@@ -49,8 +49,7 @@ def test_every_case_has_its_line(bench, tmp_path):
     with bench.path.open() as file:
         lines = list(csv.DictReader(file))
     assert list(lines[0]) == list(COLUMNS) and len(lines) == len(cases)
-    text = "\n".join(gpu.wanted(bench.rows))
-    assert "step smoke-60m-ff80 64 fp32 poet-bs-b256" in text and f"{len(cases)} cases measured, 0 left out" in text
+    assert any("step smoke-60m-ff80 64 fp32 poet-bs-b256" in line for line in said)
 
 
 def test_a_wrong_kernel_ends_the_run_before_anything_is_timed(bench, monkeypatch):
@@ -72,7 +71,6 @@ def test_a_package_that_is_missing_and_time_that_is_up_leave_cases_out_with_a_wo
     late = Bench()
     gpu.run(cases, late, limit=-1, say=lambda line: None)
     assert {row["note"] for row in late.rows} == {"needs peft", "no time left of -1 s"}
-    assert gpu.wanted(late.rows) == [f"0 cases measured, {len(cases)} left out"]
 
 
 def test_it_needs_no_more_than_torch_triton_transformers_numpy_and_pydantic(repository):

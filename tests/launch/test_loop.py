@@ -30,7 +30,7 @@ POET = {"variant": "bs", "block_size": 4, "merge_every": 5}
 def test_a_run_trains_end_to_end(make_spec, train_run, method, parameters, precision):
     spec = make_spec(method=method, parameters=parameters, precision=precision, steps=40, evaluate_every=10, evaluation_rows=0)
     record, folder = train_run(spec)
-    history = read_history(folder / "history.csv")
+    history = read_history((folder / "history.csv").read_text())
     assert json.loads((folder / "record.json").read_text()) == record
     assert record["status"] == "completed" and record["steps"] == 40
     assert record["spec"] == spec.to_dict() and record["spec_digest"] == spec.digest
@@ -62,7 +62,7 @@ def test_files_of_an_earlier_spec_do_not_stay_beside_a_new_record(make_spec, tra
 def test_the_history_has_one_set_of_rows_and_the_record_its_own(make_spec, train_run):
     record, folder = train_run(make_spec(evaluation_rows=6, final_evaluation_rows=0), "mixed")
     small, _ = train_run(make_spec(evaluation_rows=6, final_evaluation_rows=6), "small")
-    last = read_history(folder / "history.csv")[-1]["validation_perplexity"]
+    last = read_history((folder / "history.csv").read_text())[-1]["validation_perplexity"]
     assert last == small["validation_perplexity"] != record["validation_perplexity"]
 
 
@@ -209,7 +209,7 @@ def test_a_diverged_run_says_so_and_keeps_its_nan(make_spec, train_run):
     assert record["status"] == "diverged" and record["steps"] < 8
     stored = json.loads((folder / "record.json").read_text())
     assert math.isnan(stored["validation_perplexity"])
-    history = read_history(folder / "history.csv")
+    history = read_history((folder / "history.csv").read_text())
     assert len(history) == record["steps"] and not math.isfinite(history[-1]["train_loss"])
     assert not (folder.parent / "run-checkpoints").exists()
 
@@ -244,9 +244,9 @@ def test_data_that_do_not_fit_are_refused_in_one_sentence(make_spec, train_run, 
 
 
 def test_a_history_has_about_five_hundred_rows_and_means_over_its_windows(make_spec, train_run, monkeypatch):
-    full = [row["train_loss"] for row in read_history(train_run(make_spec(), "full")[1] / "history.csv")]
+    full = [row["train_loss"] for row in read_history((train_run(make_spec(), "full")[1] / "history.csv").read_text())]
     monkeypatch.setattr("poet.training.run.HISTORY_ROWS", 4)
-    sparse = read_history(train_run(make_spec(), "sparse")[1] / "history.csv")
+    sparse = read_history((train_run(make_spec(), "sparse")[1] / "history.csv").read_text())
     assert [row["step"] for row in sparse] == [3, 4, 6, 8, 9, 12]
     assert sparse[0]["train_loss"] == pytest.approx(sum(full[:3]) / 3, rel=1e-6)
     assert sparse[1]["train_loss"] == pytest.approx(full[3], rel=1e-6)

@@ -44,7 +44,7 @@ def test_history_keeps_every_digit_nan_and_empty_cells(tmp_path):
         {"step": 2, "train_loss": math.inf},
     ]
     write_history(tmp_path / "h.csv", rows)
-    first, second = read_history(tmp_path / "h.csv")
+    first, second = read_history((tmp_path / "h.csv").read_text())
     assert tuple(first) == HISTORY_COLUMNS
     assert first["train_loss"] == 0.1 + 0.2 and math.isnan(first["gradient_norm"])
     assert first["validation_perplexity"] is None and second["train_loss"] == math.inf

@@ -73,7 +73,7 @@ def runs(make_spec, data):
 def outcome(folder):
     """What has to be the same bit for bit."""
     record = json.loads((folder / "record.json").read_text())
-    history = [{k: v for k, v in row.items() if k != "tokens_per_second"} for row in read_history(folder / "history.csv")]
+    history = [{k: v for k, v in row.items() if k != "tokens_per_second"} for row in read_history((folder / "history.csv").read_text())]
     kept = ("status", "validation_perplexity", "steps", "tokens", "held", "weights_sha256", "probes_sha256")
     return {key: record[key] for key in kept}, history
 

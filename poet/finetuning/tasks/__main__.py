@@ -36,13 +36,12 @@ def _count(text: str) -> int:
 
 
 def show(data: TaskData) -> None:
-    """Print counts, balance, origin, checksum and two examples."""
+    """Print counts, balance, origin and two examples."""
     task = TASKS[data.name]
     print(f"{task.label} ({task.metric}); {data.origin.sentence}")
     for split in SPLITS:
         examples = getattr(data, split)
         print(f"{split}: {len(examples):,} examples{_balance(task, [example.target for example in examples])}")
-    print(f"sha256 {data.sha256}")
     for example in data.train[:2]:
         for name, text in zip((*task.columns, task.target), (*example.texts, example.target), strict=True):
             print(f"  {name}: {textwrap.shorten(str(text), 300)}")

