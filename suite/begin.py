@@ -7,6 +7,7 @@ from argparse import Namespace
 from typing import Any
 
 from suite import pipeline
+from suite.check.compare import recorded_folder
 from suite.collection import Suite
 from suite.recorded.archive import archive_path, read
 from suite.targets import check_targets, unmake_lost
@@ -37,10 +38,12 @@ def begin(suite: Suite, config: dict[str, Any], arguments: Namespace) -> None:
     """
     targets = tuple(map(str, arguments.targets or ()))
     check_targets(suite, targets)  # what Snakemake itself says of a missing rule names no remedy
-    suite.check_writable()
+    if "check" in targets:
+        recorded_folder(suite.scale.name)  # refused now, and not after days of training
     if config.get("resume"):
-        read(archive_path(suite.scale.name))  # refused now, and not by every run
+        read(archive_path(suite.scale.name))  # nor by every run
     if works(arguments):
+        suite.check_writable()
         pipeline.claim()
         for note in unmake_lost(suite, targets):
             print(note, file=sys.stderr)

@@ -7,12 +7,11 @@ import shutil
 from pathlib import Path
 
 from poet.finetuning.spec import FinetuningSpec
-from poet.launch.records import Altered, check_record
+from poet.launch.records import check_record
 from poet.system.progress import say
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.recorded.restore import changed
-from suite.recorded.run import device_of
 
 
 class Aside:
@@ -35,9 +34,9 @@ class Aside:
         try:
             record = json.loads((kept / "record.json").read_text())
             check_record(record)
-            if record["spec_digest"] != spec.digest or changed(spec, record, device_of(record), device, data, base):
+            if record["spec_digest"] != spec.digest or changed(spec, record, device, data, base):
                 return False
-        except (Altered, ValueError, KeyError, OSError):
+        except (ValueError, KeyError, OSError):
             return False
         shutil.copytree(kept, folder, dirs_exist_ok=True)
         say(f"{spec.name}: finished before its job was stopped")

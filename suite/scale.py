@@ -215,8 +215,10 @@ def load_scale(config: dict[str, Any]) -> Scale:
         raise ConfigError(f"config: scale: there is no scale {asked.scale!r}; choose one of {known}")
     settings = parse(ScaleFile, read_yaml(path, where), where)
     table, protocol = ROOT / settings.learning_rates.table, load_protocol(ROOT)
-    if settings.tuning and protocol.seed in asked.seeds:
-        raise ConfigError(f"config: seeds: {protocol.seed} is the seed of tuning ({PROTOCOL}): tables take others, such as [0, 1, 2]")
+    given = {"config: seeds": asked.seeds if settings.tuning else [], f"{where}: tuning: seeds": [seed for part in settings.tuning for seed in part.seeds]}
+    for place, seeds in given.items():
+        if protocol.seed in seeds:
+            raise ConfigError(f"{place}: {protocol.seed} is the seed of tuning ({PROTOCOL}): tables take others, such as [0, 1, 2]")
     if table.exists():
         return Scale(asked.scale, tuple(asked.seeds), settings, read_rates(table, ROOT), protocol)
     if not settings.tuning:

@@ -161,6 +161,8 @@ class Tuned(Settings):
     """shares of the model's steps that have rates of their own"""
     rows: list[str] | None = None
     """table rows; every row if it is not given"""
+    seeds: list[NonNegativeInt] = []
+    """seeds that these rungs of the horizon ladder have beside those that are asked for"""
 
 
 class OnTasks(Settings):

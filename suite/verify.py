@@ -25,9 +25,14 @@ def runs(results: Path) -> Iterator[tuple[Path, str]]:
     for folder in sorted({path.parent for file in FILES for path in (results / "runs").rglob(file)}):
         name = folder.relative_to(results / "runs")
         fault = _fault(folder, str(name))
-        trial = folder.name == f"seed{load_protocol().seed}"
-        remedy = f"remove {folder}, and run make tune SCALE={name.parts[0]}" if trial else f"make it again with `{again(folder / 'record.json', str(name))}`"
-        yield folder, f"{fault}: {remedy}" if fault else ""
+        yield folder, f"{fault}: {_remedy(folder, name)}" if fault else ""
+
+
+def _remedy(folder: Path, name: Path) -> str:
+    if folder.name != f"seed{load_protocol().seed}":
+        return f"make it again with `{again(folder / 'record.json', str(name))}`"
+    target = f"results/{name.parts[0]}/finetuning_rates.csv" if "finetuned" in name.parts else "tune"
+    return f"remove {folder}, and run make {target} SCALE={name.parts[0]}"
 
 
 def _fault(folder: Path, name: str) -> str:
@@ -62,13 +67,15 @@ def artifacts(results: Path) -> Iterator[str]:
         except UserError as error:  # such as a trial's record that cannot be read
             yield str(error)
             continue
+        suites = {(0,): plain}
         notes = {name: noted_sources(sources_note(results / scale, name)) for name in plain.artifacts}
         for name, note in notes.items():
             if note:
-                suite = load_suite({"scale": scale, "seeds": note["seeds"]}) if note["seeds"] != [0] else plain
+                seeds = tuple(note["seeds"])
+                suite = suites.get(seeds) or suites.setdefault(seeds, load_suite({"scale": scale, "seeds": note["seeds"]}))
                 for lost in lost_files(suite, [name]).get(name, [])[:1]:
-                    target, seeds = suite.shown(name)[0], json.dumps(note["seeds"], separators=(",", ":"))
-                    yield f"{lost} is gone, which {suite.outputs(name)[0]} was made from: make both again with `make {target} SCALE={scale} SEEDS='{seeds}'`"
+                    command = f"make {suite.shown(name)[0]} SCALE={scale} SEEDS='{json.dumps(note['seeds'], separators=(',', ':'))}'"
+                    yield f"{lost} is gone, which {suite.outputs(name)[0]} was made from: make both again with `{command}`"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -14,8 +14,8 @@ from suite.recorded.run import RecordedRun
 
 
 def costs(root: Path) -> dict[str, str]:
-    """Of mini: Table 2, and all that ``make all`` pretrains. Of night: the rungs of the ladder, the trials of rates, and a step of POET beside AdamW's."""
-    mini, night = (read(archive_path(scale, root)) for scale in ("mini", "night"))
+    """Of pretraining. Of mini: Table 2, and all that ``make all`` trains. Of night: the rungs of the ladder, the trials of rates, and a step of POET beside AdamW's."""
+    mini, night = ({n: run for n, run in read(archive_path(scale, root)).items() if isinstance(run.spec, RunSpec)} for scale in ("mini", "night"))
     seeds = recorded_seeds("mini", mini.values())
     suite = load_suite({"scale": "mini", "seeds": seeds})
     table2, everything = suite.artifacts["table2"].runs(suite.scale), [s for a in suite.artifacts.values() if a.in_all for s in a.runs(suite.scale)]

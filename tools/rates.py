@@ -10,8 +10,7 @@ RATES = {"lr": "lr", "matrix_lr": "matrices", "muon_lr": "matrices", "adapter_lr
 def protocol(given: Protocol) -> str:
     """What ``config/tuning.yaml`` says, as sentences and a table of starting points."""
     budgets = [f"{budget.trials} (at most {budget.at_most}) where a run has {budget.from_steps:,} steps or more" for budget in given.trials]
-    moved = {"next longer length": given.shifts.longer, "next larger model": given.shifts.larger}
-    shifts = [f"{RATES[name]} {k:+d} for the {where}" for where, shift in moved.items() for name, k in shift.items()]
+    shifts = [f"{RATES[name]} {k:+d} for the next longer length" for name, k in given.shifts.items()]
     body = [[f"`{row}`", _rates({name: f"{value:g}" for name, value in rates.items()})] for row, rates in given.starts.items()]
     lines = [
         f"- Seed of all trials: {given.seed}.",

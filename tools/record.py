@@ -1,6 +1,6 @@
 """Keep results as the recorded ones, and bring README.md and docs/ up to date with them: ``make record SCALE=mini``.
 
-Shows first what moved, by the comparison of ``snakemake check`` (:mod:`suite.check`). The tables of benchmarks and
+Shows first what moved but for learning rates, by the comparison of ``snakemake check`` (:mod:`suite.check`). The tables of benchmarks and
 planted faults that are there go to ``analyses/recorded/``. Tables of fewer seeds than the recorded ones are refused, and the recorded
 learning rates of what was not tuned here stay. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
 figures that pages show (all three from ``results/<scale>/``), and ``runs.parquet`` (every run whose files are there, :mod:`suite.recorded`).
@@ -142,14 +142,14 @@ def main() -> int:
         return 1
     print("\n".join([*packed.notes, f"{packed.path}: {packed.runs} runs, {packed.new} of them new"]))
     kept.mkdir(parents=True, exist_ok=True)
-    print(report(compare(kept, made, [output for output in outputs if output.endswith(".csv")]), shown=None))
+    print(report(compare(kept, made, [output for output in outputs if output.endswith(".csv") and output != RATES]), shown=None))
     for output in outputs:
         if output == RATES and (kept / RATES).exists():
             (kept / RATES).write_text(_with_recorded_rates(made / RATES, kept / RATES))
         else:
             shutil.copy(made / output, kept / Path(output).name)
     if (rates := made / rates_path(given.scale).name).exists():
-        shutil.copy(rates, rates_path(given.scale))
+        shutil.copy(rates, kept)
     for name in (*BENCHMARKS, FAULTS):
         if (given.results / name).exists():
             shutil.copy(given.results / name, kept.parent / name)

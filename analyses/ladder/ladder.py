@@ -44,7 +44,7 @@ def runs(scale: Scale) -> list[RunSpec]:
 
 def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, dict[int, float]]) -> dict[str, Any]:
     own = values[cell]
-    wanted = len(context.scale.seeds)
+    wanted = len(found.specs) if found else 0
     note = "no learning rates yet" if found is None else "" if len(own) == wanted else f"{wanted - len(own)} of {wanted} runs are missing"
     line = {
         "model": cell.model,

@@ -14,7 +14,7 @@ from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
 from suite.scale import Scale
 from suite.statistics import paired_interval
-from suite.tuning.cells import Cell, cells, run_at, steps_of
+from suite.tuning.cells import Cell, cells, further_seeds, run_at, steps_of
 
 #: What rungs are compared with: AdamW with one rate, as the paper trains it, and with two.
 BASELINES = {"adamw": "AdamW", "adamw-two-rates": "AdamW, two rates"}
@@ -59,9 +59,10 @@ def rung(scale: Scale, cell: Cell) -> Rung | None:
         return None
     rates = chosen.rates if chosen else scale.learning_rates(cell.model, cell.row)
     whence = "in force" if chosen is None else "censored" if chosen.open_sides else "tuned"
-    if cell.length == 1:  # Table 2's own runs
-        return Rung(whence, [scale.run(cell.model, cell.row, seed) for seed in scale.seeds])
-    return Rung(whence, [run_at(scale, cell, seed, rates) for seed in scale.seeds])
+    seeds = dict.fromkeys([*scale.seeds, *further_seeds(scale, cell)])
+    if cell.length == 1:  # Table 2's own runs, and more of them
+        return Rung(whence, [scale.run(cell.model, cell.row, seed) for seed in seeds])
+    return Rung(whence, [run_at(scale, cell, seed, rates) for seed in seeds])
 
 
 def rungs(scale: Scale) -> list[Rung]:

@@ -19,7 +19,7 @@ on the machine (times, what bfloat16 rounds off) are left out, and the summary s
 - s and s0 are those of logarithms where all numbers of a pool are positive: relative, so to speak, for perplexities,
   singular values and orthogonality errors. Otherwise they are absolute. What spreads by factors, so that the tolerance
   of its logarithm is beyond a factor of two, is far from normal and has none: "not judged".
-- The level is 5% for a whole check (``LEVEL``), in equal shares to its artifacts, and to the rows of each: a table's
+- The nominal level is 5% for a whole check (``LEVEL``; docs/faults.md has the simulated one), in equal shares to its artifacts, and to the rows of each: a table's
   tolerance does not depend on how many points some figure has.
 
 The formula is for independent seeds. Recorded and fresh runs share theirs, so that on one machine they are equal bit

@@ -21,7 +21,7 @@ from scipy import special, stats
 #: which weights are drawn. The functions behind a draw (log, cos, square root) may differ by a few units between
 #: processors, and what is computed from weights (norms, means, singular values) is as close as they are.
 ROUNDING = 16 * 2.0**-24
-#: The chance that a whole check of an unchanged method, run on other seeds, finds anything outside its tolerance.
+#: The nominal chance that a whole check of an unchanged method, run on other seeds, finds anything outside its tolerance; docs/faults.md has the simulated one.
 LEVEL = 0.05
 #: Values of d0 that are tried. The last stands for rows that do not differ at all.
 ALIKENESS = np.array([0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 64, 1e6])

@@ -33,16 +33,6 @@ class Disk:
     kept: int
 
 
-def checkpoint_bytes(memory: Footprint, divided: int = 1) -> int:
-    """What the checkpoints of one run take: weights, buffers, and the whole of the optimizers' state.
-
-    Args:
-        memory: of one device.
-        divided: among how many devices the state is.
-    """
-    return CHECKPOINTS * (memory.weights + divided * memory.state)
-
-
 def disk(scale: Scale, left: Iterable[tuple[RunSpec, Footprint, int]]) -> Disk:
     """What is needed for runs that are not done.
 
@@ -54,7 +44,7 @@ def disk(scale: Scale, left: Iterable[tuple[RunSpec, Footprint, int]]) -> Disk:
         DataError: the description of the data is wrong, or its folder of shards is empty.
     """
     left = list(left)
-    checkpoints = [checkpoint_bytes(memory, divided) for _, memory, divided in left]
+    checkpoints = [CHECKPOINTS * (memory.weights + divided * memory.state) for _, memory, divided in left]  # the whole state, whoever holds it
     return Disk(
         data=estimate(scale.data, max((spec.steps * spec.batch_rows for spec, _, _ in left), default=None)),
         checkpoints=sum(checkpoints),

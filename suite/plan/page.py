@@ -110,7 +110,7 @@ def _runs(plan: Plan, unit: str) -> str:
                 "working": format_size(memory.working),
                 "in all": format_size(memory.total),
                 "of": format_size(plan.limits[model]),
-                "fits": _fits(plan, largest),
+                "fits": "yes" if largest.cost.memory.total <= plan.limits[largest.spec.model] else "no",
             }
         )
     lines = [
@@ -123,10 +123,6 @@ def _runs(plan: Plan, unit: str) -> str:
         lines += ["", f"Too much; what makes it fit, in config/scales/{plan.suite.scale.name}.yaml:"]
         lines += [f"  {model} {variant}: {remedy}" for (model, variant), remedy in remedies.items()]
     return "\n".join(lines)
-
-
-def _fits(plan: Plan, run: PlannedRun) -> str:
-    return "yes" if run.cost.memory.total <= plan.limits[run.spec.model] else "no"
 
 
 def _range(hours: list[float]) -> str:

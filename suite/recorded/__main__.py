@@ -1,4 +1,4 @@
-"""Recorded runs: ``python -m suite.recorded pack|verify|import|build``."""
+"""Recorded runs: ``python -m suite.recorded pack|import|build``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from poet.system.errors import UserError
-from suite.recorded.archive import archive_path, read
 from suite.recorded.merging import Packed, pack, take_in
 from suite.settings import read_seeds
 
@@ -23,35 +22,29 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     described = {
         "pack": "keep the runs of a results folder in the scale's archive",
-        "verify": "check every run of an archive",
         "import": "add the runs of another machine's archive to this project's, marked as foreign",
         "build": "every table, every figure and the report from the archive; trains nothing",
     }
     own = {name: commands.add_parser(name, help=text, description=text) for name, text in described.items()}
-    for name in ("pack", "verify", "build"):
+    for name in ("pack", "build"):
         own[name].add_argument("--scale", default="mini")
     own["pack"].add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
     own["pack"].add_argument("--results", type=Path, default=Path("results"))
-    own["verify"].add_argument("file", type=Path, nargs="?", help="default: the scale's archive")
     own["import"].add_argument("file", type=Path)
-    own["import"].add_argument("--origin", help="where it comes from, for the captions (default: the file's name)")
+    own["import"].add_argument("--origin", required=True, help="where it comes from, for the captions")
     own["build"].add_argument("--seeds", help="default: those that are recorded as fully as any")
     own["build"].add_argument("--results", type=Path, help="default: results/recorded/<scale>")
-    own["build"].add_argument("--jobs", type=int, help="artifacts at a time (default: one for each CPU)")
     given = parser.parse_args(arguments)
     try:
         if given.command == "pack":
             _said(pack(given.results, given.scale, read_seeds(given.seeds)))
-        elif given.command == "verify":
-            path = given.file or archive_path(given.scale)
-            print(f"{path}: {len(read(path))} runs, each whole")
         elif given.command == "import":
-            _said(take_in(given.file, given.file.stem if given.origin is None else given.origin))
+            _said(take_in(given.file, given.origin))
         else:
             from suite.recorded.build import build
 
             seeds = None if given.seeds is None else read_seeds(given.seeds)
-            lines, failed = build(given.scale, seeds, given.results, given.jobs)
+            lines, failed = build(given.scale, seeds, given.results)
             print("\n".join(lines))
             return int(failed)
     except UserError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from graphlib import TopologicalSorter
@@ -17,6 +18,7 @@ from suite.scale import load_scale
 from suite.collection import RESULTS, Suite, load_suite
 from poet.system.errors import UserError
 from poet.system.progress import say
+from poet.training.spec import RunSpec
 from suite.recorded.archive import archive_path, read
 from suite.recorded.marking import build_artifact
 from suite.recorded.restore import unpack
@@ -24,35 +26,27 @@ from suite.recorded.run import RecordedError, RecordedRun
 
 
 def recorded_seeds(scale: str, runs: Iterable[RecordedRun]) -> list[int]:
-    """The seeds of which as many runs are recorded that tables and figures use as of any other: a seed that is there in part, such as
-    a sweep's or a foreign one's, would leave out every table that it is not there for.
+    """The seeds of which as many pretraining runs are recorded as of any other: a seed that is there in part, such as a foreign one's, would
+    leave out every table that it is not there for.
 
     Raises:
         ConfigError: there is no such scale.
         RecordedError: there are none.
     """
-
-    names = {run.name: run.spec.seed for run in runs}
-    found = {}
     trials = load_scale({"scale": scale, "seeds": [0]}).protocol.seed  # no table takes it
-    for seed in sorted(set(names.values()) - {trials}):
-        suite = load_suite({"scale": scale, "seeds": [seed]})
-        used = {spec.name for a in suite.artifacts.values() if a.in_all for spec in a.specs(suite.scale) if spec.seed == seed}
-        found[seed] = len(used & set(names))
-    seeds = [seed for seed, n in found.items() if n and n == max(found.values())]
-    if not seeds:
-        raise RecordedError(f"no table and no figure of scale {scale} uses any of the recorded runs: keep its runs with `make record`")
-    return seeds
+    found = Counter(run.spec.seed for run in runs if isinstance(run.spec, RunSpec) and run.spec.seed != trials)
+    if not found:
+        raise RecordedError(f"no pretraining run of scale {scale} is recorded but for trials of learning rates: keep its runs with `make record`")
+    return sorted(seed for seed, n in found.items() if n == max(found.values()))
 
 
-def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None = None, jobs: int | None = None) -> tuple[list[str], bool]:
+def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None = None) -> tuple[list[str], bool]:
     """Unpack the recorded runs of a scale, and build from them what can be built.
 
     Args:
         scale: the scale's name.
         seeds: None takes those of :func:`recorded_seeds`.
         results: where to; None takes ``results/recorded/<scale>``.
-        jobs: artifacts at a time; None takes one for each CPU.
 
     Returns:
         A line for each artifact of ``all`` that was left out and one on the whole, and whether one was left out for another reason than that
@@ -76,7 +70,7 @@ def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None =
     reasons = {name: _missing(suite, name, recorded, there) for name in suite.artifacts}
     left_out = {name: reason for name, reason in reasons.items() if reason}
     names = [name for name in suite.artifacts if name not in left_out]
-    built = _in_order(suite, names, left_out, results, jobs or os.cpu_count() or 1)
+    built = _in_order(suite, names, left_out, results)
     for name in left_out:  # a table of an earlier archive must not stay beside the others
         for output in suite.artifacts[name].outputs:
             (results / output).unlink(missing_ok=True)
@@ -98,14 +92,14 @@ def _missing(suite: Suite, name: str, recorded: dict[str, RecordedRun], there: s
     return f"{len(missing)} of its {len(specs)} runs are missing, such as {missing[0]}, which is {why}"
 
 
-def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results: Path, jobs: int) -> list[str]:
-    """Build artifacts, each after those that it reads; who cannot be built joins ``left_out``."""
+def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results: Path) -> list[str]:
+    """Build artifacts, one for each CPU at a time, each after those that it reads; who cannot be built joins ``left_out``."""
     waiting = TopologicalSorter({name: [other for other in names_read(suite.artifacts[name], suite.artifacts) if other in names] for name in names})
     waiting.prepare()
     done, running = [], {}
     os.environ["OMP_NUM_THREADS"] = "1"  # as in a job of the workflow; read where torch is loaded
     # Processes of their own, each of which loads everything once: a fork would copy this one's threads' locks.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
         while waiting.is_active():
             for name in waiting.get_ready():
                 gone = {other: reason for other, reason in left_out.items() if suite.artifacts[other].in_all}

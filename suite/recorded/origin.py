@@ -14,6 +14,7 @@ from poet.launch.records import record_digest
 from poet.launch.sources import training_digest
 from poet.system.files import write_text
 from poet.training.spec import RunSpec
+from suite.recorded.run import device_of
 
 #: The file beside the record of a run that was restored.
 NOTE = "origin.json"
@@ -71,7 +72,7 @@ def sentence(results: Path, specs: Iterable[RunSpec]) -> str:
         where = record["provenance"]
         commit = f"commit {where['commit'][:_SHORT]}" if where["commit"] else "outside a checkout"
         dirty = " with uncommitted changes" if where["dirty"] else ""
-        device = "cpu" if where["device"].startswith("cpu") else "cuda"
+        device = device_of(record)
         stale = ", training code changed since" if code_changed(specs[name], record, device) else ""
         source = f"foreign, from {origin}, " if origin else ""
         text = f"{source}on {where['machine']['cpu']}, {where['device']}, {commit}{dirty}{stale}"

@@ -12,7 +12,7 @@ from poet.system.progress import say
 from poet.training.spec import RunSpec
 from suite.recorded.archive import archive_path, read
 from suite.recorded.origin import code_changed, write_note
-from suite.recorded.run import FILES, RecordedRun
+from suite.recorded.run import FILES, RecordedRun, device_of
 
 
 def unpack(run: RecordedRun, folder: Path) -> None:
@@ -66,24 +66,24 @@ def _why_not(run: RecordedRun, spec: RunSpec | FinetuningSpec, device: str, data
     """Why a run that is recorded under a spec's name cannot take the place of training; empty if it can."""
     if base is None if isinstance(spec, FinetuningSpec) else spec.keep_weights:
         return "its weights are asked for, and archives have none"
-    found = [*(["spec"] if run.spec.digest != spec.digest else []), *changed(spec, run.record, run.device, device, data, base)]
+    found = [*(["spec"] if run.spec.digest != spec.digest else []), *changed(spec, run.record, device, data, base)]
     return f"not as recorded: {', '.join(found)}" if found else ""
 
 
-def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], then: str, now: str, data: Path, base: Path | None) -> list[str]:
+def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str, data: Path, base: Path | None) -> list[str]:
     """What a run would be trained with today that is not what its record says: device, code, data, pretrained weights.
 
     Args:
         spec: the run.
         record: of its training.
-        then, now: "cpu" or "cuda", where it was trained, and where it would be.
+        device: "cpu" or "cuda", where it would be trained.
         data: folder of the prepared data; of the prepared task for a finetuning run.
         base: of a finetuning run, the record of the pretrained one.
     """
     finetuning, found = isinstance(spec, FinetuningSpec), []
-    if then != now:
-        found.append(f"device ({then} then, {now} now)")
-    elif code_changed(spec, record, now):
+    if (then := device_of(record)) != device:
+        found.append(f"device ({then} then, {device} now)")
+    elif code_changed(spec, record, device):
         found.append("training code")
     train, validation = (json.loads((data / "meta.json").read_text())["splits"][split]["sha256"] for split in ("train", "validation"))
     # Records of 2026-11-22 and before do not say which validation rows they were measured on.

@@ -48,11 +48,6 @@ class RecordedRun:
         """The spec's."""
         return self.spec.name
 
-    @property
-    def device(self) -> str:
-        """See :func:`device_of`."""
-        return device_of(self.record)
-
 
 def device_of(record: dict[str, Any]) -> str:
     """Where a run was trained: "cpu" or "cuda"."""

@@ -15,6 +15,7 @@ from poet.methods import all_rows
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.scale import Scale
+from suite.settings import Tuned
 from suite.tuning.protocol import Budget, Point
 from suite.tuning.search import WAITING, Decision, search
 
@@ -57,14 +58,18 @@ def steps_of(scale: Scale, cell: Cell) -> int:
     return max(1, round(scale.settings.models[cell.model].steps * cell.length))
 
 
+def _cells_of(part: Tuned) -> list[Cell]:
+    return [Cell(part.model, row, length) for length in part.lengths for row in (part.rows or all_rows())]
+
+
+def further_seeds(scale: Scale, cell: Cell) -> list[int]:
+    """Seeds that a cell's rung of the ladder has beside those that are asked for."""
+    return [seed for part in scale.settings.tuning if cell in _cells_of(part) for seed in part.seeds]
+
+
 def cells(scale: Scale) -> list[Cell]:
     """Everything that the scale tunes, what is cheap first."""
-    found = [
-        Cell(part.model, row, length)
-        for part in scale.settings.tuning
-        for length in part.lengths
-        for row in (part.rows or all_rows())
-    ]
+    found = [cell for part in scale.settings.tuning for cell in _cells_of(part)]
     order = list(scale.models)
     return sorted(dict.fromkeys(found), key=lambda cell: (order.index(cell.model), cell.length))
 
@@ -172,7 +177,7 @@ class Tuning:
             return None
         if decision.best is None:  # every trial diverged: nothing to learn from
             return self.protocol.start(method, cell.row)
-        shifts = self.protocol.shifts.longer if before.model == cell.model else self.protocol.shifts.larger
+        shifts = self.protocol.shifts if before.model == cell.model else {}
         names = method.learning_rates
         return tuple(k + shifts.get(name, 0) for k, name in zip(decision.best, names, strict=True))
 

@@ -32,13 +32,6 @@ class Budget(Settings):
     """how many where the choice would be censored otherwise"""
 
 
-class Shifts(Settings):
-    longer: dict[str, int] = {}
-    """rate: steps of the grid from one length to the next longer one"""
-    larger: dict[str, int] = {}
-    """rate: steps of the grid from one model to the next larger one"""
-
-
 class FinetuningSearch(Settings):
     start: PositiveFloat
     """the learning rate that every search begins with"""
@@ -65,6 +58,13 @@ def _named(starts: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
     return starts
 
 
+def _known_rates(shifts: dict[str, int]) -> dict[str, int]:
+    known = dict.fromkeys(name for method in METHODS.values() for name in method.learning_rates)
+    if unknown := [name for name in shifts if name not in known]:
+        raise ValueError(f"no method has the rate {unknown[0]!r}; known are {', '.join(known)}")
+    return shifts
+
+
 def _counted(intervals: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
     for name, given in intervals.items():
         fields = METHODS[name].Parameters.__dataclass_fields__ if name in METHODS else {}
@@ -81,7 +81,8 @@ class Protocol(Settings):
     """how many, by the steps of a run"""
     starts: Annotated[dict[str, dict[str, PositiveFloat]], AfterValidator(_named)]
     """row or method: rate: where its search starts"""
-    shifts: Shifts
+    shifts: Annotated[dict[str, int], AfterValidator(_known_rates)]
+    """rate: steps of the grid by which a start is moved from one length to the next longer one"""
     intervals: Annotated[dict[str, dict[str, NonNegativeInt]], AfterValidator(_counted)]
     """method: parameter that is counted in steps: the least that a shorter run has"""
     finetuning: FinetuningSearch

@@ -305,5 +305,12 @@ def test_every_scale_has_the_paper_s_floor_and_tunes_on_no_table_s_seed(path):
 
 
 def test_a_table_on_the_seed_of_tuning_is_refused():
-    with pytest.raises(UserError, match="seeds: 1000 is the seed of tuning"):
+    with pytest.raises(UserError, match="config: seeds: 1000 is the seed of tuning"):
         load_suite({"scale": "mini", "seeds": [0, 1000]})
+
+
+def test_a_rung_on_the_seed_of_tuning_is_refused(root):
+    path = root / "config" / "scales" / "night.yaml"
+    path.write_text(path.read_text().replace("seeds: [3, 4, 5]", "seeds: [3, 1000]"))
+    with pytest.raises(UserError, match="night.yaml: tuning: seeds: 1000 is the seed of tuning"):
+        load_scale({"scale": "night", "seeds": [0]})

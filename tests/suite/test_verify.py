@@ -48,6 +48,23 @@ def test_what_was_edited_or_removed_is_named_with_the_command(run, capsys, file,
     assert error.startswith("error: ") and words in error and again in error
 
 
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("60m/adamw-lr=0.004/seed1000", "make tune SCALE=smoke"),
+        ("60m/adamw/seed0/finetuned/cola-full/seed1000", "make results/smoke/finetuning_rates.csv SCALE=smoke"),
+        ("bart/given/0123abcd", "record.json --config scale=smoke`"),
+    ],
+)
+def test_the_command_is_that_of_the_kind_of_run(run, capsys, name, command):
+    run.rename(run.parent / "other")
+    folder = run.parents[2] / name
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text("{}")
+    verify.main([])
+    assert any(name in error and command in error for error in capsys.readouterr().err.splitlines())
+
+
 def test_an_artifact_whose_runs_are_gone_is_named(run, capsys):
     suite = load_suite({"scale": "smoke", "seeds": [0, 2]})
     for path in suite.outputs("table2"):

@@ -39,7 +39,6 @@ CALLS = (
     ("plan --scale smoke --device abacus", ("abacus", "h100")),
     ("plan --scale smoke --artifact table99", ("table99", "table9")),
     ("compare results/none results/none", ("results/none",)),
-    ("recorded verify --scale smoke", ("no recorded runs", "make record")),
     ("recorded build --scale big", ("'big'", "choose one of")),
     ("recorded import none.parquet --origin x", ("none.parquet",)),
     ("recorded pack --scale smoke --seeds 3", ("not 3", "such as [0, 1, 2]")),
@@ -111,9 +110,8 @@ SWEEP = "analyses/recorded/mini/lr_sweep.csv"
 #: A file with what stands in it, what is called then, and what the last line has to say.
 FILES = (
     (ARCHIVE, "PAR1 cut short", "snakemake all --config scale=smoke resume=recorded", (ARCHIVE, "cut short or damaged", "get it again")),
-    (ARCHIVE, "PAR1 cut short", "recorded verify --scale smoke", (ARCHIVE, "cut short or damaged", "get it again")),
     (ARCHIVE, "PAR1 cut short", "recorded build --scale smoke", (ARCHIVE, "cut short or damaged", "get it again")),
-    (ARCHIVE, "PAR1 cut short", f"recorded import {ARCHIVE}", (ARCHIVE, "cut short or damaged", "get it again")),
+    (ARCHIVE, "PAR1 cut short", f"recorded import {ARCHIVE} --origin x", (ARCHIVE, "cut short or damaged", "get it again")),
     (ARCHIVE, "PAR1 cut short", "verify", (ARCHIVE, "cut short or damaged", "get it again")),
     (TRIAL, "{", "tuning --scale smoke --status", (TRIAL, "cannot be read", "remove it")),
     (TRIAL, "{", "snakemake all", (TRIAL, "cannot be read", "remove it")),

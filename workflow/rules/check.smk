@@ -1,14 +1,6 @@
 # Whether numbers left their tolerance. The rule has no output: it runs whenever it is asked for, and what it leaves in
 # results/<scale>/check.csv stays there where it fails.
 
-if "check" in sys.argv:  # said now, and not after days of training
-    try:
-        recorded_folder(suite.scale.name)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-
-
 rule check:
     input:
         [path for name in suite.in_all for path in suite.outputs(name)],

@@ -9,13 +9,14 @@ with job(snakemake):
     import pandas as pd
 
     from poet.finetuning.loop import finetune
+    from poet.finetuning.sources import finetuning_digest
     from poet.launch.devices import reserved_gpus
     from poet.launch.records import read_record
     from poet.training.errors import RunError
     from suite.collection import RESULTS
     from suite.finetuning import bases
+    from suite.jobs import check_code
     from suite.recorded.restore import changed
-    from suite.recorded.run import device_of
     from suite.scale import load_scale
     from suite.tuning.finetuning import tune
 
@@ -27,9 +28,10 @@ with job(snakemake):
         device = "cuda" if snakemake.resources.gpu else "cpu"
         with contextlib.suppress(RunError):
             record = read_record(RESULTS, spec)
-            if not changed(spec, record, device_of(record), device, inputs["data"], inputs["base"]):
+            if not changed(spec, record, device, inputs["data"], inputs["base"]):
                 return record
         paths = {"folder": RESULTS / "runs" / spec.name, "checkpoints": RESULTS / "checkpoints" / spec.name}
+        check_code(snakemake.params.code, finetuning_digest(spec, device))
         with logged(RESULTS / "logs" / "runs" / f"{spec.name}.log"):
             return finetune(spec, **inputs, **paths, device=device, threads=snakemake.threads)
 

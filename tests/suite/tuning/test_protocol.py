@@ -31,6 +31,7 @@ def root(tmp_path):
         ("muon_lr: 0.016", "poet_lr: 0.016", ("starts", "muon has the rates lr, muon_lr")),
         ("{lr: 0.032}", "{lr: 0}", ("starts", "greater than 0")),
         ("merge_every: 5", "merge_evry: 5", ("intervals", "poet has no parameter 'merge_evry'")),
+        ("shifts: {poet_lr: -1}", "shifts: {poet_rl: -1}", ("shifts", "no method has the rate 'poet_rl'", "poet_lr")),
         ("changes:", "changes: [1", ("tuning.yaml", "not YAML")),
         ('  - date: "2026-11-23"\n    what:', "  - what:", ("changes", "'date'", "missing")),
     ],
