@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from poet.finetuning.run import FinetuningRun
 from poet.finetuning.sources import finetuning_digest, finetuning_sources
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.checkpoints import CheckpointFolder
+from poet.launch.clock import Clock, stopped
 from poet.launch.interrupts import StopRequest
 from poet.launch.provenance import provenance
 from poet.launch.records import write_record
@@ -54,7 +54,7 @@ def finetune(
 
     Raises:
         RunError: a file is missing or not the one that its description says, the method refuses the model, or the run is being trained already.
-        SystemExit: SIGINT or SIGTERM came; the state is saved and the next call goes on from it.
+        SystemExit: SIGINT or SIGTERM came, or the end of the Slurm job is near; the state is saved and the next call goes on from it.
     """
     torch.set_num_threads(threads)
     code = {"training_digest": finetuning_digest(spec, device), "sources": file_digests(finetuning_sources(spec, device))}  # as it is now
@@ -70,7 +70,7 @@ def finetune(
         run = FinetuningRun(spec, base.parent / "weights" if base else None, data, rows, device)
         with Status(store.run_folder, spec.name, spec.digest, run.steps, 1) as status:
             _train(run, store, status, stop, checkpoint_seconds)
-            found = run.finish(folder, lambda: _end_if_asked(run, stop))
+            found = run.finish(folder, lambda: stop.signal and _end(run, stop.signal))
         record = _record(run, {**code, "provenance": made_by}, found, begun)
         write_record(folder / "record.json", record)
         store.remove()
@@ -90,25 +90,26 @@ def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: St
         run.restore(state)
         run.diverged = not math.isfinite(run.loss)
         say(f"{run.spec.name}: goes on from step {run.step}")
-    saved = time.monotonic()
+    clock = Clock(checkpoint_seconds)
     with Progress(run.spec.name, run.steps, "steps", done=run.step) as progress:
         while run.step < run.steps and not run.diverged:
             run.advance()
             progress.add(1, metric=run.history[-1]["metric"] if run.history else None)
             status.update(step=run.step)
-            if stop.signal or time.monotonic() - saved >= checkpoint_seconds:
-                store.save(run.state())
-                saved = time.monotonic()
-                status.update(now=True, step=run.step, checkpoint_step=run.step)
-            _end_if_asked(run, stop)
+            number = stop.signal or clock.ending()
+            if number or clock.due(last=False):  # after the last step it is saved below
+                with clock.saving():
+                    store.save(run.state())
+                    status.update(now=True, step=run.step, checkpoint_step=run.step)
+            if number:
+                _end(run, number, of_job=stop.signal is None)
     if not run.diverged:
         store.save(run.state())  # what comes now may take long
 
 
-def _end_if_asked(run: FinetuningRun, stop: StopRequest) -> None:
-    if stop.signal:
-        say(f"{run.spec.name}: stopped by signal {stop.signal} after step {run.step}: saved, the next call goes on")
-        raise SystemExit(128 + stop.signal)
+def _end(run: FinetuningRun, number: int, of_job: bool = False) -> None:
+    say(stopped(run.spec.name, run.step, number, of_job))
+    raise SystemExit(128 + number)
 
 
 def _record(run: FinetuningRun, code: dict[str, Any], found: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:

@@ -11,11 +11,6 @@ import os
 import re
 import subprocess
 
-#: Seconds before the end of the job at which a run saves its progress and ends; less in a job that is short itself.
-MARGIN = 180.0
-#: The share of a short job that is kept for it.
-SHARE = 0.1
-
 
 def seconds_left() -> float:
     """Seconds that the Slurm job of this process has left, by Slurm's own clock.

@@ -7,10 +7,8 @@ import math
 import resource
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from signal import SIGTERM
 from typing import Any
 
 import torch
@@ -19,7 +17,7 @@ from poet.methods.contract import count_trainable
 from poet.system.progress import Progress, say
 from poet.launch.allocator import keep_freed_memory
 from poet.launch.checkpoints import CheckpointFolder
-from poet.launch.deadline import MARGIN, SHARE, seconds_left
+from poet.launch.clock import Clock, stopped
 from poet.training.distribution import Processes, join
 from poet.training.errors import RunError
 from poet.launch.interrupts import StopRequest
@@ -29,9 +27,6 @@ from poet.launch.sources import data_sources, file_digests, training_digest, tra
 from poet.training.run import Run
 from poet.training.spec import RunSpec
 from poet.launch.status import Status
-
-#: At most this share of a run's time goes into saving: a large model takes long to save.
-SAVING = 0.05
 
 
 def train(
@@ -123,38 +118,30 @@ def _train(run: Run, store: CheckpointFolder, status: Status, stop: StopRequest,
         run.restore(store.load(path))
         if processes.first:
             say(f"{spec.name}: goes on from step {run.step}")
-    left = seconds_left() if processes.first else math.inf
     shown = Progress(spec.name, spec.steps, "steps", done=run.step) if processes.first else contextlib.nullcontext()
     with shown as progress:
-        saved_at, cost = time.monotonic(), 0.0
-        ends, margin = saved_at + left, min(MARGIN, SHARE * left)
+        clock = Clock(checkpoint_seconds, watch_job=processes.first)
         if processes.first:
             status.update(now=True, step=run.step, checkpoint_step=run.step)
         while run.step < spec.steps and not run.diverged:
             row = run.advance()
-            now = time.monotonic()
             if processes.first:
                 progress.add(1, **({"loss": row["train_loss"], "ppl": row["validation_perplexity"]} if row else {}))
                 status.update(step=run.step, **({"tokens_per_second": row["tokens_per_second"]} if row else {}))
             if run.diverged:
                 break
-            # What comes after the last step takes its time, too.
-            patience = checkpoint_seconds if run.step == spec.steps else max(checkpoint_seconds, cost / SAVING)
-            due = processes.first and now - saved_at >= patience
-            ending = SIGTERM if now > ends - max(margin, 3 * cost) else 0
+            due, ending = processes.first and clock.due(last=run.step == spec.steps), clock.ending()
             # A signal may have reached one process alone, and the clock is the first one's: all save, or none does.
             number, due = map(int, processes.maximum(stop.signal or ending, due))
             if number or due:
-                if (state := run.state()) is not None:
-                    store.save(state)
-                    status.update(now=True, step=run.step, checkpoint_step=run.step)
-                processes.broadcast(None)  # nobody ends before the file is there: the others would be ended with the first to go
-                saved_at = time.monotonic()
-                cost = saved_at - now
+                with clock.saving():
+                    if (state := run.state()) is not None:
+                        store.save(state)
+                        status.update(now=True, step=run.step, checkpoint_step=run.step)
+                    processes.broadcast(None)  # nobody ends before the file is there: the others would be ended with the first to go
             if number:
                 if processes.first:
-                    why = "at the end of the job's time" if stop.signal is None and ending else f"by signal {number}"
-                    say(f"{spec.name}: stopped {why} after step {run.step}: saved, the next call goes on")
+                    say(stopped(spec.name, run.step, number, of_job=stop.signal is None and bool(ending)))
                 raise SystemExit(128 + number)
 
 

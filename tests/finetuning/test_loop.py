@@ -16,6 +16,7 @@ from poet.finetuning.run import FinetuningRun
 from poet.finetuning.spec import FinetuningSpec
 from poet.data.rows import read_meta
 from poet.data.tokenizer import load_prepared
+from poet.launch import clock
 from poet.launch.records import check_record
 from poet.training.errors import RunError
 from tests.finetuning.conftest import METHODS, write_task
@@ -82,6 +83,16 @@ def test_a_run_killed_in_the_step_that_diverged_stays_diverged(make_finetuning, 
     monkeypatch.setattr(FinetuningRun, "advance", None)  # nothing more is trained
     record = run_finetuning(make_finetuning())
     assert record["status"] == "diverged" and math.isnan(record["metric"])
+
+
+def test_a_run_saves_and_ends_before_its_job_does(make_finetuning, run_finetuning, monkeypatch, capsys):
+    whole = run_finetuning(make_finetuning(), where="whole")
+    with monkeypatch.context() as job:
+        job.setattr(clock, "seconds_left", lambda: 0.0)
+        with pytest.raises(SystemExit) as ended:
+            run_finetuning(make_finetuning())
+    assert ended.value.code == 143 and "stopped at the end of the job's time after step 1: saved" in capsys.readouterr().err
+    assert run_finetuning(make_finetuning())["epochs"] == whole["epochs"] and "goes on from step 1" in capsys.readouterr().err
 
 
 def test_a_base_that_was_trained_again_is_finetuned_from_its_start(make_finetuning, run_finetuning, pretrained, monkeypatch, capsys):

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from poet.launch import deadline, loop
+from poet.launch import clock, deadline
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_slurm_is_asked_for_this_job(monkeypatch, tmp_path):
 
 def test_a_run_saves_and_ends_before_its_job_does(make_spec, train_run, tmp_path, monkeypatch, capsys):
     spec = make_spec(steps=400, evaluate_every=1000)
-    monkeypatch.setattr(loop, "seconds_left", lambda: 1.0)  # SHARE of which is kept for saving
+    monkeypatch.setattr(clock, "seconds_left", lambda: 1.0)  # SHARE of which is kept for saving
     with pytest.raises(SystemExit) as caught:
         train_run(spec, checkpoint_seconds=1000)
     assert caught.value.code == 143

@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from poet.launch import checkpoints, loop
+from poet.launch import checkpoints, clock, loop
 from poet.launch.records import read_history
 from tests.launch.forks import fork, wait
 
@@ -88,7 +88,7 @@ def whole(runs, tmp_path_factory):
 
 def test_thirty_kills_at_random_moments_leave_the_same_bits(whole, runs, tmp_path, monkeypatch):
     chance, killed = random.Random(6), []
-    monkeypatch.setattr(loop, "SAVING", float("inf"))  # after every step
+    monkeypatch.setattr(clock, "SAVING", float("inf"))  # after every step
     train = runs(tmp_path / "killed")
     for number in range(KILLS):
         moment = "record" if number == KILLS - 1 else chance.choice(MOMENTS[:-1])

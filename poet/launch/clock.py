@@ -1,0 +1,61 @@
+"""When a run saves its progress, and when it ends because its job will."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator
+from signal import SIGTERM
+
+from poet.launch.deadline import seconds_left
+
+#: At most this share of a run's time goes into saving: a large model takes long to save.
+SAVING = 0.05
+#: Seconds before the end of the job at which a run saves its progress and ends; less in a job that is short itself.
+MARGIN = 180.0
+#: The share of a short job that is kept for it.
+SHARE = 0.1
+
+
+class Clock:
+    """The time of a run in this process, from its first step on.
+
+    Args:
+        every: least seconds between two checkpoints.
+        watch_job: whether the end of the Slurm job counts; one process of a run asks for it.
+    """
+
+    def __init__(self, every: float, watch_job: bool = True) -> None:
+        left = seconds_left() if watch_job else math.inf
+        self._every, self._cost, self._saved = every, 0.0, time.monotonic()
+        self._ends, self._margin = self._saved + left, min(MARGIN, SHARE * left)
+
+    def due(self, last: bool) -> bool:
+        """Whether to save after this step. What comes after the last step takes its time, too."""
+        return time.monotonic() - self._saved >= (self._every if last else max(self._every, self._cost / SAVING))
+
+    def ending(self) -> int:
+        """The signal that the job would be ended with, once its end is near; 0 before."""
+        return SIGTERM if time.monotonic() > self._ends - max(self._margin, 3 * self._cost) else 0
+
+    @contextlib.contextmanager
+    def saving(self) -> Iterator[None]:
+        """Around a checkpoint: what it costs."""
+        begun = time.monotonic()
+        yield
+        self._saved = time.monotonic()
+        self._cost = self._saved - begun
+
+
+def stopped(name: str, step: int, number: int, of_job: bool = False) -> str:
+    """The last sentence of a run that ends before its last step.
+
+    Args:
+        name: of the run.
+        step: the last that was taken.
+        number: of the signal.
+        of_job: whether nobody sent it, and the job's end is near.
+    """
+    why = "at the end of the job's time" if of_job else f"by signal {number}"
+    return f"{name}: stopped {why} after step {step}: saved, the next call goes on"
