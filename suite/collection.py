@@ -147,7 +147,7 @@ class Suite:
         if not self.scale.settings.retrain:
             return []
         specs = (self.trainable[name] for name in names)
-        pairs = {(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs}
+        pairs = {(spec.method, self.scale.device(spec.model)) for spec in specs}
         return [data_digest(self.scale.data["corpus"]), *sorted(training_digest(method, device) for method, device in pairs)]
 
     @property
@@ -192,7 +192,7 @@ class Suite:
         if not self.scale.settings.retrain:
             return []
         specs = map(self.finetunings.get, names)
-        return sorted({finetuning_digest(spec, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu") for spec in specs})
+        return sorted({finetuning_digest(spec, self.scale.device(spec.model)) for spec in specs})
 
     @property
     def data_code_changed(self) -> bool:

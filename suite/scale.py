@@ -54,6 +54,10 @@ class Scale:
         """What a run of a model asks of the machine: :class:`suite.settings.Resources` by name."""
         return self.settings.resources_of(model).model_dump()
 
+    def device(self, model: str) -> str:
+        """Where a model's runs are trained: "cpu" or "cuda"."""
+        return "cuda" if self.resources(model)["gpus"] else "cpu"
+
     @property
     def data(self) -> dict[str, Any]:
         """What ``poet.data.prepare`` is given: the keys that stand in the file, and no others."""

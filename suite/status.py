@@ -21,15 +21,18 @@ from typing import Any
 from humanfriendly import format_timespan
 from tabulate import tabulate
 
+from poet.finetuning.spec import FinetuningSpec
 from poet.launch.records import check_record
 from poet.launch.status import read_status
 from poet.system.errors import UserError
 from poet.training.spec import RunSpec
 from suite.collection import RESULTS, Suite, load_suite
+from suite.recorded.origin import code_changed
+from suite.scale import Scale
 from suite.settings import read_seeds
 
 #: States, in the order in which they are told. A silent run calls itself running, and has not said a word for long; an outdated
-#: one has a record of another spec under its name, and will be trained again.
+#: one has a record of another spec or of other code under its name, and will be trained again.
 STATES = ("done", "diverged", "running", "silent", "stopped", "failed", "outdated", "not started")
 #: A run that goes on says so at each step, or every few seconds. It is silent after ten minutes without a word, or after
 #: this many of its steps where they are that long: evaluating, saving and measuring take the time of several.
@@ -71,18 +74,20 @@ def _step_tokens(spec: RunSpec) -> float:
     return spec.tokens / spec.steps
 
 
-def progress(results: Path, spec: RunSpec, now: float) -> Progress:
+def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, scale: Scale | None = None) -> Progress:
     """How far a run is.
 
     Args:
         results: the results folder.
         spec: the run.
         now: seconds since 1970.
+        scale: the run's, which says whether one of other code is trained again; None where it is kept.
     """
+    counts_code = scale is not None and scale.settings.retrain
     notes, record, status = [], None, None
     try:
         record = _record(results, spec, notes)
-        if record is not None and record["spec_digest"] == spec.digest:
+        if record is not None and record["spec_digest"] == spec.digest and not (counts_code and code_changed(spec, record, scale.device(spec.model))):
             return Progress(spec, "diverged" if record["status"] == "diverged" else "done", record=record)
         status = _status(results, spec, notes)
     except OSError as error:
@@ -120,16 +125,7 @@ def _status(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | 
         status = read_status(folder)
         if status is None or status["spec_digest"] != spec.digest:
             return None
-        speed = status["tokens_per_second"]
-        return {
-            **status,
-            "state": {name: name for name in ("running", "stopped", "failed")}[status["state"]],
-            "updated": float(status["updated"]),
-            "step": int(status["step"]),
-            "steps": int(status["steps"]),
-            "tokens_per_second": None if speed is None or not math.isfinite(speed) else float(speed),
-            "where": f"job {status['job']}" if status["job"] else f"{status['host']}, process {status['pid']}",
-        }
+        return {**status, "where": f"job {status['job']}" if status["job"] else f"{status['host']}, process {status['pid']}"}
     except (ValueError, KeyError, TypeError, NotADirectoryError):
         notes.append(f"{folder / 'status.json'} cannot be read as a status: the run writes it anew when it goes on")
         return None
@@ -161,7 +157,7 @@ def page(scale: str, found: Iterable[Progress]) -> str:
             lines += ["", f"{run.spec.name} failed {duration(run.age)} ago after step {run.status['step']}: {run.status['error']}"]
     if outdated := [run.spec.name for run in found if run.state == "outdated"]:
         named = ", ".join(outdated[:NAMED]) + (f" and {len(outdated) - NAMED} more" if len(outdated) > NAMED else "")
-        lines += ["", f"Outdated, with a record of another spec, so that they will be trained again: {named}."]
+        lines += ["", f"Outdated, with a record of another spec or of other code, so that they will be trained again: {named}."]
     if notes := [note for run in found for note in run.notes]:
         lines += ["", *(f"- {note}." for note in notes)]
     return "\n".join(lines)
@@ -209,7 +205,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     now = time.time()
-    found = [progress(given.results, spec, now) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
+    found = [progress(given.results, spec, now, suite.scale) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
     # Trials that nobody has begun are told by `python -m suite.tuning --status`.
     print(page(given.scale, (run for run in found if run.spec.name in suite.specs or run.state != "not started")))
     return 0

@@ -94,7 +94,7 @@ def _of_run(suite: Suite, name: str) -> str:
     if digest != spec.digest:
         reasons.append(f"the spec changed: {_differences(before, json.loads(json.dumps(spec.to_dict())))}")
     if suite.scale.settings.retrain:
-        device = "cuda" if suite.scale.resources(spec.model)["gpus"] else "cpu"
+        device = suite.scale.device(spec.model)
         if isinstance(spec, FinetuningSpec):
             today = finetuning_sources(spec, device)
         else:

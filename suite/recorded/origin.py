@@ -43,7 +43,7 @@ def read_origin(folder: Path) -> tuple[str, dict[str, Any]] | None:
 def code_changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str) -> bool:
     """Whether the training code is another than when a run was recorded. Of the data the rows count, not the code that made them."""
     today = finetuning_digest(spec, device) if isinstance(spec, FinetuningSpec) else training_digest(spec.method, device)
-    return record["training_digest"] != today
+    return record.get("training_digest") != today
 
 
 def origins(results: Path, specs: Iterable[RunSpec]) -> dict[str, tuple[str, dict[str, Any]]]:

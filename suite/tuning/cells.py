@@ -127,7 +127,7 @@ class Tuning:
         path = self.results / "runs" / spec.name / "record.json"
         try:
             check_record(record := json.loads(path.read_text()))
-            today = training_digest(spec.method, "cuda" if self.scale.resources(spec.model)["gpus"] else "cpu")
+            today = training_digest(spec.method, self.scale.device(spec.model))
             stale = self.scale.settings.retrain and record.get("training_digest", today) != today
             return float(record["validation_perplexity"]) if record["spec_digest"] == spec.digest and not stale else None
         except (FileNotFoundError, NotADirectoryError):

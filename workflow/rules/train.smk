@@ -17,8 +17,6 @@ for rank, model in enumerate(suite.scale.models):
                 history=[RESULTS / "runs" / name / "history.csv" for name in names],
             log:
                 [RESULTS / "logs" / "runs" / f"{name}.log" for name in names],
-            benchmark:
-                RESULTS / "benchmarks" / suite.scale.name / f"{model}_{number}.jsonl"
             priority: rank
             conda:
                 "../../environment.yml"
@@ -42,8 +40,6 @@ for rank, model in enumerate(suite.scale.models):
             history=RESULTS / "runs" / "{run}" / "history.csv",
         log:
             RESULTS / "logs" / "runs" / "{run}.log",
-        benchmark:
-            RESULTS / "benchmarks" / "{run}.jsonl"
         wildcard_constraints:
             run=suite.pattern(model),
         priority: rank
