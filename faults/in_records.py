@@ -7,7 +7,7 @@ FAULTS = (
         name="stale-passes-for-fresh",
         what="A recorded run is restored although the training code has changed: the tables show what today's code would not train.",
         file="suite/recorded/origin.py",
-        old='return record["training_digest"] != today',
+        old='return record.get("training_digest") != today',
         new="return False",
         caught_by=("tests/suite/recorded/test_restore.py::test_a_stale_run_is_not_restored_and_the_log_says_why",),
         rows=(),

@@ -24,7 +24,7 @@ from faults.catalogue import FAULTS
 from faults.fault import Fault
 from faults.judged import RecordedNumbers, recorded_numbers
 from faults.workshop import ROOT, Workshop
-from poet.system.errors import UserError
+from poet.system.errors import UserError, command_line
 from poet.system.files import write_text
 
 TABLE = Path("results/faults.csv")
@@ -136,6 +136,7 @@ def as_csv(lines: list[dict[str, Any]], scale: str) -> str:
     return frame.to_csv(index=False, lineterminator="\n")
 
 
+@command_line
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m faults.plant", description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="FAULT", help="these alone; the table stays as it is")
@@ -146,15 +147,10 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     known = {fault.name: fault for fault in FAULTS}
     if unknown := [name for name in given.only or () if name not in known]:
-        print(f"error: there is no fault {unknown[0]!r}; there are {', '.join(known)}", file=sys.stderr)
-        return 2
+        raise UserError(f"there is no fault {unknown[0]!r}; there are {', '.join(known)}")
     faults = tuple(known[name] for name in given.only) if given.only else FAULTS
-    try:
-        numbers = recorded_numbers(given.scale, given.data) if given.numbers else None
-        lines = plant(faults, given.jobs, numbers)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    numbers = recorded_numbers(given.scale, given.data) if given.numbers else None
+    lines = plant(faults, given.jobs, numbers)
     if not given.only:
         write_text(TABLE, as_csv(lines, given.scale if given.numbers else ""))
     missed = [line["fault"] for line in lines[1:] if not caught(line)]

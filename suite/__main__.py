@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from poet.system.errors import UserError
+from poet.system.errors import UserError, command_line
 from suite.check.compare import side_by_side
 from suite.check.report import failed, listing
 from suite.status import load
@@ -14,6 +14,7 @@ from suite.targets import nearest
 from suite.why import why
 
 
+@command_line
 def main(arguments: list[str] | None = None) -> int:
     """The command line.
 
@@ -36,16 +37,12 @@ def main(arguments: list[str] | None = None) -> int:
     unknown.add_argument("target")
     unknown.add_argument("--scale", default="mini")
     given = parser.parse_args(arguments)
-    try:
-        if given.command == "why":
-            print(why(load(given.scale, given.seeds), given.target))
-            return 0
-        if given.command == "nearest":
-            raise UserError(f"there is no target {given.target}: the nearest is `make {nearest(load(given.scale, '[0]'), given.target)}`; `make help` says more")
-        found, notes = side_by_side(given.recorded, given.fresh)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    if given.command == "why":
+        print(why(load(given.scale, given.seeds), given.target))
+        return 0
+    if given.command == "nearest":
+        raise UserError(f"there is no target {given.target}: the nearest is `make {nearest(load(given.scale, '[0]'), given.target)}`; `make help` says more")
+    found, notes = side_by_side(given.recorded, given.fresh)
     print(listing(found))
     print("\n".join([f"Recorded: {given.recorded}. Fresh: {given.fresh}.", *(f"Note: {note}." for note in notes)]))
     return 1 if failed(found) else 0

@@ -24,7 +24,7 @@ from tabulate import tabulate
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.records import check_record
 from poet.launch.status import read_status
-from poet.system.errors import UserError
+from poet.system.errors import command_line
 from poet.training.spec import RunSpec
 from suite.collection import RESULTS, Suite, load_suite
 from suite.recorded.origin import code_changed
@@ -192,6 +192,7 @@ def load(scale: str, seeds: str) -> Suite:
     return load_suite({"scale": scale, "seeds": read_seeds(seeds)})
 
 
+@command_line
 def main(arguments: list[str] | None = None) -> int:
     """The command line: 0, or 2 where the scale or the seeds cannot be used."""
     parser = argparse.ArgumentParser(prog="python -m suite.status", description=__doc__.splitlines()[0])
@@ -199,11 +200,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    try:
-        suite = load(given.scale, given.seeds)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    suite = load(given.scale, given.seeds)
     now = time.time()
     found = [progress(given.results, spec, now, suite.scale) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
     # Trials that nobody has begun are told by `python -m suite.tuning --status`.

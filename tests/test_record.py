@@ -55,7 +55,7 @@ def test_fewer_seeds_do_not_replace_more(record, tmp_path, capsys):
     kept = tmp_path / "root" / "analyses" / "recorded" / "mini" / "table5.csv"
     before = kept.read_text()
     write_lines(tmp_path / "results" / "mini" / "table5.csv", [{**line, "n": 1} for line in read(kept)])
-    assert record() == 1 and kept.read_text() == before
+    assert record() == 2 and kept.read_text() == before
     assert "table5.csv has at most n = 1 for a number, and the recorded one 3: " in capsys.readouterr().err
 
 
@@ -87,7 +87,7 @@ def test_tables_of_other_seeds_than_are_packed_are_refused(record, tmp_path, cap
     made.mkdir(parents=True)
     shutil.copy(kept, made)
     note_sources(sources_note(made, "table5"), [], seeds=[0, 1, 2], specs=["a digest"])
-    assert record() == 1
+    assert record() == 2
     assert "table5.csv was made with seeds [0, 1, 2], and [0] are to be packed: give SEEDS='[0, 1, 2]'" in capsys.readouterr().err
     note_sources(sources_note(made, "lr_sweep"), [], seeds=[0], specs=["a trial's"])
     shutil.copy(kept.with_name("lr_sweep.csv"), made)
@@ -111,11 +111,11 @@ def test_a_table_of_another_scale_is_refused_even_if_it_begins_with_what_has_non
         tmp_path / "results" / "mini" / "claims.csv",
         [{"claim": claim, "effect": 1, "n": 3, "scale": scale} for claim, scale in scales.items()],
     )
-    assert record() == 1
+    assert record() == 2
     assert "claims.csv is of scale smoke, not mini" in capsys.readouterr().err
 
 
 def test_a_partial_benchmark_is_never_recorded(record, tmp_path, capsys):
     (tmp_path / "results" / "bench.csv").write_text("operation,shape,tokens,dtype,variant,rounds\nlayer,1x1,1,fp32,linear,5\n")
-    assert record() == 1
+    assert record() == 2
     assert "of the recorded cases: run the whole of make bench" in capsys.readouterr().err

@@ -4,7 +4,6 @@ Shows first what moved but for learning rates, by the comparison of ``snakemake 
 planted faults that are there go to ``analyses/recorded/``. Tables of fewer seeds than the recorded ones are refused, and the recorded
 learning rates of what was not tuned here stay. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
 figures that pages show (all three from ``results/<scale>/``), and ``runs.parquet`` (every run whose files are there, :mod:`suite.recorded`).
-``--check`` writes nothing and fails if a page does not say what is recorded.
 """
 
 import argparse
@@ -18,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.rows import NAMES
-from poet.system.errors import UserError
+from poet.system.errors import UserError, command_line
 from suite.artifact import Artifact
 from suite.check.compare import compare
 from suite.check.report import report
@@ -119,27 +118,18 @@ def _refuse(given: argparse.Namespace, seeds: list[int], outputs: list[str], art
         raise UserError(f"{faults} {why}")
 
 
+@command_line
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", default="mini")
     parser.add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
     parser.add_argument("--results", type=Path, default=Path("results"))
-    parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
-    if given.check:
-        stale = [page.relative_to(ROOT) for page, text in written(ROOT).items() if text != page.read_text()]
-        for page in stale:
-            print(f"error: {page} does not say what analyses/recorded and the code say: run `make record`", file=sys.stderr)
-        return int(bool(stale))
     made, kept, artifacts = given.results / given.scale, ROOT / "analyses" / "recorded" / given.scale, discover()
     outputs = [output for output in kept_outputs(artifacts) if (made / output).exists()]
-    try:
-        seeds = read_seeds(given.seeds)
-        _refuse(given, seeds, outputs, artifacts, kept)
-        packed = pack(given.results, given.scale, seeds, kept / "runs.parquet")
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    seeds = read_seeds(given.seeds)
+    _refuse(given, seeds, outputs, artifacts, kept)
+    packed = pack(given.results, given.scale, seeds, kept / "runs.parquet")
     print("\n".join([*packed.notes, f"{packed.path}: {packed.runs} runs, {packed.new} of them new"]))
     kept.mkdir(parents=True, exist_ok=True)
     print(report(compare(kept, made, [output for output in outputs if output.endswith(".csv") and output != RATES]), shown=None))

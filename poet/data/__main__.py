@@ -12,9 +12,10 @@ from humanfriendly import format_size
 from poet.data.estimate import estimate
 from poet.data.prepare import prepare, verify
 from poet.data.rate import measure
-from poet.system.errors import UserError
+from poet.system.errors import UserError, command_line
 
 
+@command_line
 def main(arguments: list[str] | None = None) -> int:
     """0: done; 2: the user must put something right (one line says what); 130: interrupted."""
     parser = argparse.ArgumentParser(prog="python -m poet.data", description="Prepare a data set of token rows.")
@@ -31,18 +32,15 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"the following arguments are required: {', '.join(missing)}")
     try:
         data = json.loads(given.data)
+    except json.JSONDecodeError as error:
+        raise UserError(f"the description of the data is no JSON: {error}") from None
+    try:
         if given.estimate:
             _print_estimate(data, given.cache)
         elif given.verify:
             print(f"{verify(given.folder)} files of {given.folder} are as they were written")
         else:
             _print_meta(prepare(data, given.folder, given.cache, given.processes))
-    except json.JSONDecodeError as error:
-        print(f"error: the description of the data is no JSON: {error}", file=sys.stderr)
-        return 2
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         print("interrupted: run again to go on from what is complete", file=sys.stderr)
         return 130

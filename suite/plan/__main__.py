@@ -7,7 +7,7 @@ import gc
 import sys
 from pathlib import Path
 
-from poet.system.errors import UserError
+from poet.system.errors import command_line
 from poet.system.validation import ConfigError
 from suite.collection import RESULTS
 from suite.plan import __doc__ as DESCRIPTION
@@ -17,6 +17,7 @@ from suite.plan.rate import DEVICES
 from suite.status import load
 
 
+@command_line
 def main(arguments: list[str] | None = None) -> int:
     """The command line: 0, or 2 where what was asked for cannot be used."""
     parser = argparse.ArgumentParser(prog="python -m suite.plan", description=DESCRIPTION.splitlines()[0])
@@ -27,13 +28,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--mfu", default="0.3", help="share of its peak that is taken where nothing was measured, such as 0.4")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    try:
-        suite = load(given.scale, given.seeds)
-        options = {"artifact": given.artifact, "device": given.device, "mfu": _share(given.mfu)}
-        plan = make_plan(suite, given.results, **options)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    suite = load(given.scale, given.seeds)
+    options = {"artifact": given.artifact, "device": given.device, "mfu": _share(given.mfu)}
+    plan = make_plan(suite, given.results, **options)
     print(page(plan))
     return 0
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from poet.system.errors import UserError
+from poet.system.errors import command_line
 from suite.recorded.merging import Packed, pack, take_in
 from suite.settings import read_seeds
 
@@ -17,6 +17,7 @@ def _said(packed: Packed) -> None:
     print(f"{packed.path}: {packed.runs} runs, {packed.new} of them new")
 
 
+@command_line
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m suite.recorded", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -35,21 +36,17 @@ def main(arguments: list[str] | None = None) -> int:
     own["build"].add_argument("--seeds", help="default: those that are recorded as fully as any")
     own["build"].add_argument("--results", type=Path, help="default: results/recorded/<scale>")
     given = parser.parse_args(arguments)
-    try:
-        if given.command == "pack":
-            _said(pack(given.results, given.scale, read_seeds(given.seeds)))
-        elif given.command == "import":
-            _said(take_in(given.file, given.origin))
-        else:
-            from suite.recorded.build import build
+    if given.command == "pack":
+        _said(pack(given.results, given.scale, read_seeds(given.seeds)))
+    elif given.command == "import":
+        _said(take_in(given.file, given.origin))
+    else:
+        from suite.recorded.build import build
 
-            seeds = None if given.seeds is None else read_seeds(given.seeds)
-            lines, failed = build(given.scale, seeds, given.results)
-            print("\n".join(lines))
-            return int(failed)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        seeds = None if given.seeds is None else read_seeds(given.seeds)
+        lines, failed = build(given.scale, seeds, given.results)
+        print("\n".join(lines))
+        return int(failed)
     return 0
 
 

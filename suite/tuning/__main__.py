@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 
 from poet.methods import all_rows
-from poet.system.errors import UserError
+from poet.system.errors import command_line
 from poet.system.validation import ConfigError
 from suite.collection import RESULTS
 from suite.scale import Scale, load_scale
@@ -81,6 +81,7 @@ def _snakemake(scale: Scale, targets: list[str], cores: str, resume: str | None)
         signal.signal(signal.SIGINT, before)
 
 
+@command_line
 def main(arguments: list[str] | None = None) -> int:
     """The command line: 0 when every search that was asked for has ended, 2 where what was asked for cannot be used."""
     parser = argparse.ArgumentParser(prog="python -m suite.tuning", description=__doc__.splitlines()[0])
@@ -93,14 +94,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--status", action="store_true", help="say how far the searches are, and train nothing")
     given = parser.parse_args(arguments)
     rows, lengths = ([name for name in text.split(",") if name] for text in (given.rows, given.lengths))
-    try:
-        return _tune(given, rows, lengths)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-
-
-def _tune(given: argparse.Namespace, rows: list[str], lengths: list[str]) -> int:
     scale = load_scale({"scale": given.scale, "seeds": [0]})
     asked: list[str] = []
     while True:

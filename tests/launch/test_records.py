@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from poet.training.errors import RunError
-from poet.launch.records import HISTORY_COLUMNS, read_history, read_probes, read_record, read_run_history, record_digest, write_history, write_record
+from poet.launch.records import HISTORY_COLUMNS, read_history, read_probes, read_record, read_run_history, write_history, write_record
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from poet.finetuning.tasks import TASKS, Task, TaskData, load_task
 from poet.finetuning.tasks.contract import SPLITS
-from poet.system.errors import UserError
+from poet.system.errors import command_line
 
 
+@command_line
 def main(arguments: list[str] | None = None) -> int:
     """0: done; 2: the user must put something right (one line says what)."""
     parser = argparse.ArgumentParser(prog="python -m poet.finetuning.tasks", description="Show a task's examples.")
@@ -21,11 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.add_argument(f"--{split}", type=_count, help=f"at most so many examples of the {split} split")
     given = parser.parse_args(arguments)
     limit = {split: getattr(given, split) for split in SPLITS if getattr(given, split) is not None}
-    try:
-        show(load_task(given.name, given.source, given.cache, limit=limit))
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    show(load_task(given.name, given.source, given.cache, limit=limit))
     return 0
 
 

@@ -1,7 +1,6 @@
 """What every task has to do, whichever it is."""
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -10,9 +9,7 @@ import pytest
 from poet.data.errors import DataError
 from poet.data import package_index
 from poet.finetuning.tasks import TASKS, load_task
-from poet.finetuning.tasks import glue as glue_tasks
 from poet.finetuning.tasks.contract import Task
-from poet.system.registry import discover
 
 GLUE = ("cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst2", "stsb")
 SUMMARIES = ("xsum", "cnn_dailymail")
