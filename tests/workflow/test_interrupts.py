@@ -8,13 +8,14 @@ import time
 
 import psutil
 
-RUN = "results/runs/mini/60m/poet-fs-1_2/seed0/record.json"
+NAME, STEPS = "smoke/60m/poet-fs-1_2/seed0", 400
+CALL = (f"results/runs/{NAME}/record.json", "--config", "scale=smoke")
 
 
-def start(project):
+def start(project, status):
     """Start the pipeline in a process group of its own, as a terminal would, and wait until it trains."""
     process = subprocess.Popen(
-        project.command(RUN, "--config", "scale=mini"),
+        project.command(*CALL),
         cwd=project.folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -23,13 +24,17 @@ def start(project):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where a shell has started the tests in the background
     )
     deadline = time.monotonic() + 240
-    while time.monotonic() < deadline:
-        children = [c for c in psutil.Process(process.pid).children(recursive=True) if training(c)]
-        if children and children[0].cpu_times().user > 9:  # past its imports, some way into its steps
-            return process, children
-        assert process.poll() is None, process.stdout.read()
-        time.sleep(0.2)
-    raise AssertionError("the run never started")
+    try:
+        while not (status.exists() and json.loads(status.read_text())["state"] == "running"):
+            assert process.poll() is None, process.stdout.read()
+            assert time.monotonic() < deadline, "the run never started"
+            time.sleep(0.05)
+        children = [child for child in psutil.Process(process.pid).children(recursive=True) if training(child)]
+        assert children
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)  # or it goes on training beside the tests that follow
+        raise
+    return process, children
 
 
 def training(process):
@@ -40,20 +45,21 @@ def training(process):
 
 
 def test_ctrl_c_keeps_progress_for_the_next_call(project):
-    project.edit("config/scales/mini.yaml", "steps: 480", "steps: 1200")
-    process, children = start(project)
+    project.edit("config/scales/smoke.yaml", "steps: 6,", f"steps: {STEPS},")  # of 60m: seconds in which to be stopped
+    project.edit("config/scales/smoke.yaml", ", runs_per_job: 15", "")
+    folder = project.folder / "results" / "checkpoints" / NAME
+    process, children = start(project, folder / "status.json")
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode != 0
     _, alive = psutil.wait_procs(children, timeout=30)
     assert not alive
-    folder = project.folder / "results" / "checkpoints" / "mini" / "60m" / "poet-fs-1_2" / "seed0"
     assert list(folder.glob("*/*.pt")), output[-3000:]
-    again = project.snakemake(RUN, "--config", "scale=mini")
+    again = project.snakemake(*CALL)
     assert again.returncode == 0, again.stderr[-3000:]
-    log = (project.folder / "results" / "logs" / "runs" / "mini" / "60m" / "poet-fs-1_2" / "seed0.log").read_text()
+    log = (project.folder / "results" / "logs" / "runs" / f"{NAME}.log").read_text()
     assert "goes on from step" in log
-    record = json.loads((project.folder / RUN).read_text())
-    assert record["steps"] == 1200
+    record = json.loads((project.folder / "results" / "runs" / NAME / "record.json").read_text())
+    assert record["steps"] == STEPS
     assert record["status"] == "completed"
     assert not folder.exists()
