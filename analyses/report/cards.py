@@ -79,7 +79,7 @@ def card(context: Context, name: str, artifact: Artifact, claims: Sequence[Shown
     rows = read_rows(context, csv)  # refuses those of another scale
     title, scale = _SENTENCE_END.split(artifact.caption)[0], artifact.described(context.scale).partition(f"{artifact.caption} ")[2]
     # Said once: the title in the heading, scale and origin of the runs at the top of the page, and in the caption nothing that the table says.
-    said = (f"{artifact.label}. {title}", title, scale, sentence(context.home, artifact.runs(context.scale)))
+    said = (f"{artifact.label}. {title}", title, scale, sentence(context.home, artifact.specs(context.scale)))
     text = _without(read_text(context, markdown), said) if markdown and name not in SEPARATE else ""
     table = to_html(text, artifact.label)
     caption = _without(read_text(context, txt) if txt else build_caption(context, artifact), said)

@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from analyses.report.numbers import number
 from analyses.report.sources import output_of, read_bytes
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
-from suite.collection import collect_runs
+from suite.collection import collect_finetunings, collect_runs
 from suite.context import Context
 from suite.recorded.origin import foreign, origins, sentence
 
@@ -25,7 +25,7 @@ LONG = 60
 
 @dataclass(frozen=True, slots=True)
 class ReportedRun:
-    """A run on the page: its spec, its record, and the ids of its environment and data."""
+    """A pretraining run on the page: its spec, its record, and the ids of its environment and data."""
 
     spec: RunSpec
     record: dict[str, Any]
@@ -143,25 +143,34 @@ def _numbered(keys: Sequence[str], letter: str) -> dict[str, str]:
     return {key: f"{letter}{i}" for i, (key, _) in enumerate(Counter(keys).most_common(), start=1)}
 
 
-def source(context: Context, name: str, artifact: Artifact, runs: Mapping[str, ReportedRun]) -> dict[str, Any]:
+def source(context: Context, name: str, artifact: Artifact, records: Mapping[str, dict[str, Any]], made_on: Mapping[str, str]) -> dict[str, Any]:
     """What an artifact was built from: its runs' settings by model, their seeds and time, which are foreign, its CSV's digest.
+
+    Args:
+        context, name, artifact: what is built.
+        records, made_on: of every run by name, its record and the id of its environment.
 
     Raises:
         RunError: its CSV is missing.
     """
-    own = [runs[spec_name] for spec_name in dict.fromkeys(spec.name for spec in artifact.runs(context.scale))]
+    own = {spec.name: spec for spec in artifact.specs(context.scale)}
     by_model: dict[str, dict[str, None]] = {}
-    for run in own:
-        by_model.setdefault(run.spec.model, {})[run.spec.variant] = None
+    for spec in artifact.runs(context.scale):
+        by_model.setdefault(spec.model, {})[spec.variant] = None
     csv = output_of(artifact, ".csv")
     return {
         "name": name, "label": artifact.label, "scale_free": artifact.scale_free,
         "csv": csv, "digest": hashlib.sha256(read_bytes(context, csv)).hexdigest()[:12],
         "models": {model: list(variants) for model, variants in by_model.items()},
-        "seeds": sorted({run.spec.seed for run in own}), "runs": len(own),
-        "core_minutes": 60 * sum(core_hours(run.record) for run in own),
-        "environments": sorted({run.environment for run in own}), "foreign": foreign(context.home, [run.spec for run in own]),
+        "finetunings": list(dict.fromkeys(spec.variant for spec in artifact.finetunings(context.scale))),
+        "seeds": sorted({spec.seed for spec in own.values()}), "runs": len(own),
+        "core_minutes": 60 * sum(core_hours(records[run]) for run in own),
+        "environments": sorted({made_on[run] for run in own}), "foreign": foreign(context.home, own.values()),
     }
+
+
+def _hours(records: Mapping[str, dict[str, Any]], names: Iterable[str]) -> str:
+    return f"{sum(core_hours(records[name]) for name in names):,.2f}"
 
 
 def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
@@ -170,37 +179,34 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
     Raises:
         RunError: a record is missing, unreadable or of another spec; the sentence has the command that makes it again.
     """
-    specs = collect_runs(artifacts, context.scale)
+    pretrained, finetuned = collect_runs(artifacts, context.scale), collect_finetunings(artifacts, context.scale)
+    specs = pretrained | finetuned
     records = {name: context.record(spec) for name, spec in specs.items()}
     restored = origins(context.home, specs.values())
     environments = {
         name: json.dumps({**record["provenance"], "origin": restored.get(name, ("",))[0]}, sort_keys=True) for name, record in records.items()
     }
     environment_ids = _numbered(list(environments.values()), "E")
-    data_ids = _numbered([record["data_sha256"] for record in records.values()], "D")
-    runs = {
-        name: ReportedRun(spec, records[name], environment_ids[environments[name]], data_ids[records[name]["data_sha256"]])
-        for name, spec in specs.items()
-    }
+    made_on = {name: environment_ids[environment] for name, environment in environments.items()}
+    data_ids = _numbered([records[name]["data_sha256"] for name in pretrained], "D")
+    runs = [ReportedRun(spec, records[name], made_on[name], data_ids[records[name]["data_sha256"]]) for name, spec in pretrained.items()]
     machines = list(dict.fromkeys((e["machine"]["cpu"], e["device"]) for e in map(json.loads, environment_ids)))
-    hours = [core_hours(record) for record in records.values()]
+    costs = [run.record["cost"] for run in runs]
     newest = max(((context.home / "runs" / name / "record.json").stat().st_mtime for name in specs), default=0.0)
     order = {model: i for i, model in enumerate(context.scale.models)}
     return {
-        "models": models(sorted(runs.values(), key=lambda run: order[run.spec.model])),
-        "sources": {name: source(context, name, artifact, runs) for name, artifact in artifacts.items()},
-        "environments": [
-            {"id": name, "runs": sum(run.environment == name for run in runs.values()), **json.loads(key)}
-            for key, name in environment_ids.items()
-        ],
+        "models": models(sorted(runs, key=lambda run: order[run.spec.model])),
+        "sources": {name: source(context, name, artifact, records, made_on) for name, artifact in artifacts.items()},
+        "environments": [{"id": id, "runs": list(made_on.values()).count(id), **json.loads(key)} for key, id in environment_ids.items()],
         "machines": machines, "recorded": sentence(context.home, specs.values()),
         "data": {name: key for key, name in data_ids.items()},
         "newest": datetime.datetime.fromtimestamp(newest, tz=datetime.UTC).date().isoformat(),
         "cost": {
-            "runs": len(runs), "hours": f"{sum(hours):,.2f}",
-            "longest_seconds": number(max((record["cost"]["train_seconds"] for record in records.values()), default=0.0)),
-            "peak_gb": f"{max((record['cost']['peak_memory_bytes'] for record in records.values()), default=0) / 1e9:.2f}",
-            "tokens": number(sum(record["tokens"] for record in records.values())),
+            "runs": len(runs), "hours": _hours(records, pretrained),
+            "finetunings": len(finetuned), "finetuning_hours": _hours(records, finetuned),
+            "longest_seconds": number(max((cost["train_seconds"] for cost in costs), default=0.0)),
+            "peak_gb": f"{max((cost['peak_memory_bytes'] for cost in costs), default=0) / 1e9:.2f}",
+            "tokens": number(sum(run.record["tokens"] for run in runs)),
             "unit": "core-hours" if all(device.startswith("cpu") for _, device in machines) else "device-hours",
         },
     }

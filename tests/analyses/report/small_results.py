@@ -12,11 +12,12 @@ from analyses.controls.cells import CONTROLS
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.report.markup import LONG
 from analyses.report.sources import on_the_page
+from poet.finetuning.spec import FinetuningSpec
 from poet.launch.records import write_record
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.claim import Evidence
-from suite.collection import collect_runs
+from suite.collection import collect_finetunings, collect_runs
 from suite.context import Context
 from suite.judging import WORDS, side_of
 from suite.scale import Scale
@@ -47,13 +48,13 @@ def png(width: int = 4, height: int = 3) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
 
 
-def record(spec: RunSpec) -> dict[str, Any]:
+def record(spec: RunSpec | FinetuningSpec) -> dict[str, Any]:
     """What a record has, with values that depend on the seed."""
     return {
         "status": "completed",
         "spec_digest": spec.digest,
         "validation_perplexity": 100.0 + spec.seed,
-        "tokens": spec.tokens,
+        "tokens": getattr(spec, "tokens", 0),  # a finetuning run has none
         "data_sha256": "d" * 64,
         "cost": {"train_seconds": 36.0, "probe_seconds": 0.0, "peak_memory_bytes": 5 * 10**8},
         "provenance": {
@@ -194,5 +195,5 @@ def write_results(context: Context) -> None:
             elif output.endswith(".txt"):
                 path.write_text(f"{artifact.described(context.scale, 'A note.')}\n\nWhat it comes to.\n")
     write_lines(context.results / "claims.csv", special["claims.csv"])
-    for name, spec in collect_runs(artifacts, context.scale).items():
+    for name, spec in (collect_runs(artifacts, context.scale) | collect_finetunings(artifacts, context.scale)).items():
         write_record(context.results / "runs" / name / "record.json", record(spec))

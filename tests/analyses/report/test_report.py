@@ -12,11 +12,14 @@ from analyses.report.markup import LONG
 from analyses.report.provenance import ReportedRun, flat, models
 from analyses.report.provenance import words as spec_words
 from analyses.report.sources import left_out, on_the_page
+from poet.launch.records import write_record
 from poet.training.errors import RunError
 from suite.check.tables import read
 from suite.collection import RESULTS, collect_runs, load_suite
 from suite.context import Context
 from suite.discovery import find
+from suite.recorded.marking import caption
+from suite.recorded.origin import write_note
 from suite.scale import load_scale
 from tests.analyses.report.small_results import HOSTILE, png, record, write_results
 from tests.tables import write_lines
@@ -185,6 +188,27 @@ def test_the_page_says_where_the_numbers_come_from(built):
     head = words(text[text.index('<section id="provenance"') :])
     assert f"{len(runs)} runs, {len(runs) * 36 * 2 / 3600:,.2f} core-hours" in head  # 36 seconds on two threads
     assert "aaaaaaaaa" in head and "bbbbbbbbb" in head and "some with uncommitted changes" in head
+
+
+def test_finetuning_runs_are_counted_too_and_foreign_ones_are_called_so(tmp_path):
+    context = Context(load_scale({"scale": "smoke", "seeds": [0]}), tmp_path)
+    write_results(context)
+    runs = {name: {spec.name: spec for spec in find(name).specs(context.scale)} for name in ("table4", "table12")}
+    foreign = next(spec for spec in runs["table12"].values() if spec.base)
+    folder = tmp_path / "runs" / foreign.name
+    strange = record(foreign) | {"training_digest": "0" * 64}
+    write_record(folder / "record.json", strange)
+    write_note(folder, "lab-b", strange)
+    (tmp_path / "figures" / "table12.txt").write_text(caption(context, find("table12")) + "\n")
+    REPORT.build(context)
+    text = (tmp_path / "report.html").read_text()
+    assert "Recorded runs" not in article(text, "table12")  # the top of the page says it
+    for name, own in runs.items():
+        assert len(own) > 2 and f"from {len(own)} runs" in article(text, name)
+        assert f'<td class="number">{len(own)}</td><td>0' in re.search(rf'<tr id="from-{name}">.*?</tr>', text, re.S)[0]
+    assert f"foreign: 1 of {len(runs['table12'])} from lab-b" in words(article(text, "table12")) and "lab-b" not in article(text, "table4")
+    (recorded,) = re.findall("Recorded runs, not trained here: 1 of .*? from lab-b.*?</p>", text)
+    assert "training code changed since" in recorded and recorded in text[: text.index("</header>")]
 
 
 def test_results_are_counted_and_lead_to_their_claims(built):
