@@ -3,9 +3,9 @@
 Each rung has the schedule of its own length, as many merges as the full length where steps allow, and learning rates that were tuned for it
 (``config/tuning.yaml``). A gap is log(perplexity) - log(AdamW's), in nats, paired by seed. Two rows stand in the printed order of Table 2 at a
 length if their mean gap lies on that side of zero, with a p-value of at most 5% after Holm's correction for all pairs and lengths, counted once for each look
-(``looks`` in ``config/tuning.yaml``). The order appears at the shortest length from which on every
-measured one shows it, and two rows cross between two measured lengths whose orders differ. A rung whose rates are censored takes part in no order. Nothing
-is said of lengths that were not measured; rungs that are not there are listed.
+(``looks`` in ``config/tuning.yaml``). A length is judged where both rows
+have runs and neither's rates are censored. The order appears at the shortest length from which on every judged one shows it, and two rows cross between two
+judged lengths whose orders differ. Nothing is said of other lengths; rungs that are not there are listed.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def table(context: Context) -> pd.DataFrame:
 def markdown(frame: pd.DataFrame) -> str:
     """Rows that were measured down, lengths across; below, where each printed order appears, and what is missing."""
     shown, orders = frame[frame.quantity == PERPLEXITY], frame[frame.quantity != PERPLEXITY]
-    key = "Cells: perplexity and, in brackets, nats above AdamW with one rate with the 95% interval. \\*: rates chosen at an end of what was tried."
+    key = "Cells: perplexity and, in brackets, nats above AdamW with one rate with the 95% interval. \\*: rates chosen at an end of what was tried; such a cell takes part in no order."
     parts, said = [], []
     for model, part in shown.groupby("model", sort=False):
         lengths = part.drop_duplicates("length")
@@ -126,7 +126,7 @@ def markdown(frame: pd.DataFrame) -> str:
         tests = sum(len(at.split()) for at in measured[["lengths_as_printed", "lengths_opposite", "lengths_undecided"]].to_numpy().ravel())
         said.append(f"An order is called decided where its p-value is at most 5% after Holm's correction for these {tests} tests. The intervals in the cells are each by itself.")
     if len(orders) > len(measured):
-        said.append(f"Printed orders of two rows that share no measured length: {len(orders) - len(measured)} of {len(orders)}.")
+        said.append(f"Printed orders of two rows that share no length at which both are judged: {len(orders) - len(measured)} of {len(orders)}.")
     for note, part in shown[shown.note != ""].groupby("note", sort=False):
         said.append(f"Not there, {note}: {'; '.join(_absent(part))}.")
     return markdown_page(f"{ARTIFACT.label}, {frame.scale.iloc[0]} scale", f"{ARTIFACT.caption} {key}", *parts, sentences=said)
@@ -158,7 +158,7 @@ def _sentence(line: Any) -> str:
     order = f"{line.model}, {names[0]} below {names[1]} (printed): "
     said = (("as printed", line.lengths_as_printed), ("opposite", line.lengths_opposite), ("undecided", line.lengths_undecided))
     longest = max((length for _, at in said for length in at.split()), key=Fraction)
-    parts = [f"from {line.appears_from} on" if line.appears_from else f"does not appear by {longest}, the longest that both have"]
+    parts = [f"from {line.appears_from} on" if line.appears_from else f"does not appear by {longest}, the longest at which both are judged"]
     parts += [f"{word} at {at.replace(' ', ', ')}" for word, at in said if at]
     turns = [f"the two cross between {line.crosses_between}"] if line.crosses_between else []
     return order + "; ".join([*parts, *turns]) + "."

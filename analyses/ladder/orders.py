@@ -29,7 +29,7 @@ def printed_pairs(model: str, rows: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def appears_from(sides: Mapping[Fraction, str]) -> Fraction | None:
-    """The length from which on every measured length shows the printed order; None if the longest does not."""
+    """The length from which on every judged length shows the printed order; None if the longest does not."""
     start = None
     for length in sorted(sides, reverse=True):
         if sides[length] != PRINTED:

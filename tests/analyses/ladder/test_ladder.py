@@ -78,10 +78,17 @@ def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(buil
 
 
 def test_a_censored_rung_takes_part_in_no_order(built):
-    frame = ladder.table(built(night(censored={("poet-fs-1_2", "1/10")})))
+    context = built(night(censored={("poet-fs-1_2", "1/10")}))
+    frame = ladder.table(context)
     (order,) = frame[(frame.quantity == "printed order") & (frame.variant == "poet-fs-1_2") & (frame.against == "adamw")].to_dict("records")
     assert (order["appears_from"], order["lengths_as_printed"]) == ("", "")
     assert line(frame, "poet-fs-1_2", "1/10")["rates"] == "censored"
+    ladder.build(context)
+    text = (context.results / "ladder.md").read_text()
+    assert "does not appear by 1/30, the longest at which both are judged; opposite at 1/100; undecided at 1/30." in text  # both were measured at 1/10
+    ladder.build(built(night(censored={("poet-fs-1_2", length) for length in STEPS})))
+    text = (context.results / "ladder.md").read_text()
+    assert "- Printed orders of two rows that share no length at which both are judged: 36 of 36." in text
 
 
 def test_what_is_not_there_is_listed_and_nothing_takes_its_place(built):
@@ -97,7 +104,7 @@ def test_what_is_not_there_is_listed_and_nothing_takes_its_place(built):
     (bare,) = (line for line in text.splitlines() if line.startswith("- Not there, no learning rates yet: "))
     assert "60m at 1/30, 1/3, 1, 3: adamw; " in bare and "lora-r64" in bare and "| LoRA" not in text
     assert "- Not there, 1 of 3 runs are missing: 60m at 1/10: adamw, poet-fs-1_2" in text
-    assert "- Printed orders of two rows that share no measured length: 35 of 36." in text
+    assert "- Printed orders of two rows that share no length at which both are judged: 35 of 36." in text
     assert "POET FS b=1/2 below AdamW (printed): from 1/10 on; as printed at 1/10; opposite at 1/100; the two cross between 1/100 and 1/10." in text
     assert all((context.results / output).stat().st_size for output in ladder.ARTIFACT.outputs)
 
