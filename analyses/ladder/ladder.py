@@ -22,8 +22,8 @@ from matplotlib.figure import Figure
 from analyses.common.layout import markdown_page, markdown_table, measured_columns
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, bars, figure_outputs, plain_logarithmic, save_figure
-from analyses.ladder.orders import order_line, printed_pairs, side
-from analyses.ladder.rungs import BASELINES, Rung, gap, p_of_gap, rung, rungs, steps_on, tokens_per_parameter
+from analyses.ladder.orders import LENGTHS, order_line, printed_pairs, side
+from analyses.ladder.rungs import BASELINES, Rung, gap, p_of_gap, rung, steps_on, tokens_per_parameter
 from poet.methods import all_rows
 from poet.system.files import write_text
 from poet.training.errors import RunError
@@ -39,7 +39,7 @@ PERPLEXITY = "validation perplexity"
 
 def runs(scale: Scale) -> list[RunSpec]:
     """The runs of every rung that has rates."""
-    return [spec for found in rungs(scale) for spec in found.specs]
+    return [spec for cell in steps_on(scale) if (found := rung(scale, cell)) for spec in found.specs]
 
 
 def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, dict[int, float]]) -> dict[str, Any]:
@@ -73,7 +73,8 @@ def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, d
 
 def _orders(found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]], looks: Sequence[int]) -> list[dict[str, Any]]:
     usable = {cell for cell, own in found.items() if own and own.rates != "censored"}
-    pairs = [(model, *pair) for model in dict.fromkeys(cell.model for cell in found) for pair in printed_pairs(model, _rows(found, model))]
+    rows = {model: {cell.row for cell in found if cell.model == model} for model in dict.fromkeys(cell.model for cell in found)}
+    pairs = [(model, *pair) for model, own in rows.items() for pair in printed_pairs(model, own)]
     tested = {}
     for cell in found:
         for model, better, worse in pairs:
@@ -85,10 +86,6 @@ def _orders(found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]]
         {"model": model, **order_line(better, worse, {key[3]: found for key, found in sides.items() if key[:3] == (model, better, worse)})}
         for model, better, worse in pairs
     ]
-
-
-def _rows(found: dict[Cell, Rung | None], model: str) -> list[str]:
-    return list(dict.fromkeys(cell.row for cell in found if cell.model == model))
 
 
 def table(context: Context) -> pd.DataFrame:
@@ -120,13 +117,13 @@ def markdown(frame: pd.DataFrame) -> str:
             at = {line["length"]: line for line in of_row.to_dict("records")}
             rows.append([all_rows()[row][1].label, *(_cell(at.get(length)) for length in lengths.length)])
         parts += [f"{model}: share of the full length (tokens a matrix parameter)", markdown_table(["row", *heads], "l" + "r" * len(heads), rows)]
-    measured = orders[orders[["lengths_as_printed", "lengths_opposite", "lengths_undecided"]].ne("").any(axis=1)]
-    said += map(_sentence, measured.itertuples())
-    if len(measured):
-        tests = sum(len(at.split()) for at in measured[["lengths_as_printed", "lengths_opposite", "lengths_undecided"]].to_numpy().ravel())
+    judged = orders[orders[list(LENGTHS.values())].ne("").any(axis=1)]
+    said += map(_sentence, judged.itertuples())
+    if len(judged):
+        tests = sum(len(at.split()) for at in judged[list(LENGTHS.values())].to_numpy().ravel())
         said.append(f"An order is called decided where its p-value is at most 5% after Holm's correction for these {tests} tests. The intervals in the cells are each by itself.")
-    if len(orders) > len(measured):
-        said.append(f"Printed orders of two rows that share no length at which both are judged: {len(orders) - len(measured)} of {len(orders)}.")
+    if len(orders) > len(judged):
+        said.append(f"Printed orders of two rows that share no length at which both are judged: {len(orders) - len(judged)} of {len(orders)}.")
     for note, part in shown[shown.note != ""].groupby("note", sort=False):
         said.append(f"Not there, {note}: {'; '.join(_absent(part))}.")
     return markdown_page(f"{ARTIFACT.label}, {frame.scale.iloc[0]} scale", f"{ARTIFACT.caption} {key}", *parts, sentences=said)
@@ -156,10 +153,10 @@ def _cell(line: dict[str, Any] | None) -> str:
 def _sentence(line: Any) -> str:
     names = [all_rows()[row][1].label for row in (line.variant, line.against)]
     order = f"{line.model}, {names[0]} below {names[1]} (printed): "
-    said = (("as printed", line.lengths_as_printed), ("opposite", line.lengths_opposite), ("undecided", line.lengths_undecided))
-    longest = max((length for _, at in said for length in at.split()), key=Fraction)
+    said = {kind: getattr(line, column) for kind, column in LENGTHS.items()}
+    longest = max((length for at in said.values() for length in at.split()), key=Fraction)
     parts = [f"from {line.appears_from} on" if line.appears_from else f"does not appear by {longest}, the longest at which both are judged"]
-    parts += [f"{word} at {at.replace(' ', ', ')}" for word, at in said if at]
+    parts += [f"{kind} at {at.replace(' ', ', ')}" for kind, at in said.items() if at]
     turns = [f"the two cross between {line.crosses_between}"] if line.crosses_between else []
     return order + "; ".join([*parts, *turns]) + "."
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +12,9 @@ from suite.statistics import CONFIDENCE
 
 #: Of a pair at a length: as the paper prints it, the other way round, or not decided.
 PRINTED, OPPOSITE, UNDECIDED = "as printed", "opposite", "undecided"
+#: The columns of the lengths at which a pair is so.
+LENGTHS = {PRINTED: "lengths_as_printed", OPPOSITE: "lengths_opposite", UNDECIDED: "lengths_undecided"}
+
 
 def side(mean: float, holm_p: float) -> str:
     """The side of the mean gap of the row that is printed as better, in nats, where its corrected p-value decides: below zero is as printed."""
@@ -20,7 +23,7 @@ def side(mean: float, holm_p: float) -> str:
     return PRINTED if mean < 0 else OPPOSITE
 
 
-def printed_pairs(model: str, rows: Sequence[str]) -> list[tuple[str, str]]:
+def printed_pairs(model: str, rows: Collection[str]) -> list[tuple[str, str]]:
     """(better, worse) for every two rows whose perplexities on a model differ in Table 2, best first."""
     table = read_published("table2")
     found = {line.variant: float(line.perplexity) for line in table[table.model == model].itertuples() if line.variant in rows}
@@ -30,12 +33,7 @@ def printed_pairs(model: str, rows: Sequence[str]) -> list[tuple[str, str]]:
 
 def appears_from(sides: Mapping[Fraction, str]) -> Fraction | None:
     """The length from which on every judged length shows the printed order; None if the longest does not."""
-    start = None
-    for length in sorted(sides, reverse=True):
-        if sides[length] != PRINTED:
-            break
-        start = length
-    return start
+    return min(itertools.takewhile(lambda length: sides[length] == PRINTED, sorted(sides, reverse=True)), default=None)
 
 
 def crossings(sides: Mapping[Fraction, str]) -> list[tuple[Fraction, Fraction]]:
@@ -47,14 +45,11 @@ def crossings(sides: Mapping[Fraction, str]) -> list[tuple[Fraction, Fraction]]:
 def order_line(better: str, worse: str, sides: Mapping[Fraction, str]) -> dict[str, Any]:
     """What the table says of a printed pair, given its sides by length."""
     start, turns = appears_from(sides), crossings(sides)
-    at = {kind: " ".join(str(length) for length in sorted(sides) if sides[length] == kind) for kind in (PRINTED, OPPOSITE, UNDECIDED)}
     return {
         "variant": better,
         "against": worse,
         "quantity": "printed order",
         "appears_from": "" if start is None else str(start),
-        "lengths_as_printed": at[PRINTED],
-        "lengths_opposite": at[OPPOSITE],
-        "lengths_undecided": at[UNDECIDED],
+        **{column: " ".join(str(length) for length in sorted(sides) if sides[length] == kind) for kind, column in LENGTHS.items()},
         "crosses_between": "; ".join(f"{a} and {b}" for a, b in turns),
     }

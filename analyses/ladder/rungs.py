@@ -65,11 +65,6 @@ def rung(scale: Scale, cell: Cell) -> Rung | None:
     return Rung(whence, [run_at(scale, cell, seed, rates) for seed in seeds])
 
 
-def rungs(scale: Scale) -> list[Rung]:
-    """Those that have rates."""
-    return [found for cell in steps_on(scale) if (found := rung(scale, cell))]
-
-
 def tokens_per_parameter(scale: Scale, cell: Cell) -> float:
     """Tokens of a cell's runs for each parameter of the standard model's matrices."""
     full = scale.run(cell.model, ROW, 0)
