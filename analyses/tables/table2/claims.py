@@ -63,7 +63,7 @@ def _stability(context: Context) -> Evidence:
 
 
 def _against_two_rates(grounds: Grounds, model: str, row: str) -> Evidence | None:
-    """The row minus AdamW with two learning rates, tuned as POET's are."""
+    """The row minus AdamW with two learning rates, at the best of those that were trained."""
     poet, adamw = grounds.row(model, row), grounds.row(model, BASELINE)
     alike = adamw and grounds.other_method(adamw, TWO_RATES)
     return over_seeds(grounds.differences(poet, alike)) if poet and alike else None
