@@ -3,8 +3,8 @@
 At the larger scales this is BART-large. Elsewhere it is a small BART, which the pipeline pretrains by text infilling. The paper states neither learning
 rate, decoding nor how long it trains: rate, weight decay and decoding are those of BART's authors, and ``summarization`` of the scale's file has the rest.
 
-Beside each score stands that of the document's first sentences. A cell has learned (:mod:`analyses.common.learned`) where its mean is above that; the
-claim compares the cells of which one has.
+Beside each score stands that of the document's first sentences. A cell has learned where its mean over two seeds or more is above that by more than two
+standard deviations (:mod:`analyses.common.learned`); the claim compares the cells of which one has.
 """
 
 import math

@@ -7,8 +7,8 @@ the last epoch on GLUE's validation set (MNLI: matched), or on what stands in fo
 Two rates: "as printed", 2e-5 for everything, and "tuned alike", one from a search for each cell (``suite.tuning.finetuning``; ``make
 results/<scale>/finetuning_rates.csv`` and ``make record``). A scale that was not tuned has the first alone.
 
-Beside each task stands what one answer for all examples is worth. A cell has learned (:mod:`analyses.common.learned`) where its mean is above
-that; claims compare the cells in which one of the two models has.
+Beside each task stands what one answer for all examples is worth. A cell has learned where its mean over two seeds or more is above that by more than
+two standard deviations (:mod:`analyses.common.learned`); claims compare the cells of which one has.
 """
 
 import math
