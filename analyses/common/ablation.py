@@ -10,7 +10,7 @@ import pandas as pd
 from analyses.common.claim_forms import Pair, same_order
 from analyses.common.comparisons import rank_agreement
 from analyses.common.controls import table_section
-from analyses.common.evidence import with_interval
+from analyses.common.evidence import with_p
 from analyses.common.layout import markdown_page, markdown_table, measured_cell, measured_columns, numbered_table, write_table
 from analyses.common.published import read_published
 from poet.methods import get_method
@@ -80,7 +80,7 @@ def orderings(
     same_best = "yes" if orders["printed"][0] == orders["measured"][0] else "no"
     return [
         *(f"Order {kind}, best first: {', '.join(order)}." for kind, order in orders.items()),
-        f"Rank agreement of {len(settings)} rows, Kendall's tau: {with_interval(agreement)}; the best is the same: {same_best}.",
+        f"Rank agreement of {len(settings)} rows, Kendall's tau: {with_p(agreement)}; the best is the same: {same_best}.",
     ]
 
 

@@ -74,13 +74,11 @@ def rank_correlation(
     return Evidence(effect=tau, low=math.nan, high=math.nan, p=p, n=len(groups[0][1][0]), bounds=(-1.0, 1.0), runs=tuple(runs), note=said)
 
 
-def with_interval(evidence: Evidence) -> str:
-    """An effect with its interval or p-value, for a sentence: ``"0.33 (95% interval -0.20 to 0.87, 3 seeds)"``."""
-    if not math.isnan(evidence.p):
-        return f"{evidence.effect:.2f} (permutation p = {evidence.p:.2g}, {evidence.n} {'seeds' if evidence.n > 1 else 'seed'})"
-    if evidence.n < 2:
-        return f"{evidence.effect:.2f} (one seed: no interval)"
-    return f"{evidence.effect:.2f} (95% interval {evidence.low:.2f} to {evidence.high:.2f}, {evidence.n} seeds)"
+def with_p(tau: Evidence) -> str:
+    """A :func:`rank_correlation` for a sentence: ``"0.33 (permutation p = 0.67, 3 seeds)"``."""
+    if math.isnan(tau.effect):
+        return "not defined (in some seed all rows end alike)"
+    return f"{tau.effect:.2f} (permutation p = {tau.p:.2g}, {tau.n} {'seeds' if tau.n > 1 else 'seed'})"
 
 
 def as_read(printed: str) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from analyses.common.evidence import (
     over_seeds,
     rank_correlation,
     share_of,
-    with_interval,
+    with_p,
 )
 from analyses.tables.claims import judged, line, named, summary
 from scipy import stats
@@ -146,9 +146,9 @@ def test_correlations_are_averaged_over_groups():
     assert found.effect == pytest.approx(1 / 3) and found.n == 1 and found.bounds == (-1.0, 1.0)
 
 
-def test_an_effect_in_words():
-    assert with_interval(evidence(-0.2, 0.866, effect=1 / 3)) == "0.33 (95% interval -0.20 to 0.87, 3 seeds)"
-    assert with_interval(over_seeds([0.5])) == "0.50 (one seed: no interval)"
+def test_a_rank_correlation_in_words():
+    assert with_p(rank_correlation([([1, 2, 3], [[1.0], [2.0], [3.0]])])) == "1.00 (permutation p = 0.33, 1 seed)"
+    assert with_p(rank_correlation([([1, 2, 3], [[1.0, NAN], [2.0, NAN], [3.0, NAN]])])) == "not defined (in some seed all rows end alike)"
 
 
 # How claims are gathered.

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.controls import fitness_sentence, table_section
-from analyses.common.evidence import with_interval
+from analyses.common.evidence import with_p
 from analyses.common.grid import BASELINE, grid_runs
 from analyses.common.layout import apart_from_zero, paper_layout
 from analyses.common.paper_scale import model_label
@@ -100,7 +100,7 @@ def summary(frame: pd.DataFrame, agreements: dict[str, Evidence]) -> list[str]:
         f"{apart} of {len(compared)} differences exclude zero. Whether that says anything of the paper is judged in claims.md."
     ]
     for model, found in agreements.items():
-        lines.append(f"{model}: rank agreement with the paper ({found.note}), Kendall's tau {with_interval(found)}.")
+        lines.append(f"{model}: rank agreement with the paper ({found.note}), Kendall's tau {with_p(found)}.")
     wrong = frame[frame.trainable_agrees == "no"]
     agree, printed = (frame.trainable_agrees == "yes").sum(), (frame.trainable_agrees != "").sum()
     lines.append(f"Trainable parameters at paper scale, counted from models: {agree} of {printed} equal the printed digits.")

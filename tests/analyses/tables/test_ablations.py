@@ -6,10 +6,9 @@ import pandas as pd
 import pytest
 
 from analyses.common.ablation import collapsed, orderings
-from analyses.common.evidence import with_interval
+from analyses.common.evidence import rank_correlation, with_p
 from analyses.common.grid import grid_runs
 from analyses.tables import table3, table5, table6, table7
-from suite.claim import Evidence
 from suite.scale import load_scale
 
 NAN = math.nan
@@ -83,7 +82,7 @@ def test_table_7_shows_divergence_collapse_and_words(recorded):
     assert "Order printed, best first: k=4, k=3, k=2, k=1, k=0." in text
     assert "Order measured, best first: k=3, k=4, k=2, k=1, k=0." in text
     claim = next(claim for claim in table7.ARTIFACT.claims if claim.kind == "rank agreement")
-    assert f"Kendall's tau: {with_interval(claim.measure(context))};" in text and "2 seeds" in text
+    assert f"Kendall's tau: {with_p(claim.measure(context))};" in text and "2 seeds" in text
 
 
 def test_table_3_compares_on_3b_at_borrowed_rates(recorded):
@@ -112,7 +111,7 @@ def test_a_perplexity_near_the_vocabulary_has_collapsed():
 
 
 def test_orders_put_what_did_not_converge_last():
-    found = Evidence(effect=1 / 3, low=-math.inf, high=math.inf, n=1)
+    found = rank_correlation([([NAN, 2.0, 1.0], [[5.0], [NAN], [4.0]])])
     printed, measured, agreement = orderings(["a", "b", "c"], [NAN, 2.0, 1.0], [5.0, NAN, 4.0], found)
     assert printed == "Order printed, best first: c, b, a." and measured == "Order measured, best first: c, a, b."
-    assert agreement == "Rank agreement of 3 rows, Kendall's tau: 0.33 (one seed: no interval); the best is the same: yes."
+    assert agreement == "Rank agreement of 3 rows, Kendall's tau: 0.33 (permutation p = 1, 1 seed); the best is the same: yes."
