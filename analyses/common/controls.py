@@ -30,7 +30,8 @@ def grounds_of_all(context: Context) -> Grounds:
 
 def table_section(context: Context, specs: Sequence[RunSpec]) -> str:
     """What a table's own runs show of the controls, for the place above it."""
-    return _section(context, Grounds(context, specs), specs, "claims.md has the controls of all runs, and what they let the scale judge.")
+    more = "These are from the table's own runs; claims.md has the controls of all runs, and what they let the scale judge."
+    return _section(context, Grounds(context, specs), specs, more)
 
 
 def fitness_sentence(context: Context, specs: Sequence[RunSpec]) -> str:
@@ -45,7 +46,7 @@ def fitness_sentence(context: Context, specs: Sequence[RunSpec]) -> str:
 def scale_section(context: Context, grounds: Grounds) -> str:
     """What all runs show of the controls, for the rows of Table 2 on the scale's models."""
     specs = [spec for spec in grid_runs(context.scale) if grounds.trained([spec])]
-    return _section(context, grounds, specs, "Each claim is judged by the controls that it needs, on its own models and rows.")
+    return _section(context, grounds, specs, "These are from the runs of all tables and figures. Each claim is judged by the controls that it needs, on its own models and rows.")
 
 
 def _section(context: Context, grounds: Grounds, specs: Sequence[RunSpec], more: str) -> str:
@@ -58,7 +59,7 @@ def _section(context: Context, grounds: Grounds, specs: Sequence[RunSpec], more:
     rules = {control.name: control.rule for control in CONTROLS}
     rows = [[name, rules[name], shown(reading), reading.outcome] for name, reading in found.items()]
     table = markdown_table(["known fact", "passes if", "measured", ""], "llll", rows)
-    return f"{fit}: known facts, from the runs below. What was not measured has not passed. {more}\n\n{table}"
+    return f"{fit}: known facts are its controls. What was not measured has not passed. {more}\n\n{table}"
 
 
 def _longer(scale: str, specs: Sequence[RunSpec]) -> str:
