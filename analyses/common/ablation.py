@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from analyses.common.claim_forms import Pair, same_order
+from analyses.common.claim_forms import Pair, same_order, too_few
 from analyses.common.comparisons import rank_agreement
 from analyses.common.controls import table_section
 from analyses.common.evidence import with_p
@@ -74,14 +74,16 @@ def table_agreement(context: Context, name: str, specs: Mapping[str, Sequence[Ru
 def orderings(
     settings: Sequence[str], published: Sequence[float], measured: Sequence[float], agreement: Evidence
 ) -> list[str]:
-    """The printed order and the measured one, in sentences; what did not converge (NaN) comes last."""
+    """The printed order and the measured one, in sentences; what did not converge (NaN) comes last.
+
+    Of two rows no agreement is given: every order of them has a permutation p-value of 1."""
     columns = {"printed": pd.Series(published).fillna(math.inf), "measured": pd.Series(measured).fillna(math.inf)}
     orders = {kind: [settings[i] for i in values.sort_values(kind="stable").index] for kind, values in columns.items()}
     same_best = "yes" if orders["printed"][0] == orders["measured"][0] else "no"
-    return [
-        *(f"Order {kind}, best first: {', '.join(order)}." for kind, order in orders.items()),
-        f"Rank agreement of {len(settings)} rows, Kendall's tau: {with_p(agreement)}; the best is the same: {same_best}.",
-    ]
+    said = [f"Order {kind}, best first: {', '.join(order)}." for kind, order in orders.items()]
+    if len(settings) < 3:
+        return said
+    return [*said, f"Rank agreement of {len(settings)} rows, Kendall's tau: {with_p(agreement)}; the best is the same: {same_best}."]
 
 
 def markdown(frame: pd.DataFrame, artifact: Artifact, controls: str, down: Mapping[str, str], sentences: Sequence[str]) -> str:
@@ -108,6 +110,7 @@ def printed_order(number: int, specs: Specs) -> Claim:
     return same_order(
         key=f"table{number}-rank-agreement", place=f"Table {number}",
         measure=lambda context: table_agreement(context, f"table{number}", specs(context.scale)),
+        more=too_few(len(read_published(f"table{number}"))),
     )
 
 

@@ -1,5 +1,6 @@
 """Forms that many claims have, each with its rule in words: an ordering, a printed order, a printed perplexity."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from analyses.common.comparisons import largest_difference, perplexities
@@ -8,6 +9,7 @@ from poet.training.spec import RunSpec
 from suite.claim import NEGATIVE, POSITIVE, Claim, Confounder, Evidence
 from suite.context import Context
 from suite.scale import Scale
+from suite.statistics import CONFIDENCE
 
 #: Runs that are compared: by seed, those that a claim says are lower, and those that it says are higher.
 Pair = tuple[Sequence[RunSpec], Sequence[RunSpec]]
@@ -32,13 +34,19 @@ def ordering(
     )
 
 
-def same_order(*, key: str, place: str, measure: Callable[[Context], Evidence], models: Sequence[str] = ()) -> Claim:
-    """The claim that perplexities stand in the order that is printed; arguments as of :class:`Claim`."""
+def too_few(rows: int) -> str:
+    """For the rule of a rank correlation: that no order of so few rows decides; empty where one can."""
+    least = 2 / math.factorial(rows)
+    return f" With {rows} rows the least two-sided p-value is {least:.2g}, so the claim cannot be more than undecided." if least > 1 - CONFIDENCE else ""
+
+
+def same_order(*, key: str, place: str, measure: Callable[[Context], Evidence], models: Sequence[str] = (), more: str = "") -> Claim:
+    """The claim that perplexities stand in the order that is printed; ``more`` ends its rule, and the rest is that of :class:`Claim`."""
     return Claim(
         key=key, place=place, kind="rank agreement",
         says="The order of the printed perplexities.",
         rule="Kendall's tau between printed and measured perplexities, mean over seeds; what did not converge comes last: above zero, "
-        "by a permutation of the rows.",
+        f"by a permutation of the rows.{more}",
         unit="", region=POSITIVE, measure=measure, models=tuple(models),
     )
 
