@@ -74,8 +74,12 @@ def bars(std: pd.Series) -> pd.Series | None:
 
 def spread_note(context: Context, marks: str = "Bars") -> str:
     """What the error bars of a figure are, for its caption; that there are none where there is one seed."""
-    n = len(context.scale.seeds)
-    return f"{marks}: one standard deviation either side, n = {n} seeds." if n > 1 else "n = 1: no error bars."
+    return spread_over(len(context.scale.seeds), "seeds", marks)
+
+
+def spread_over(n: int, seeds: str, marks: str = "Bars") -> str:
+    """As :func:`spread_note`, for so many of what ``seeds`` calls them."""
+    return f"{marks}: one standard deviation either side, n = {n} {seeds}." if n > 1 else "n = 1: no error bars."
 
 
 class RoundLogarithmic(Locator):

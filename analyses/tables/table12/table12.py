@@ -15,7 +15,7 @@ import pandas as pd
 from analyses.common.bart import parameter_counts
 from analyses.common.layout import markdown_page, markdown_table, measured_columns
 from analyses.common.learned import LEARNED, error_over_examples, is_learned, judged_orders
-from analyses.common.plotting import figure_outputs, save_figure
+from analyses.common.plotting import figure_outputs, save_figure, spread_over
 from analyses.common.published import as_printed
 from analyses.tables.table12.cells import LABELS, METHODS, NAMES, PRINTED, cells
 from analyses.tables.table12.claims import CLAIMS
@@ -60,9 +60,9 @@ def _number(line: object) -> str:
 
 def markdown(frame: pd.DataFrame, context: Context) -> str:
     """As the paper lays it out, published / measured in each cell, and the lead of the documents below."""
-    first = frame.iloc[0]
+    first, seeds = frame.iloc[0], context.scale.settings.summarization.seeds
     about = (
-        f"{ARTIFACT.caption} Each cell: published / **measured at {first.scale} scale** on {_model(context)}, mean over {first.n} seeds of finetuning ± "
+        f"{ARTIFACT.caption} Each cell: published / **measured at {first.scale} scale** on {_model(context)}, mean over {seeds} {'seeds' if seeds > 1 else 'seed'} of finetuning ± "
         f"standard deviation. °: not above the lead by more than {LEARNED:g} standard deviations (of seeds, and the largest that the summaries can have), or one seed. The learning rate is {BART_LR:g} for "
         "all, that of BART's authors, since the paper states none for this table; no rate is tuned for it."
     )
@@ -136,8 +136,7 @@ def _apart(frame: pd.DataFrame) -> str:
 def build(context: Context) -> None:
     frame = table(context)
     write_text(context.results / "table12.md", markdown(frame, context))
-    n = int(frame.n.max())
-    seeds = f"Bars: one standard deviation either side, n = {n} seeds of finetuning." if n > 1 else "n = 1: no error bars."
+    seeds = spread_over(context.scale.settings.summarization.seeds, "seeds of finetuning")
     note = f"Filled: measured. Hollow: as printed, on BART-large. Dotted: the document's first sentences. {seeds}"
     save_figure(draw(frame), frame, context, ARTIFACT, note, fitness(frame))
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from analyses.common.layout import markdown_page, markdown_table, measured_columns
 from analyses.common.learned import LEARNED, error_over_examples, is_learned, judged_orders
-from analyses.common.plotting import figure_outputs, save_figure
+from analyses.common.plotting import figure_outputs, save_figure, spread_over
 from analyses.tables.table4.cells import METHODS, NAMES, PRINTED, PRINTED_RATE, TUNED, cells, pretraining
 from analyses.tables.table4.claims import CLAIMS
 from analyses.tables.table4.picture import draw
@@ -59,11 +59,11 @@ def _number(line: object) -> str:
     return f"**{line.measured:.3f}**{spread}{marks}"
 
 
-def markdown(frame: pd.DataFrame) -> str:
+def markdown(frame: pd.DataFrame, seeds: int) -> str:
     """As the paper lays it out, published / measured in each cell, and one answer for all below; once for each rate."""
     first = frame.iloc[0]
     about = (
-        f"{ARTIFACT.caption} Each cell: published / **measured at {first['scale']} scale** on {first.model}, last epoch, mean over {first.n} seeds of "
+        f"{ARTIFACT.caption} Each cell: published / **measured at {first['scale']} scale** on {first.model}, last epoch, mean over {seeds} {'seeds' if seeds > 1 else 'seed'} of "
         f"finetuning ± standard deviation. °: not above one answer for all examples by more than {LEARNED:g} standard deviations (of seeds and of validation "
         "examples, together), or one seed. "
         f"Learning rate as printed: {PRINTED_LR:g} for all; tuned alike: from a search of its own for each cell (\\*: chosen at an end of what was tried), "
@@ -99,9 +99,9 @@ def fitness(frame: pd.DataFrame) -> str:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_text(context.results / "table4.md", markdown(frame))
+    write_text(context.results / "table4.md", markdown(frame, context.scale.settings.finetuning.seeds))
     rate = frame.rate.iloc[-1]
-    seeds = f"Bars: one standard deviation either side, n = {int(frame.n.max())} seeds of finetuning." if frame.n.max() > 1 else "n = 1: no error bars."
+    seeds = spread_over(context.scale.settings.finetuning.seeds, "seeds of finetuning")
     note = f"Filled: measured, learning rate {rate}. Hollow: as printed, on GLUE. Dotted: one answer for all examples. {seeds}"
     save_figure(draw(frame[frame.rate == rate]), frame, context, ARTIFACT, note, fitness(frame[frame.rate == rate]))
 
