@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from suite.context import Context
 from suite.grounds import Grounds
@@ -53,7 +54,7 @@ class Evidence:
     largest_of: tuple[tuple[float, float], ...] = ()
     bounds: tuple[float, float] = ANYTHING
     compared: tuple[tuple[RunSpec, RunSpec], ...] = ()
-    runs: tuple[RunSpec, ...] = ()
+    runs: tuple[RunSpec | FinetuningSpec, ...] = ()
     note: str = ""
 
 

@@ -68,13 +68,18 @@ def markdown_page(title: str, *parts: str, sentences: Iterable[str] = ()) -> str
     return "\n\n".join(filter(None, (f"# {title}", *parts, bullets(sentences)))) + "\n"
 
 
-def measured_cell(line: Any) -> str:
-    """A measured perplexity in Markdown: mean, spread, and whether runs diverged or collapsed."""
+def mean_cell(line: Any, digits: int = 2) -> str:
+    """A measured number in Markdown: mean and spread, or how many runs diverged."""
     if line.diverged:
         return f"diverged ({line.diverged} of {line.n + line.diverged})"
-    spread = "" if math.isnan(line.std) else f" ± {line.std:.2f}"
-    mark = f" (collapsed: {line.collapsed} of {line.n})" if line.collapsed else ""
-    return f"**{line.measured:.2f}**{spread}{mark}"
+    spread = "" if math.isnan(line.std) else f" ± {line.std:.{digits}f}"
+    return f"**{line.measured:.{digits}f}**{spread}"
+
+
+def measured_cell(line: Any) -> str:
+    """A :func:`mean_cell` of perplexities, and whether runs collapsed."""
+    mark = f" (collapsed: {line.collapsed} of {line.n})" if line.collapsed and not line.diverged else ""
+    return f"{mean_cell(line)}{mark}"
 
 
 def apart_from_zero(line: Any) -> Any:

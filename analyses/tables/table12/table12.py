@@ -9,15 +9,16 @@ standard deviations (:mod:`analyses.common.learned`); the claim compares the cel
 
 import math
 import statistics
+from typing import Any
 
 import pandas as pd
 
 from analyses.common.bart import parameter_counts
-from analyses.common.layout import markdown_page, markdown_table, measured_columns
-from analyses.common.learned import LEARNED, error_over_examples, is_learned, judged_orders
+from analyses.common.layout import markdown_page, markdown_table, mean_cell, measured_columns
+from analyses.common.learned import LEARNED, judged_orders, learned, origins
 from analyses.common.plotting import figure_outputs, save_figure, spread_over
 from analyses.common.published import as_printed
-from analyses.tables.table12.cells import LABELS, METHODS, NAMES, PRINTED, cells
+from analyses.tables.table12.cells import LABELS, METHODS, PRINTED, cells
 from analyses.tables.table12.claims import CLAIMS
 from analyses.tables.table12.picture import draw
 from poet.system.files import write_text
@@ -42,7 +43,7 @@ def table(context: Context) -> pd.DataFrame:
             lines.append({
                 "method": method, "task": task, "metric": label, "published": float(printed.get(f"{task} {label}", math.nan)),
                 **measured_columns(values), "low": low, "high": high, "unit": "F-measure in percent", "lead": lead,
-                "learned": "yes" if is_learned(values, lead, error_over_examples("rouge", lead, first["examples"]["validation"])) else "no", "lead_sentences": first["lead_sentences"], "trainable": first["trainable_parameters"],
+                "learned": "yes" if learned(values, lead, "rouge", first["examples"]["validation"]) else "no", "lead_sentences": first["lead_sentences"], "trainable": first["trainable_parameters"],
                 "bart_large_trainable": as_printed(counts[method], printed.trainable), "published_trainable": printed.trainable,
                 "learning_rate": specs[0].lr, "train_examples": first["examples"]["train"], "summaries": first["examples"]["validation"], "runs_of_one_text": same,
                 "data": first["origin"]["kind"], "origin": first["origin"]["sentence"], "scale": context.scale.name, "base": specs[0].base,
@@ -50,12 +51,11 @@ def table(context: Context) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def _number(line: object) -> str:
+def _number(line: Any) -> str:
     if line.diverged:
-        return f"diverged ({line.diverged} of {line.n + line.diverged})"
+        return mean_cell(line)
     printed = "–" if math.isnan(line.published) else f"{line.published:.2f}"
-    spread = "" if math.isnan(line.std) else f" ± {line.std:.2f}"
-    return f"{printed} / **{line.measured:.2f}**{spread}{'' if line.learned == 'yes' else ' °'}"
+    return f"{printed} / {mean_cell(line)}{'' if line.learned == 'yes' else ' °'}"
 
 
 def markdown(frame: pd.DataFrame, context: Context) -> str:
@@ -70,12 +70,8 @@ def markdown(frame: pd.DataFrame, context: Context) -> str:
         "Trainable parameters: printed / counted on BART-large / **on the model here**. The count of POET on BART-large is that of R and P, as printed; on the "
         "model here it has the embeddings, norms and biases, which POET trains too."
     )
-    origins = [
-        f"{line.task}: {line.origin}; of these {line.train_examples:,} are trained on and {line.summaries:,} measured"
-        for line in frame.drop_duplicates("task").itertuples()
-    ]
     return markdown_page(
-        f"{ARTIFACT.label}, {first.scale} scale", about, _layout(frame), _one_text(frame), parameters, fitness(frame), _apart(frame), sentences=origins
+        f"{ARTIFACT.label}, {first.scale} scale", about, _layout(frame), _one_text(frame), parameters, fitness(frame), _apart(frame), sentences=origins(frame, "summaries")
     )  # fmt: skip
 
 
@@ -107,7 +103,7 @@ def _layout(frame: pd.DataFrame) -> str:
 
 def fitness(frame: pd.DataFrame) -> str:
     """Whether anything was learned that can be compared."""
-    return judged_orders(frame.assign(score=frame.task + " " + frame.metric), "score", "the lead")
+    return judged_orders(frame.assign(score=frame.task + " " + frame.metric, at_grid_end=""), "score", "the lead")
 
 
 def _one_text(frame: pd.DataFrame) -> str:

@@ -3,11 +3,13 @@
 import itertools
 import statistics
 from collections.abc import Iterable
+from dataclasses import replace
 
-from analyses.common.learned import all_lower, undecided
+from analyses.common.learned import all_lower
 from analyses.tables.table4.cells import METHODS, NAMES, PRINTED_RATE, TUNED, cells
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
+from suite.judging import NOTHING
 
 #: No two scores differ by more: correlations lie between -1 and 1.
 GREATEST = 2.0
@@ -18,18 +20,17 @@ def _higher(context: Context, rate: str, pairs: Iterable[tuple[tuple[str, str, s
 
     ``of_models``: the pairs are of two pretrained models, one run of each, so their difference is one number however often both are finetuned.
     """
-    frame, runs, compared, left = context.table("table4"), cells(context.scale), [], 0
+    frame, specs, runs, comparisons = context.table("table4"), cells(context.scale), [], []
     if rate not in set(frame.rate):
-        return undecided("no rates tuned alike")
+        return replace(NOTHING, note="no rates tuned alike")
     frame = frame[frame.rate == rate].set_index(["finetuning", "pretraining", "task"])
     for pair in pairs:
-        if "yes" in set(frame.loc[list(pair), "learned"]) and not frame.loc[list(pair), "at_grid_end"].notna().any():
-            ours, theirs = ([context.record(spec)["metric"] for spec in runs[rate, *cell]] for cell in pair)
-            differences = [b - a for a, b in zip(ours, theirs, strict=True)]
-            compared.append([statistics.fmean(differences)] if of_models else differences)
-        else:
-            left += 1
-    return all_lower(compared, left, GREATEST, "nothing was learned, or a rate lies at an end of what was tried")
+        ours, theirs = ([context.record(spec)["metric"] for spec in specs[rate, *cell]] for cell in pair)
+        differences = [b - a for a, b in zip(ours, theirs, strict=True)]
+        able = "yes" in set(frame.loc[list(pair), "learned"]) and frame.loc[list(pair), "at_grid_end"].isna().all()
+        comparisons.append(None if not able else [statistics.fmean(differences)] if of_models else differences)
+        runs += [spec for cell in pair for spec in specs[rate, *cell]]
+    return all_lower(comparisons, runs, GREATEST, "nothing was learned, or a rate lies at an end of what was tried")
 
 
 def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:

@@ -11,13 +11,13 @@ Beside each task stands what one answer for all examples is worth. A cell has le
 two standard deviations (:mod:`analyses.common.learned`); claims compare the cells of which one has.
 """
 
-import math
 import statistics
+from typing import Any
 
 import pandas as pd
 
-from analyses.common.layout import markdown_page, markdown_table, measured_columns
-from analyses.common.learned import LEARNED, error_over_examples, is_learned, judged_orders
+from analyses.common.layout import markdown_page, markdown_table, mean_cell, measured_columns
+from analyses.common.learned import LEARNED, judged_orders, learned, origins
 from analyses.common.plotting import figure_outputs, save_figure, spread_over
 from analyses.tables.table4.cells import METHODS, NAMES, PRINTED, PRINTED_RATE, TUNED, cells, pretraining
 from analyses.tables.table4.claims import CLAIMS
@@ -43,7 +43,7 @@ def table(context: Context) -> pd.DataFrame:
         lines.append({
             "rate": rate, "finetuning": method, "pretraining": model, "task": task, "published": PRINTED.loc[(method, model), task],
             **columns, "low": low, "high": high, "unit": unit, "without_learning": nothing,
-            "learned": "yes" if is_learned(values, nothing, error_over_examples(unit, nothing, first["examples"]["validation"])) else "no", "learning_rate": specs[0].lr, "at_grid_end": "" if inside else "lr",
+            "learned": "yes" if learned(values, nothing, unit, first["examples"]["validation"]) else "no", "learning_rate": specs[0].lr, "at_grid_end": "" if inside else "lr",
             "trainable": first["trainable_parameters"], "train_examples": first["examples"]["train"],
             "validation_examples": first["examples"]["validation"], "data": first["origin"]["kind"], "origin": first["origin"]["sentence"],
             "scale": context.scale.name, "model": specs[0].model, "base": specs[0].base,
@@ -51,12 +51,9 @@ def table(context: Context) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def _number(line: object) -> str:
-    if line.diverged:
-        return f"diverged ({line.diverged} of {line.n + line.diverged})"
-    spread = "" if math.isnan(line.std) else f" ± {line.std:.3f}"
+def _number(line: Any) -> str:
     marks = ("" if line.learned == "yes" else " °") + (" \\*" if line.at_grid_end else "")
-    return f"**{line.measured:.3f}**{spread}{marks}"
+    return f"{line.published:.3f} / {mean_cell(line, 3)}{'' if line.diverged else marks}"
 
 
 def markdown(frame: pd.DataFrame, seeds: int) -> str:
@@ -74,11 +71,7 @@ def markdown(frame: pd.DataFrame, seeds: int) -> str:
         parts += [f"## Learning rate {rate}", _layout(part), fitness(part)]
     if TUNED not in set(frame.rate):
         parts.append(f"No rates tuned alike at {first['scale']} scale.")
-    origins = [
-        f"{line.task}: {line.origin}; of these {line.train_examples:,} are trained on and {line.validation_examples:,} measured"
-        for line in frame.drop_duplicates("task").itertuples()
-    ]
-    return markdown_page(f"{ARTIFACT.label}, {first['scale']} scale", about, *parts, sentences=origins)
+    return markdown_page(f"{ARTIFACT.label}, {first['scale']} scale", about, *parts, sentences=origins(frame, "validation_examples"))
 
 
 def _layout(frame: pd.DataFrame) -> str:
@@ -86,7 +79,7 @@ def _layout(frame: pd.DataFrame) -> str:
     heads, rows = [f"{task} ({kinds[task]})" for task in tasks], []
     for (method, model), part in frame.groupby(["finetuning", "pretraining"], sort=False):
         by_task = {line.task: line for line in part.itertuples()}
-        rows.append([method, model, *(f"{by_task[t].published:.3f} / {_number(by_task[t])}" for t in tasks)])
+        rows.append([method, model, *(_number(by_task[t]) for t in tasks)])
     worth = dict(zip(frame.task, frame.without_learning, strict=True))
     rows.append(["one answer for all", "", *(f"{worth[task]:.3f}" for task in tasks)])
     return markdown_table(["finetuning", "pretraining", *heads], "ll" + "r" * len(heads), rows)

@@ -90,6 +90,7 @@ def test_below_the_lead_no_order_is_judged(table):
     text = (context.results / "table12.md").read_text()
     assert (frame.learned == "no").all() and "**No order is judged**" in text and "those that were written" not in text
     evidence = POET_BEST.measure(context)
+    assert {spec for spec in ARTIFACT.finetunings(context.scale) if spec.base} == set(evidence.runs)
     assert math.isnan(evidence.effect) and evidence.note == "nothing was learned that can be compared" and judged(context).result == "undecided"
 
 

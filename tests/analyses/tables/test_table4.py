@@ -5,6 +5,7 @@ import math
 import pandas as pd
 import pytest
 
+from analyses.tables.claims import named
 from analyses.tables.table4.cells import METHODS, NAMES, PRINTED, TUNED
 from analyses.common.learned import LEARNED
 from analyses.tables.table4.table4 import ARTIFACT, CLAIMS
@@ -87,6 +88,7 @@ def test_the_claims_hold_where_every_cell_says_so(table):
 
     context, _ = table(metric)
     evidence = OFT_WORSE.measure(context)
+    assert set(evidence.runs) == set(ARTIFACT.finetunings(context.scale)) and "60m/rte/60m-adamw-seed0/oft-lr=2e-05{0,1,2,3,4}" in named(evidence.runs)
     assert NEGATIVE[0] <= evidence.low <= evidence.high < 0 and evidence.n == 5
     assert judged(OFT_WORSE, context).pending == "same direction"
 
