@@ -12,8 +12,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from analyses.common.paper_scale import paper_scale
-from analyses.common.tokens import ROW, matrix_parameters, stated_tokens_per_parameter
+from analyses.common.grid import BASELINE
+from analyses.common.paper_scale import paper_scale, trainable
+from analyses.common.published import read_published
 from suite.scale import load_scale
 
 
@@ -22,11 +23,12 @@ def main() -> None:
     parser.add_argument("scale")
     scale = load_scale({"scale": parser.parse_args().scale, "seeds": [0]})
     print("model  tokens a parameter: paper  here  steps: as the paper  here  T_m of as many merges")
-    for model, stated in stated_tokens_per_parameter().items():
+    for model, tokens in read_published("tokens")[["model", "tokens"]].itertuples(index=False):  # as the paper states them: they are no padding
         if model not in scale.models:
             continue
-        ours, poet = scale.run(model, ROW, 0), paper_scale().run(model, "poet-fs-1_2", 0)
-        here, merges = ours.tokens / matrix_parameters(ours), poet.steps / poet.parameters["merge_every"]
+        ours, poet = scale.run(model, BASELINE, 0), paper_scale().run(model, "poet-fs-1_2", 0)
+        stated = float(tokens) / trainable(paper_scale().run(model, BASELINE, 0))
+        here, merges = ours.tokens / trainable(ours), poet.steps / poet.parameters["merge_every"]
         print(f"{model:5}  {stated:,.0f}  {here:,.0f}  {stated / here * ours.steps:,.0f}  {ours.steps:,}  {ours.steps / merges:.1f}")
 
 

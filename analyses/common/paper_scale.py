@@ -1,10 +1,14 @@
-"""The paper's own scale, the weight matrices of its models at their sizes, and what a scale's models are called beside them."""
+"""The paper's own scale, models without memory and what is counted on them, and what a scale's models are called beside the paper's."""
 
 import functools
 
-from poet.training.llama import build_llama
+from torch import nn
+
+from poet.methods import get_method
+from poet.methods.contract import Method, parse_parameters
+from poet.training.llama import build_llama, trainable_parameters
 from poet.training.probes import matrices
-from poet.training.spec import Architecture
+from poet.training.spec import Architecture, RunSpec
 from suite.scale import Scale, load_scale
 
 
@@ -25,6 +29,18 @@ def matrix_shapes(model: str, row: str) -> dict[str, tuple[int, int]]:
 
     The feed-forward width depends on the row of Table 2."""
     return _shapes(paper_scale().run(model, row, 0).architecture)
+
+
+def trainable(spec: RunSpec) -> int:
+    """Trainable parameters of a run as Table 2 counts them, from its model on the meta device."""
+    return trainable_parameters(spec.architecture, spec.method, spec.parameters)
+
+
+def on_meta(spec: RunSpec) -> tuple[Method, nn.Module]:
+    """A run's method, and the model that it has prepared, on the meta device."""
+    cls = get_method(spec.method)
+    method = cls(parse_parameters(cls, spec.parameters))
+    return method, method.prepare(build_llama(spec.architecture, device="meta"), seed=0)
 
 
 def model_label(scale: Scale, model: str) -> str:

@@ -2,7 +2,7 @@
 
 from analyses.common.bart import linear_shapes, parameter_counts
 from analyses.common.grid import MODELS
-from analyses.common.paper_scale import paper_scale, matrix_shapes
+from analyses.common.paper_scale import matrix_shapes, paper_scale, trainable
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.errata.erratum import Computed, checked, printed, printed_cell
 from analyses.tables.table1.memory_formulas import FORMULAS, expected, published
@@ -10,7 +10,7 @@ from poet.config import POETConfig
 from poet.methods import table_rows
 from poet.methods.contract import parse_parameters
 from poet.primitives import fully_stochastic
-from poet.training.llama import build_llama, trainable_parameters
+from poet.training.llama import build_llama
 
 
 def _count(model: str, row: str) -> int:
@@ -37,7 +37,7 @@ def count_118() -> Computed:
     place = "1.3b", "poet-bs-b256"
     wrong = [key for key, text in printed_counts.items() if as_printed(_count(*key), text) != text]
     spec = paper_scale().run(*place, 0)
-    a, counted = spec.architecture, trainable_parameters(spec.architecture, spec.method, spec.parameters)
+    a, counted = spec.architecture, trainable(spec)
     widths = range(256, 2**15, 256)
     others = (a.layers * (8 * a.hidden_size + 3 * (a.hidden_size + width)) * 255 // 2 for width in widths)
     reached = any(as_printed(count, printed_counts[place]) == printed_counts[place] for count in others)

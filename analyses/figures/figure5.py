@@ -23,13 +23,10 @@ from analyses.common.claim_forms import Pair, ordering, same_order
 from analyses.common.comparisons import perplexities, rank_agreement
 from analyses.common.controls import fitness_sentence
 from analyses.common.evidence import rank_correlation
-from analyses.common.paper_scale import model_label
+from analyses.common.paper_scale import model_label, on_meta
 from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published
-from poet.methods import get_method
-from poet.methods.contract import parse_parameters
 from poet.model import poet_layers
-from poet.training.llama import build_llama
 from poet.training.spec import RunSpec
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
@@ -46,11 +43,7 @@ STANDARD = "standard"
 
 def parameters_of_sides(spec: RunSpec) -> tuple[int, int]:
     """Trainable parameters of all R and of all P of a run's model, counted on the meta device."""
-    method = get_method(spec.method)
-    model = method(parse_parameters(method, spec.parameters)).prepare(
-        build_llama(spec.architecture, device="meta"), seed=0
-    )
-    layers = [layer for _, layer in poet_layers(model)]
+    layers = [layer for _, layer in poet_layers(on_meta(spec)[1])]
     return sum(layer.primitive_r.parameters for layer in layers), sum(layer.primitive_p.parameters for layer in layers)
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from scipy import stats
 
-from analyses.common.tokens import ROW, matrix_parameters
+from analyses.common.grid import BASELINE
+from analyses.common.paper_scale import trainable
 from poet.training.spec import RunSpec
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
@@ -67,8 +68,8 @@ def rung(scale: Scale, cell: Cell) -> Rung | None:
 
 def tokens_per_parameter(scale: Scale, cell: Cell) -> float:
     """Tokens of a cell's runs for each parameter of the standard model's matrices."""
-    full = scale.run(cell.model, ROW, 0)
-    return full.tokens / full.steps * steps_of(scale, cell) / matrix_parameters(full)
+    full = scale.run(cell.model, BASELINE, 0)
+    return full.tokens / full.steps * steps_of(scale, cell) / trainable(full)
 
 
 def gap(ours: dict[int, float], theirs: dict[int, float]) -> tuple[float, float, float] | None:

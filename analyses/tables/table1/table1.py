@@ -16,7 +16,7 @@ import pandas as pd
 
 from analyses.common.evidence import exactly, ALL, BELOW_ONE, share_agreeing
 from analyses.common.layout import markdown_page, markdown_table, measured_columns, numbered_table, write_table
-from analyses.common.paper_scale import paper_scale
+from analyses.common.paper_scale import on_meta, paper_scale
 from analyses.common.published import read_published
 from analyses.tables.table1.memory_formulas import FORMULAS, QUANTITIES, expected, formula_texts, published
 from poet.methods import get_method
@@ -145,11 +145,9 @@ def after_export(context: Context) -> Evidence:
     paper, differing = paper_scale(), 0
     for row in (row for key, row in ROWS.items() if key.startswith("poet")):
         spec = paper.run(MODEL, row, 0)
-        cls = get_method(spec.method)
-        method = cls(parse_parameters(cls, spec.parameters))
+        method, model = on_meta(spec)
         plain = build_llama(spec.architecture, device="meta")
-        trained = method.export(method.prepare(build_llama(spec.architecture, device="meta"), seed=0))
-        before, after = ({(k, tuple(t.shape)) for k, t in m.state_dict().items()} for m in (plain, trained))
+        before, after = ({(k, tuple(t.shape)) for k, t in m.state_dict().items()} for m in (plain, method.export(model)))
         differing += len(before ^ after)
     return exactly(float(differing), note="by shapes: no weights are needed", n=2)
 

@@ -9,10 +9,9 @@ import pandas as pd
 
 from analyses.common.evidence import exactly
 from analyses.common.grid import BASELINE, MODELS
-from analyses.common.paper_scale import paper_scale
+from analyses.common.paper_scale import paper_scale, trainable
 from analyses.tables.table2.rows import BS, BY_BUDGET, FS, POET, ROWS, label
 from poet.methods import table_rows
-from poet.training.llama import trainable_parameters
 from suite.claim import Claim, Evidence
 from suite.context import Context
 
@@ -29,7 +28,7 @@ KNOWN_COUNT_DIFFERENCES = {
 def paper_counts() -> dict[tuple[str, str], int]:
     """Trainable parameters of every cell at paper scale, from models on the meta device."""
     specs = [paper_scale().run(model, row, 0) for model in MODELS for row in table_rows()]
-    return {(s.model, s.variant): trainable_parameters(s.architecture, s.method, s.parameters) for s in specs}
+    return {(s.model, s.variant): trainable(s) for s in specs}
 
 
 def _counts(context: Context) -> pd.Series:
