@@ -12,6 +12,7 @@ import pandas as pd
 
 from analyses.common.controls import grounds_of_all, scale_section
 from analyses.common.layout import bullets, markdown_page, markdown_table, write_table
+from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from suite.artifact import EVERY, Artifact
 from suite.claim import Claim, Evidence
@@ -21,7 +22,7 @@ from suite.grounds import Grounds
 from suite.judging import NOTHING, Verdict, corrected, fell, judge, scope_of
 
 
-def named(runs: Iterable[RunSpec]) -> str:
+def named(runs: Iterable[RunSpec | FinetuningSpec]) -> str:
     """Runs in short: each model/method once, with its seeds: ``60m/adamw{0,1,2} 60m/poet-fs-1_2{0,1,2}``."""
     seeds: dict[str, list[int]] = {}
     for spec in runs:
@@ -62,13 +63,9 @@ def line(name: str, artifact: Artifact, claim: Claim, found: Evidence, verdict: 
 
 def table(context: Context, grounds: Grounds) -> pd.DataFrame:
     """One line for each claim, by artifact."""
-    artifacts = discover()
-    keys = [claim.key for artifact in artifacts.values() for claim in artifact.claims]
-    if twice := sorted({key for key in keys if keys.count(key) > 1}):
-        raise ValueError(f"two claims share one key: {', '.join(twice)}")
     return pd.DataFrame([
         line(name, artifact, *found, context)
-        for name, artifact in artifacts.items()
+        for name, artifact in discover().items()
         for found in judged(name, artifact, context, grounds)
     ])
 

@@ -35,11 +35,6 @@ def test_quantiles_end_at_the_edges():
     assert LAW.quantiles(np.array([0.0, 1.0])) == pytest.approx([LAW.smallest, LAW.largest])
 
 
-def test_a_square_law_is_refused():
-    with pytest.raises(ValueError, match="short < long"):
-        MarchenkoPastur(512, 512, 1.0)
-
-
 def test_normalized_has_the_paper_s_edges():
     ratio = (OUTPUTS / INPUTS) ** 0.5
     assert law("normalized").largest == pytest.approx(ratio + 1)
