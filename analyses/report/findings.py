@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.report.numbers import number
 from analyses.report.sources import Row, read_rows
 from suite.context import Context
@@ -25,14 +24,13 @@ class Entry:
 
 
 def errata(context: Context) -> list[Entry]:
-    """Every entry, worst first."""
+    """Every entry, in the order of ``errata.csv``."""
     found = []
     for row in read_rows(context, "errata.csv", _ERRATA):
         printed = f"printed or implied {number(row['published'])}, " if row["published"] else ""
         numbers = f"{printed}computed {number(row['measured'])} ({row['unit']})" if row["measured"] else ""
         found.append(Entry(row, row["id"].replace("-", " ").capitalize(), numbers))
-    order = list(ERRATA_VERDICTS)
-    return sorted(found, key=lambda entry: order.index(entry.row["verdict"]))
+    return found
 
 
 def theory(context: Context) -> list[dict[str, Any]]:

@@ -16,16 +16,12 @@ def _window(points: list[float]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def interval(
-    effect: float, low: float, high: float, region: tuple[float, float], window: tuple[float, float] | None = None
-) -> Markup:
-    """An inline SVG of an effect, its interval (which may be infinite) and its region; empty if there is no effect.
-
-    It spans ``window``; by default what it takes to show all that is finite."""
+def interval(effect: float, low: float, high: float, region: tuple[float, float]) -> Markup:
+    """An inline SVG of an effect, its interval (which may be infinite) and its region; empty if there is no effect or no interval."""
     if any(map(math.isnan, (effect, low, high))):
         return Markup("")
     finite = [0.0 if abs(p) < TINY else p for p in (effect, low, high, *region) if math.isfinite(p)]
-    left, right = window or _window(finite)
+    left, right = _window(finite)
 
     def x(value: float) -> float:
         inside = min(max(value, left), right)

@@ -80,7 +80,7 @@ def comparison(rows: Sequence[Row]) -> Comparison | None:
     units = {row.get("unit", "") for row in printed}
     lines = [
         (
-            tuple(number(row[n]) if _all_numbers(printed, n) else row[n] for n in settings),
+            tuple(number(row[n]) for n in settings),
             number(row["published"]) + _read_off(row),
             "diverged" if row.get("diverged") not in (None, "", "0") else number(row["measured"]),
             f"± {number(row['std'])}" if row.get("std") else "", row.get("unit", ""),
@@ -101,10 +101,3 @@ def _read_off(row: Row) -> str:
     """The range of a value that was read off a figure, if it is one."""
     low, high = row.get("published_low"), row.get("published_high")
     return f" ({number(low)} to {number(high)})" if low and high and low != high else ""
-
-
-def _all_numbers(rows: Sequence[Row], column: str) -> bool:
-    try:
-        return all(math.isfinite(value(row[column])) for row in rows)
-    except ValueError:
-        return False

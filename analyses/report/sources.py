@@ -50,15 +50,8 @@ def read_bytes(context: Context, output: str) -> bytes:
 
 
 def read_text(context: Context, output: str) -> str:
-    """A text file below the results folder; see :func:`read_bytes`.
-
-    Raises:
-        RunError: it is not UTF-8.
-    """
-    try:
-        return read_bytes(context, output).decode("utf-8")
-    except UnicodeDecodeError:
-        raise RunError(f"{context.results / output} is no text: make it again with `{again(context, output)}`") from None
+    """A text file below the results folder; see :func:`read_bytes`."""
+    return read_bytes(context, output).decode()
 
 
 def read_rows(context: Context, output: str, columns: Iterable[str] = ()) -> list[Row]:

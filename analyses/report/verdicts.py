@@ -34,12 +34,10 @@ def claims(context: Context, labels: Mapping[str, str]) -> list[Shown]:
     for row in read_rows(context, "claims.csv", _COLUMNS):
         effect, low, high = (value(row[name]) for name in ("effect", "low", "high"))
         region = value(row["region_low"]), value(row["region_high"])
-        # A rank agreement lies between -1 and 1, whatever was measured.
-        window = (-1.0, 1.0) if row["kind"] == "rank agreement" else None
         found.append({
             **row, "key": row["claim"], "label": labels.get(row["artifact"], row["artifact"]), "region": between(*region),
             "effect": _effect(effect, low, high, row["unit"]), "n": number(row["n"]), "p": number(row["p"]), "holm_p": number(row["holm_p"]),
-            "drawing": interval(effect, low, high, region, window),
+            "drawing": interval(effect, low, high, region),
         })
     order = {name: i for i, name in enumerate(labels)}
     return sorted(found, key=lambda claim: (RESULTS.index(claim["result"]), order.get(claim["artifact"], len(order))))
