@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 from analyses.common.evidence import SIZE, over_seeds_in
-from analyses.figures.common.probing import TRACE, grid_artifact, phases_of, rotations, runs
-from analyses.phases import SETTLED, Phases
+from analyses.figures.common.probing import COSINE, TRACE, grid_artifact, rotations, runs
+from analyses.phases import SETTLED, Phases, find_phases
 from suite.claim import Claim, Evidence
 from suite.context import Context
 
@@ -24,8 +24,8 @@ def change_in_second(steps: np.ndarray, traces: np.ndarray, phases: Phases) -> f
 
 
 def stays(context: Context) -> Evidence:
-    at, pairs = np.array(runs(context.scale)[0].probes["rotations"]), zip(rotations(context), phases_of(context), strict=True)
-    changes = [change_in_second(at, found[..., TRACE], phases) for found, phases in pairs]
+    at = np.array(runs(context.scale)[0].probes["rotations"])
+    changes = [change_in_second(at, found[..., TRACE], find_phases(at, found[..., COSINE])) for found in rotations(context)]
     missing = sum(map(math.isnan, changes))
     return over_seeds_in(SIZE, changes, runs(context.scale), f"no phase II in {missing} of {len(changes)} runs" if missing else "")
 

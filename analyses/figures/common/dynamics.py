@@ -61,10 +61,10 @@ def overtakes_for_good(curve: pd.Series, baseline: pd.Series, steps: int) -> flo
     return float(curve.index[np.flatnonzero(above)[-1] + 1] / steps) if above.any() else 0.0
 
 
-def table(context: Context, specs: list[RunSpec], published_crossing: tuple[float, float]) -> pd.DataFrame:
-    """Final perplexity and crossing, one line each by model and variant."""
+def table(context: Context, specs: list[RunSpec], found: dict[tuple[str, str], pd.DataFrame], published_crossing: tuple[float, float]) -> pd.DataFrame:
+    """Final perplexity and crossing, one line each by model and variant; ``found`` has the :func:`curves` of the runs."""
     printed = {(p.model, p.variant): float(p.perplexity) for p in read_published("table2").itertuples()}
-    found, lines = curves(context, specs), []
+    lines = []
     for key in found:
         model, variant = key
         mine = [spec for spec in specs if (spec.model, spec.variant) == key]
@@ -135,7 +135,8 @@ def dynamics_artifact(
     def build(context: Context) -> None:
         specs = runs(context.scale, models, prefixes)
         printed = {p.quantity: (float(p.low), float(p.high)) for p in read_published("dynamics").itertuples()}
-        frame, found = table(context, specs, printed[CROSSING]), curves(context, specs)
+        found = curves(context, specs)
+        frame = table(context, specs, found, printed[CROSSING])
         shown = list(dict.fromkeys(spec.model for spec in specs))
         panels = -(-len(shown) // 2)
         figure, axes = plt.subplots(panels, 2, figsize=(10, 3.8 * panels + 0.8), squeeze=False)

@@ -110,9 +110,9 @@ def by_terms(context: Context, matrices: Sequence[Matrix], quantity: str) -> lis
     return values
 
 
-def table(context: Context, matrices: Sequence[Matrix], published: Mapping | None = None) -> pd.DataFrame:
-    """Peak and medians of the error, by matrix and k; ``published`` has (low, high) by (k, quantity)."""
-    found, lines = errors(context), []
+def table(context: Context, found: dict, matrices: Sequence[Matrix], published: Mapping | None = None) -> pd.DataFrame:
+    """Peak and medians of the error, by matrix and k; ``found`` has all :func:`errors`, ``published`` (low, high) by (k, quantity)."""
+    lines = []
     for block, projection, side in matrices:
         for terms, seeds in found.items():
             specs = [run(context.scale, terms, seed) for seed in context.scale.seeds]
@@ -216,7 +216,7 @@ def artifact(
             figure.legend(*handles, loc="upper center", ncol=len(TERMS), frameon=False, title=title)
             figure.tight_layout(rect=(0, 0, 1, 1 - 0.5 / figure.get_figheight()))
         drawn = "Grey: the other k." if each else "Markers: ends of merge periods; thin lines: between them."
-        save_figure(figure, table(context, matrices, published), context, found, note(context, drawn))
+        save_figure(figure, table(context, measured, matrices, published), context, found, note(context, drawn))
 
     found = numbered_figure(number, caption, runs=runs, build=build, models=(MODEL,), claims=claims)
     return found

@@ -126,7 +126,7 @@ def test_a_diverged_run_is_marked_where_it_ends(probed):
     crosses = [line for line in axis.lines if line.get_marker() == "x"]
     plt.close(figure)
     assert len(crosses) == 1 and crosses[0].get_xdata() == [39]
-    frame = orthogonality.table(context, [(0, "q_proj", "R")])
+    frame = orthogonality.table(context, orthogonality.errors(context), [(0, "q_proj", "R")])
     assert "Crosses: diverged (k = 0)." in orthogonality.note(context, "")
     gone = frame[(frame.terms == 0) & (frame.quantity == MEDIAN.format("last"))]
     assert gone.diverged.item() == 1 and np.isnan(gone.measured.item())
