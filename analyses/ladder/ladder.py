@@ -108,7 +108,7 @@ def table(context: Context) -> pd.DataFrame:
 def markdown(frame: pd.DataFrame) -> str:
     """Rows that were measured down, lengths across; below, where each printed order appears, and what is missing."""
     shown, orders = frame[frame.quantity == PERPLEXITY], frame[frame.quantity != PERPLEXITY]
-    key = "Cells: perplexity and, in brackets, nats above AdamW with one rate with the 95% interval. \\*: rates chosen at an end of what was tried; such a cell takes part in no order."
+    key = "Cells: perplexity and, in brackets, nats above AdamW with one rate over the seeds that both have, with the 95% interval. \\*: rates chosen at an end of what was tried; such a cell takes part in no order."
     parts, said = [], []
     for model, part in shown.groupby("model", sort=False):
         lengths = part.drop_duplicates("length")
