@@ -19,9 +19,14 @@ _LOOKS = (
 )
 
 
+def looks(given: Namespace) -> bool:
+    """Whether a command line asks for something that writes nothing."""
+    return any(getattr(given, name, None) for name in _LOOKS)
+
+
 def works(given: Namespace) -> bool:
     """Whether a command line lets jobs run or files be removed, and wants a lock; a Snakefile is told nothing of it."""
-    return not (given.unlock or given.nolock or any(getattr(given, name, None) for name in _LOOKS))
+    return not (given.unlock or given.nolock or looks(given))
 
 
 def begin(suite: Suite, config: dict[str, Any], arguments: Namespace) -> None:
@@ -41,9 +46,10 @@ def begin(suite: Suite, config: dict[str, Any], arguments: Namespace) -> None:
     if "check" in targets:
         recorded_folder(suite.scale.name)  # refused now, and not after days of training
     if config.get("resume"):
-        read(archive_path(suite.scale.name))  # nor by every run
-    if works(arguments):
+        read(archive_path(suite.scale.name))  # refused now, and not by every run
+    if not looks(arguments):
         suite.check_writable()
+    if works(arguments):
         pipeline.claim()
         for note in unmake_lost(suite, targets):
             print(note, file=sys.stderr)

@@ -162,7 +162,7 @@ class Tuned(Settings):
     rows: list[str] | None = None
     """table rows; every row if it is not given"""
     seeds: list[NonNegativeInt] = []
-    """seeds that these rungs of the horizon ladder have beside those that are asked for"""
+    """seeds that these rungs of the horizon ladder have for a second look, beside those that are asked for"""
 
 
 class OnTasks(Settings):
@@ -262,6 +262,8 @@ class ScaleFile(Settings):
         for part in self.tuning:
             _known("model", [part.model], self.models, "tuning: ")
             _known("row", part.rows or (), all_rows(), "tuning: ")
+            if part.seeds and len({length for other in self.tuning if other.model == part.model for length in other.lengths}) < 2:
+                raise ValueError(f"tuning: seeds: {part.model} has one length, and so no ladder: leave them out, or give it more lengths")
         _known("model", [self.finetuning.model], self.models, "finetuning: ")
         _known("row", self.finetuning.rows, all_rows(), "finetuning: ")
         if sorted(all_rows()[row][0].name for row in self.finetuning.rows) != ["adamw", "poet"]:

@@ -28,12 +28,14 @@ from poet.system.errors import command_line
 from poet.training.spec import RunSpec
 from suite.collection import RESULTS, Suite, load_suite
 from suite.recorded.origin import code_changed
-from suite.scale import Scale
 from suite.settings import read_seeds
 
 #: States, in the order in which they are told. A silent run calls itself running, and has not said a word for long; an outdated
-#: one has a record of another spec or of other code under its name, and will be trained again.
+#: one has a record of another spec or of other code under its name, and will be trained again. What is trained again only because it shares a
+#: job with such a run, or starts from one, is not told apart.
 STATES = ("done", "diverged", "running", "silent", "stopped", "failed", "outdated", "not started")
+#: What a status has to say.
+STATUS = {"state", "updated", "step", "steps", "tokens_per_second", "host", "pid", "job", "devices", "error", "checkpoint_step"}
 #: A run that goes on says so at each step, or every few seconds. It is silent after ten minutes without a word, or after
 #: this many of its steps where they are that long: evaluating, saving and measuring take the time of several.
 QUIET_SECONDS, QUIET_STEPS = 600.0, 20
@@ -56,7 +58,7 @@ class Progress:
         notes: sentences on files that cannot be used.
     """
 
-    spec: RunSpec
+    spec: RunSpec | FinetuningSpec
     state: str
     status: dict[str, Any] = field(default_factory=dict)
     age: float = 0.0
@@ -74,20 +76,22 @@ def _step_tokens(spec: RunSpec) -> float:
     return spec.tokens / spec.steps
 
 
-def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, scale: Scale | None = None) -> Progress:
+def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, suite: Suite | None = None) -> Progress:
     """How far a run is.
 
     Args:
         results: the results folder.
         spec: the run.
         now: seconds since 1970.
-        scale: the run's, which says whether one of other code is trained again; None where it is kept.
+        suite: the run's, which says whether one of other code is trained again; None where it is kept.
     """
-    counts_code = scale is not None and scale.settings.retrain
+    counts_code = suite is not None and suite.scale.settings.retrain
     notes, record, status = [], None, None
     try:
         record = _record(results, spec, notes)
-        if record is not None and record["spec_digest"] == spec.digest and not (counts_code and code_changed(spec, record, scale.device(spec.model))):
+        if record is not None and record["spec_digest"] == spec.digest and not (
+            counts_code and (suite.data_code_changed or code_changed(spec, record, suite.scale.device(spec.model)))
+        ):
             return Progress(spec, "diverged" if record["status"] == "diverged" else "done", record=record)
         status = _status(results, spec, notes)
     except OSError as error:
@@ -125,6 +129,8 @@ def _status(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | 
         status = read_status(folder)
         if status is None or status["spec_digest"] != spec.digest:
             return None
+        if missing := STATUS - status.keys():
+            raise KeyError(*missing)
         return {**status, "where": f"job {status['job']}" if status["job"] else f"{status['host']}, process {status['pid']}"}
     except (ValueError, KeyError, TypeError, NotADirectoryError):
         notes.append(f"{folder / 'status.json'} cannot be read as a status: the run writes it anew when it goes on")
@@ -202,7 +208,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     suite = load(given.scale, given.seeds)
     now = time.time()
-    found = [progress(given.results, spec, now, suite.scale) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
+    found = [progress(given.results, spec, now, suite) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
     # Trials that nobody has begun are told by `python -m suite.tuning --status`.
     print(page(given.scale, (run for run in found if run.spec.name in suite.specs or run.state != "not started")))
     return 0

@@ -29,10 +29,15 @@ def runs(results: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _remedy(folder: Path, name: Path) -> str:
+    scale = name.parts[0]
+    if name.parts[1:3] == ("bart", "given"):
+        return f"remove {folder}, and run make results/table12.csv SCALE={scale}"
     if folder.name != f"seed{load_protocol().seed}":
         return f"make it again with `{again(folder / 'record.json', str(name))}`"
-    target = f"results/{name.parts[0]}/finetuning_rates.csv" if "finetuned" in name.parts else "tune"
-    return f"remove {folder}, and run make {target} SCALE={name.parts[0]}"
+    if "finetuned" in name.parts:
+        parts = folder.parents[len(name.parts)] / scale / "finetuning_rates"
+        return f"remove {folder} and {parts}, and run make results/{scale}/finetuning_rates.csv SCALE={scale}"
+    return f"remove {folder}, and run make tune SCALE={scale}"
 
 
 def _fault(folder: Path, name: str) -> str:

@@ -137,7 +137,7 @@ def _changed(before: Mapping[str, str], files: Iterable[Path]) -> str:
     """Which files are not as they were; empty if all are."""
     today = file_digests(files)
     found = [f"{name} changed" for name in today if name in before and before[name] != today[name]]
-    found += [f"{name} is new" for name in today.keys() - before.keys()] + [f"{name} is gone" for name in before.keys() - today.keys()]
+    found += [f"{name} is new" for name in today.keys() - before.keys()] + [f"{name} {'counts no longer' if Path(name).exists() else 'is gone'}" for name in before.keys() - today.keys()]
     return _listed(sorted(found))
 
 

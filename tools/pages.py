@@ -64,8 +64,6 @@ def _parts(root: Path) -> dict[str, str]:
         **{f"ladder-{row}": _gaps(kept / "night" / "ladder.csv", row) for row in ("adamw-two-rates", "poet-fs-1_2", "poet-bs-b256", "lora-r64", "galore")},
         "ladder-full": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2", "adamw"),
         "ladder-full-two-rates": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2", "adamw-two-rates"),
-        "ladder-full-bs": _at_full_length(kept / "night" / "ladder.csv", "poet-bs-b256", "adamw"),
-        "ladder-full-bs-two-rates": _at_full_length(kept / "night" / "ladder.csv", "poet-bs-b256", "adamw-two-rates"),
         "ladder-second-rate": _at_full_length(kept / "night" / "ladder.csv", "adamw-two-rates", "adamw"),
         "protocol": protocol(load_protocol(root)),
         "rates": rates(sweeps),
@@ -116,7 +114,7 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
 
 def _at_full_length(ladder: Path, row: str, baseline: str) -> str:
     """How far a row is above another at the full length, with the interval."""
-    full = {line["variant"]: line for line in read(ladder) if line["length"] == "1" and line["n"]}
+    full = {line["variant"]: line for line in read(ladder) if (line["model"], line["length"]) == ("60m", "1") and line["n"]}
     mean, low, high = (float(full[row][f"gap_{baseline}{end}"]) for end in ("", "_low", "_high"))
     shared = set(full[row]["seeds"].split()) & set(full[baseline]["seeds"].split())
     return f"{mean:+.3f} ({low:+.3f} to {high:+.3f}, {len(shared)} seeds)"

@@ -50,7 +50,7 @@ def read(archive: Path, path: str) -> bytes:
         NotDelivered: the archive is damaged, or has no such file.
     """
     try:
-        if zipfile.is_zipfile(archive):
+        if archive.suffix == ".whl":
             with zipfile.ZipFile(archive) as file:
                 return file.read(path)
         with tarfile.open(archive) as file:
@@ -61,4 +61,4 @@ def read(archive: Path, path: str) -> bytes:
     except KeyError:
         raise NotDelivered(f"no {path} inside") from None
     except _DAMAGED as error:
-        raise NotDelivered(f"damaged archive, {error}") from error
+        raise NotDelivered(f"damaged archive, {str(error).splitlines()[0]}") from error

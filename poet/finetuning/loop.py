@@ -69,8 +69,9 @@ def finetune(
     with StopRequest() as stop, store.claim():
         run = FinetuningRun(spec, base.parent / "weights" if base else None, data, rows, device)
         with Status(store.run_folder, spec.name, spec.digest, run.steps, 1) as status:
-            _train(run, store, status, stop, checkpoint_seconds)
-            found = run.finish(folder, lambda: stop.signal and _end(run, stop.signal))
+            clock = Clock(checkpoint_seconds)
+            _train(run, store, status, stop, clock)
+            found = run.finish(folder, lambda: _end_if_asked(run, stop, clock))
         record = _record(run, {**code, "provenance": made_by}, found, begun)
         write_record(folder / "record.json", record)
         store.remove()
@@ -85,31 +86,29 @@ def _check_examples(folder: Path) -> None:
             raise RunError(f"{path} is not the file that meta.json beside it describes: delete {folder} and run again")
 
 
-def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: StopRequest, checkpoint_seconds: float) -> None:
+def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: StopRequest, clock: Clock) -> None:
     if (state := store.load()) is not None:
         run.restore(state)
         run.diverged = not math.isfinite(run.loss)
         say(f"{run.spec.name}: goes on from step {run.step}")
-    clock = Clock(checkpoint_seconds)
     with Progress(run.spec.name, run.steps, "steps", done=run.step) as progress:
         while run.step < run.steps and not run.diverged:
             run.advance()
             progress.add(1, metric=run.history[-1]["metric"] if run.history else None)
             status.update(step=run.step)
-            number = stop.signal or clock.ending()
-            if number or clock.due(last=False):  # after the last step it is saved below
+            if stop.signal or clock.ending() or clock.due(last=False):
                 with clock.saving():
                     store.save(run.state())
                     status.update(now=True, step=run.step, checkpoint_step=run.step)
-            if number:
-                _end(run, number, of_job=stop.signal is None)
+            _end_if_asked(run, stop, clock)
     if not run.diverged:
         store.save(run.state())  # what comes now may take long
 
 
-def _end(run: FinetuningRun, number: int, of_job: bool = False) -> None:
-    say(stopped(run.spec.name, run.step, number, of_job))
-    raise SystemExit(128 + number)
+def _end_if_asked(run: FinetuningRun, stop: StopRequest, clock: Clock) -> None:
+    if number := stop.signal or clock.ending():
+        say(stopped(run.spec.name, run.step, number, of_job=stop.signal is None))
+        raise SystemExit(128 + number)
 
 
 def _record(run: FinetuningRun, code: dict[str, Any], found: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:

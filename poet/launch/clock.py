@@ -32,7 +32,7 @@ class Clock:
         self._ends, self._margin = self._saved + left, min(MARGIN, SHARE * left)
 
     def due(self, last: bool) -> bool:
-        """Whether to save after this step. What comes after the last step takes its time, too."""
+        """Whether to save after this step. After the last one the cost of saving does not count: what follows may take long."""
         return time.monotonic() - self._saved >= (self._every if last else max(self._every, self._cost / SAVING))
 
     def ending(self) -> int:

@@ -96,10 +96,9 @@ def check_file(record: dict[str, Any], name: str, content: bytes | None) -> None
 
 
 def again(record: Path, name: str) -> str:
-    """The command that makes the files of a run of a name again. A finetuning run is asked for by the seed of what it starts from, the first in its name, if it has one."""
-    seed = re.search(r"seed(\d+)", name)
-    seeds = f" 'seeds=[{seed[1]}]'" if seed else ""
-    return f"snakemake --cores 1 --force {record} --config scale={name.partition('/')[0]}{seeds}"
+    """The command that makes the files of a run of a name again. A finetuning run is asked for by the seed of what it starts from, the first in its name."""
+    seed = re.search(r"seed(\d+)", name)[1]
+    return f"snakemake --cores 1 --force {record} --config scale={name.partition('/')[0]} 'seeds=[{seed}]'"
 
 
 @contextlib.contextmanager

@@ -26,17 +26,19 @@ from suite.recorded.run import RecordedError, RecordedRun
 
 
 def recorded_seeds(scale: str, runs: Iterable[RecordedRun]) -> list[int]:
-    """The seeds of which as many pretraining runs are recorded as of any other: a seed that is there in part, such as a foreign one's, would
-    leave out every table that it is not there for.
+    """The seeds of which as many pretraining runs are recorded that tables and figures use as of any other: a seed that is there in part, such as a
+    foreign one's, would leave out every table that it is not there for.
 
     Raises:
         ConfigError: there is no such scale.
         RecordedError: there are none.
     """
     trials = load_scale({"scale": scale, "seeds": [0]}).protocol.seed  # no table takes it
-    found = Counter(run.spec.seed for run in runs if isinstance(run.spec, RunSpec) and run.spec.seed != trials)
+    names = {run.name: run.spec.seed for run in runs if isinstance(run.spec, RunSpec) and run.spec.seed != trials}
+    used = load_suite({"scale": scale, "seeds": sorted(set(names.values()))}).runs if names else {}
+    found = Counter(seed for name, seed in names.items() if name in used)
     if not found:
-        raise RecordedError(f"no pretraining run of scale {scale} is recorded but for trials of learning rates: keep its runs with `make record`")
+        raise RecordedError(f"no table and no figure of scale {scale} uses any of the recorded runs: keep its runs with `make record`")
     return sorted(seed for seed, n in found.items() if n == max(found.values()))
 
 

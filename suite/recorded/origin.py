@@ -46,20 +46,20 @@ def code_changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device:
     return record.get("training_digest") != today
 
 
-def origins(results: Path, specs: Iterable[RunSpec]) -> dict[str, tuple[str, dict[str, Any]]]:
+def origins(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> dict[str, tuple[str, dict[str, Any]]]:
     """Origin and record of every restored run among some, by name."""
     found = {spec.name: read_origin(results / "runs" / spec.name) for spec in specs}
     return {name: origin for name, origin in found.items() if origin is not None}
 
 
-def foreign(results: Path, specs: Iterable[RunSpec]) -> str:
+def foreign(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
     """The foreign runs among some in short, such as "foreign: 3 of 12 from lab-b"; empty if there are none."""
     names = {spec.name for spec in specs}
     found = Counter(origin for origin, _ in origins(results, specs).values() if origin)
     return "; ".join(f"foreign: {n} of {len(names)} from {origin}" for origin, n in sorted(found.items()))
 
 
-def sentence(results: Path, specs: Iterable[RunSpec]) -> str:
+def sentence(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
     """Which of some runs were recorded and not trained here, on which machine and by which commit; empty if none were.
 
     Args:

@@ -10,10 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from poet.launch.records import check_record
-from poet.launch.sources import training_digest
 from poet.methods import all_rows
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
+from suite.recorded.origin import code_changed
 from suite.scale import Scale
 from suite.settings import Tuned
 from suite.tuning.protocol import Budget, Point
@@ -63,7 +63,9 @@ def _cells_of(part: Tuned) -> list[Cell]:
 
 
 def further_seeds(scale: Scale, cell: Cell) -> list[int]:
-    """Seeds that a cell's rung of the ladder has beside those that are asked for."""
+    """Seeds that a cell's rung of the ladder has beside those that are asked for, where these are enough for a first look."""
+    if len(scale.seeds) < scale.protocol.looks[0]:
+        return []
     return [seed for part in scale.settings.tuning if cell in _cells_of(part) for seed in part.seeds]
 
 
@@ -127,8 +129,7 @@ class Tuning:
         path = self.results / "runs" / spec.name / "record.json"
         try:
             check_record(record := json.loads(path.read_text()))
-            today = training_digest(spec.method, self.scale.device(spec.model))
-            stale = self.scale.settings.retrain and record.get("training_digest", today) != today
+            stale = self.scale.settings.retrain and code_changed(spec, record, self.scale.device(spec.model))
             return float(record["validation_perplexity"]) if record["spec_digest"] == spec.digest and not stale else None
         except (FileNotFoundError, NotADirectoryError):
             return None

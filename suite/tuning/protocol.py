@@ -24,21 +24,27 @@ class Grid(Settings):
     """factor between two neighbours; no larger than 2"""
 
 
-class Budget(Settings):
+class Trials(Settings):
+    trials: PositiveInt
+    """of each search, the same for all rows or methods"""
+    at_most: PositiveInt
+    """how many where the choice would be censored otherwise"""
+
+    @model_validator(mode="after")
+    def _check_most(self) -> Trials:
+        if self.at_most < self.trials:
+            raise ValueError(f"at_most is {self.at_most}, less than the {self.trials} trials")
+        return self
+
+
+class Budget(Trials):
     from_steps: PositiveInt
     """the shortest run that has this many trials"""
-    trials: PositiveInt
-    at_most: PositiveInt
-    """how many where the choice would be censored otherwise"""
 
 
-class FinetuningSearch(Settings):
+class FinetuningSearch(Trials):
     start: PositiveFloat
     """the learning rate that every search begins with"""
-    trials: PositiveInt
-    """of each method on each task and pretrained model, the same for all"""
-    at_most: PositiveInt
-    """how many where the choice would be censored otherwise"""
 
 
 class Change(Settings):

@@ -8,8 +8,8 @@ import pytest
 from poet.launch.records import write_record
 from poet.launch.status import Status
 from poet.system.files import write_text
-from suite.scale import load_scale
-from suite.status import STATES, duration, main, page, progress
+from suite.collection import load_suite
+from suite.status import STATES, STATUS, duration, main, page, progress
 
 NOW = 1_000_000.0
 MINUTE, HOUR = 60.0, 3600.0
@@ -75,10 +75,10 @@ def test_a_record_of_another_spec_is_not_done(tmp_path, spec, saying):
 
 @pytest.mark.parametrize(("name", "state"), [("smoke", "outdated"), ("night", "done")])
 def test_a_run_of_other_code_is_outdated_where_it_will_be_trained_again(tmp_path, name, state):
-    scale = load_scale({"scale": name, "seeds": [0]})
-    spec = scale.run("60m", "adamw", 0)
+    suite = load_suite({"scale": name, "seeds": [0]})
+    spec = suite.scale.run("60m", "adamw", 0)
     recorded(tmp_path, spec, training_digest="of other code")
-    assert progress(tmp_path, spec, NOW, scale).state == state
+    assert progress(tmp_path, spec, NOW, suite).state == state
 
 
 def test_what_another_spec_of_the_run_said_does_not_count(saying):
@@ -139,8 +139,9 @@ def test_files_that_cannot_be_read_are_named_in_a_sentence(tmp_path, spec, conte
     assert [str(path) in note for path, note in zip((record, status), found.notes, strict=True)] == [True, True]
 
 
-def test_a_status_that_lacks_something_is_no_status(saying):
-    found = saying(drop=["job"])
+@pytest.mark.parametrize("name", sorted(STATUS))
+def test_a_status_that_lacks_something_is_no_status(saying, name):
+    found = saying(drop=[name])
     assert found.state == "not started" and len(found.notes) == 1
 
 

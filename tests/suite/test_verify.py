@@ -52,8 +52,8 @@ def test_what_was_edited_or_removed_is_named_with_the_command(run, capsys, file,
     ("name", "command"),
     [
         ("60m/adamw-lr=0.004/seed1000", "make tune SCALE=smoke"),
-        ("60m/adamw/seed0/finetuned/cola-full/seed1000", "make results/smoke/finetuning_rates.csv SCALE=smoke"),
-        ("bart/given/0123abcd", "record.json --config scale=smoke`"),
+        ("finetuned/cola/60m-adamw-seed0/full-lr=0.001/seed1000", "results/smoke/finetuning_rates, and run make results/smoke/finetuning_rates.csv SCALE=smoke"),
+        ("bart/given/0123abcd", "make results/table12.csv SCALE=smoke"),
     ],
 )
 def test_the_command_is_that_of_the_kind_of_run(run, capsys, name, command):

@@ -89,7 +89,7 @@ def cleaned(cache: Path, processes: int) -> Path:
 def fetch(cache: Path) -> Path:
     """`<cache>/enwik8.gz`, downloaded where it is not there yet, with the MD5 of its content checked.
 
-    A file that is not enwik8 is kept under another name. Raises DataError where no source can be reached, and where the disk is full.
+    A file that is not enwik8 is kept under another name. Raises DataError where no source can be reached, and DiskError where the disk is full.
     """
     target, kept = cache / "enwik8.gz", ""
     with exclusive(cache):

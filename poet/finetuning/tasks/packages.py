@@ -32,7 +32,7 @@ class Package:
         """The files in the order that they are named, in ``<cache>/packages``; downloaded where one lacks or is damaged.
 
         Raises:
-            DataError: the index cannot be reached, or gives other bytes.
+            DataError: the index cannot be reached, or gives other bytes; or the disk is full.
         """
         folder = cache / "packages" / self.requirement
         found = [folder / Path(path).name for path in self.files]

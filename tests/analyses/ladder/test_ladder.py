@@ -157,6 +157,8 @@ def test_the_full_length_is_table_2_s_own_run():
     found = rung(scale, Cell("60m", "adamw", Fraction(1)))
     assert found.specs == [scale.run("60m", "adamw", seed) for seed in (0, 1, 2, 3, 4, 5)], "three of them are the scale's, for a second look"
     assert found.specs[0].parameters["lr"] == 0.002
+    one = replace(scale, seeds=(0,))
+    assert rung(one, Cell("60m", "adamw", Fraction(1))).specs == [scale.run("60m", "adamw", 0)], "there is no second look without a first"
     assert rung(scale, Cell("60m", "adamw", Fraction(1, 3))) is None
 
 

@@ -25,6 +25,7 @@ def root(tmp_path):
         ("from_steps: 1,", "from_steps: 2,", ("trials", "begins with 1", "2")),
         ("from_steps: 50000,", "from_steps: 5000,", ("trials", "rises", "5000")),
         ("at_most: 16", "at_most: 0", ("at_most", "greater than 0")),
+        ("at_most: 16", "at_most: 4", ("at_most is 4, less than the 5 trials",)),
         ("trials: 8", "trials: 0", ("trials", "greater than 0")),
         ("galore: {lr: 0.032}", "galor: {lr: 0.032}", ("starts", "'galor'", "galore")),
         ("galore: {lr: 0.032}", "galore: {lr: 0.032, matrix_lr: 0.1}", ("starts", "galore has the rates lr", "matrix_lr")),
