@@ -8,7 +8,7 @@ import yaml
 
 def refused(project, *arguments):
     """Run, expect a refusal, and return what was said."""
-    done = project.snakemake("-n", "results/table2.csv", *arguments)
+    done = project.snakemake("results/table2.csv", *arguments)
     said = done.stderr + done.stdout
     assert done.returncode != 0, said
     assert "Traceback" not in said
@@ -32,6 +32,7 @@ def test_fewer_gpus_than_asked_are_taken_and_said(project, monkeypatch):
 def test_results_that_cannot_be_written_are_refused_before_anything_is_trained(project):
     (project.folder / "results").symlink_to("/proc")  # where not even root can write
     said = refused(project, "--config", "scale=smoke")
+    assert project.snakemake("-n", "results/table2.csv", "--config", "scale=smoke").returncode == 0, "to look is allowed"
     assert "nothing can be written to" in said and str(project.folder / "results") in said
 
 

@@ -7,6 +7,7 @@ from math import log2
 import pytest
 
 from poet.launch.records import write_record
+from poet.launch.sources import training_digest
 from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from poet.training.errors import RunError
@@ -42,7 +43,8 @@ class Trials:
     def write(self, spec, perplexity, **changed):
         folder = self.results / "runs" / spec.name
         folder.mkdir(parents=True)
-        record = {"validation_perplexity": perplexity, "spec_digest": spec.digest, **changed}
+        code = {"training_digest": training_digest(spec.method, "cpu")}
+        record = {"validation_perplexity": perplexity, "spec_digest": spec.digest, **code, **changed}
         write_record(folder / "record.json", record)
 
 
