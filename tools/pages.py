@@ -64,6 +64,8 @@ def _parts(root: Path) -> dict[str, str]:
         **{f"ladder-{row}": _gaps(kept / "night" / "ladder.csv", row) for row in ("adamw-two-rates", "poet-fs-1_2", "poet-bs-b256", "lora-r64", "galore")},
         "ladder-full": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2", "adamw"),
         "ladder-full-two-rates": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2", "adamw-two-rates"),
+        "ladder-full-bs": _at_full_length(kept / "night" / "ladder.csv", "poet-bs-b256", "adamw"),
+        "ladder-full-bs-two-rates": _at_full_length(kept / "night" / "ladder.csv", "poet-bs-b256", "adamw-two-rates"),
         "ladder-second-rate": _at_full_length(kept / "night" / "ladder.csv", "adamw-two-rates", "adamw"),
         "protocol": protocol(load_protocol(root)),
         "rates": rates(sweeps),
