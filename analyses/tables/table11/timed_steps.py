@@ -20,7 +20,7 @@ from suite.scale import Scale
 
 MODEL, ROW = "1.3b", "poet-bs-b256"
 #: (divisor of widths and tokens, layers, rounds) by scale; at the full width everywhere else, which takes a GPU.
-PROXIES = {"smoke": (16, 1, 2), "mini": (4, 1, 5)}
+PROXIES = {"smoke": (16, 1, 2), "mini": (4, 1, 5), "night": (4, 1, 5)}
 FULL = (1, 2, 20)
 #: Designs of each variant, in the order in which they are added up.
 DESIGNS = {

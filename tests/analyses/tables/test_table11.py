@@ -112,8 +112,10 @@ def test_a_proxy_keeps_the_papers_tokens_per_width():
     paper = paper_scale().run("1.3b", "poet-bs-b256", 0)
     full = paper.architecture
     per_width = paper.batch_rows // paper.accumulation * full.sequence_length / full.hidden_size
-    for name in ("smoke", "mini", "gpu", "paper"):
-        architecture, rows, divisor, _ = table11.proxy(load_scale({"scale": name, "seeds": [0]}))
+    for name in ("smoke", "mini", "night", "gpu", "paper"):
+        scale = load_scale({"scale": name, "seeds": [0]})
+        architecture, rows, divisor, _ = table11.proxy(scale)
+        assert divisor > 1 or scale.settings.resources.gpus, "the full width takes a GPU"
         assert rows * architecture.sequence_length / architecture.hidden_size == per_width
         assert architecture.hidden_size / architecture.intermediate_size == full.hidden_size / full.intermediate_size
         for config in table11.configurations(divisor).values():
