@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from poet.training.spec import RunSpec
 from suite.artifact import Artifact, names_read
 from suite.discovery import discover
 from suite.finetuning import TASKS_OF_TABLE4, bases, task_data, task_folder
+from suite.recorded.origin import code_changed
 from suite.summarization import BART
 from suite.scale import Scale, dataset_name, load_scale
 from suite.sources import noted_sources
@@ -203,6 +204,14 @@ class Suite:
         """
         note = noted_sources(self.dataset / "sources.json")
         return self.scale.settings.retrain and note is not None and note["files"] != file_digests(data_sources(self.scale.data["corpus"]))
+
+    def is_current(self) -> Callable[[Spec, dict[str, Any]], bool]:
+        """A function that says of a finished run, by its spec and record, whether it stays although code may have changed."""
+        if not self.scale.settings.retrain:
+            return lambda spec, record: True
+        if self.data_code_changed:
+            return lambda spec, record: False
+        return lambda spec, record: not code_changed(spec, record, self.scale.device(spec.model))
 
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs by the process that they share; nothing where each has its own."""

@@ -13,7 +13,7 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from poet.launch.status import read_status
 from poet.system.errors import command_line
 from poet.training.spec import RunSpec
 from suite.collection import RESULTS, Suite, load_suite
-from suite.recorded.origin import code_changed
 from suite.settings import read_seeds
 
 #: States, in the order in which they are told. A silent run calls itself running, and has not said a word for long; an outdated
@@ -76,22 +75,19 @@ def _step_tokens(spec: RunSpec) -> float:
     return spec.tokens / spec.steps
 
 
-def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, suite: Suite | None = None) -> Progress:
+def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_current: Callable[[RunSpec | FinetuningSpec, dict[str, Any]], bool] | None = None) -> Progress:
     """How far a run is.
 
     Args:
         results: the results folder.
         spec: the run.
         now: seconds since 1970.
-        suite: the run's, which says whether one of other code is trained again; None where it is kept.
+        is_current: whether a finished run of this spec counts, by its record; None takes every one. See :meth:`suite.collection.Suite.is_current`.
     """
-    counts_code = suite is not None and suite.scale.settings.retrain
     notes, record, status = [], None, None
     try:
         record = _record(results, spec, notes)
-        if record is not None and record["spec_digest"] == spec.digest and not (
-            counts_code and (suite.data_code_changed or code_changed(spec, record, suite.scale.device(spec.model)))
-        ):
+        if record is not None and record["spec_digest"] == spec.digest and (is_current is None or is_current(spec, record)):
             return Progress(spec, "diverged" if record["status"] == "diverged" else "done", record=record)
         status = _status(results, spec, notes)
     except OSError as error:
@@ -208,7 +204,8 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     suite = load(given.scale, given.seeds)
     now = time.time()
-    found = [progress(given.results, spec, now, suite) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
+    is_current = suite.is_current()
+    found = [progress(given.results, spec, now, is_current) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
     # Trials that nobody has begun are told by `python -m suite.tuning --status`.
     print(page(given.scale, (run for run in found if run.spec.name in suite.specs or run.state != "not started")))
     return 0

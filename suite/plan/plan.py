@@ -112,8 +112,8 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
     limits = {model: DEVICES[device].memory or 1e6 * asked["mem_mb"] / devices(asked) for model, asked in resources.items()}
     found = costs(scale, runs.values(), limits)
 
-    rates, now = Rates(scale, found, device, mfu), time.time()
-    states = {name: progress(results, spec, now, suite) for name, spec in runs.items()}
+    rates, now, is_current = Rates(scale, found, device, mfu), time.time(), suite.is_current()
+    states = {name: progress(results, spec, now, is_current) for name, spec in runs.items()}
     for name, run in states.items():
         if run.record is not None:
             rates.add(runs[name], run.record)
@@ -122,7 +122,7 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
     rates.add_archived(recorded, runs.values())
 
     finetuning_specs = {name: spec for artifact in names for name, spec in finetuned(suite, artifact).items()}
-    records = {spec: progress(results, spec, now, suite).record for spec in finetuning_specs.values()}
+    records = {spec: progress(results, spec, now, is_current).record for spec in finetuning_specs.values()}
     finished = [(spec, record) for spec, record in records.items() if record is not None]
     finished += [(run.spec, run.record) for run in recorded if isinstance(run.spec, FinetuningSpec)]
     finetunings = estimate({spec: record is not None for spec, record in records.items()}, finished, device)

@@ -78,7 +78,7 @@ def test_a_run_of_other_code_is_outdated_where_it_will_be_trained_again(tmp_path
     suite = load_suite({"scale": name, "seeds": [0]})
     spec = suite.scale.run("60m", "adamw", 0)
     recorded(tmp_path, spec, training_digest="of other code")
-    assert progress(tmp_path, spec, NOW, suite).state == state
+    assert progress(tmp_path, spec, NOW, suite.is_current()).state == state
 
 
 def test_what_another_spec_of_the_run_said_does_not_count(saying):

@@ -1,5 +1,6 @@
 """Ctrl-C and kills of a real pipeline: children end too, and the next call goes on."""
 
+import contextlib
 import json
 import os
 import signal
@@ -24,16 +25,15 @@ def start(project, status):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where a shell has started the tests in the background
     )
     deadline = time.monotonic() + 240
-    try:
+    with contextlib.ExitStack() as failing:
+        failing.callback(os.killpg, process.pid, signal.SIGKILL)  # or it goes on training beside the tests that follow
         while not (status.exists() and json.loads(status.read_text())["state"] == "running"):
             assert process.poll() is None, process.stdout.read()
             assert time.monotonic() < deadline, "the run never started"
             time.sleep(0.05)
         children = [child for child in psutil.Process(process.pid).children(recursive=True) if training(child)]
         assert children
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)  # or it goes on training beside the tests that follow
-        raise
+        failing.pop_all()
     return process, children
 
 
