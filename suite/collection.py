@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from poet.finetuning.sources import finetuning_digest
+from poet.finetuning.sources import finetuning_digest, task_digest
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.sources import data_digest, data_sources, file_digests, training_digest
 from poet.system.validation import ConfigError
@@ -194,6 +194,10 @@ class Suite:
             return []
         specs = map(self.finetunings.get, names)
         return sorted({finetuning_digest(spec, self.scale.device(spec.model)) for spec in specs})
+
+    def task_code(self) -> list[str]:
+        """Digests of what the examples of finetuning depend on beside their description; see :meth:`training_code`."""
+        return [task_digest()] if self.scale.settings.retrain else []
 
     @property
     def data_code_changed(self) -> bool:

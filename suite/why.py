@@ -59,13 +59,13 @@ def _pending(suite: Suite, target: str) -> dict[Path, str]:
 
 
 def _data(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
-    meta = suite.dataset / "meta.json"
-    if meta in pending:
-        yield f"{suite.dataset} is prepared: {_of_data(suite) if meta.exists() else 'it is not there'}"
+    for folder in (suite.dataset, *map(Path, suite.task_folders)):
+        if (meta := folder / "meta.json") in pending:
+            yield f"{folder} is prepared: {_of_data(suite, folder) if meta.exists() else 'it is not there'}"
 
 
-def _of_data(suite: Suite) -> str:
-    note = noted_sources(suite.dataset / "sources.json")
+def _of_data(suite: Suite, folder: Path) -> str:
+    note = noted_sources(folder / "sources.json")
     return _changed(note["files"], data_sources(suite.scale.data["corpus"])) if note else "its code changed, or files of it are missing"
 
 

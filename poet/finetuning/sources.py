@@ -1,4 +1,4 @@
-"""What the numbers of a finetuning run depend on beside its spec, its base and its data."""
+"""What the numbers of a finetuning run depend on beside its spec and its base."""
 
 from __future__ import annotations
 
@@ -44,3 +44,9 @@ def _sources(method: str, problem: str, device: str, root: Path) -> list[Path]:
 @functools.cache
 def _digest(method: str, problem: str, device: str) -> str:
     return digest(_sources(method, problem, device, ROOT))
+
+
+@functools.cache
+def task_digest() -> str:
+    """Digest of the files that a task's examples are made by."""
+    return digest((ROOT / "poet" / "finetuning" / "tasks").rglob("*.py"))

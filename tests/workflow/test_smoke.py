@@ -158,6 +158,15 @@ def test_a_second_call_does_nothing_and_is_quick_even_if_the_clock_was_ahead(mad
     assert time.monotonic() - started < 60  # 15 s on an idle machine; here the other worker is busy
 
 
+def test_examples_of_finetuning_are_prepared_again_where_their_code_changed(made):
+    changed = "poet/finetuning/tasks/drawing.py", 'TypeVar("T")\n', 'TypeVar("T")\nANOTHER = 1\n'
+    made.edit(*changed)
+    said = made.module("suite", "why", "results/table4.csv", "--scale", "smoke").stdout
+    made.edit(changed[0], *changed[:0:-1])
+    assert said.count("is prepared: its code changed") == 8 and "table4 is built: its runs are trained" in said
+    assert made.module("suite", "why", "results/table4.csv", "--scale", "smoke").stdout.startswith("Nothing:")
+
+
 def test_the_same_command_gives_the_same_bytes(made):
     (meta,) = (made.folder / "data").glob("*/meta.json")
     tomorrow = time.time() + 86400

@@ -20,6 +20,7 @@ for folder, example in suite.task_folders.items():
             task=example.task,
             data=example.data,
             cache=DATA / "cache",
+            code=suite.task_code(),
         script:
             "../scripts/task.py"
 
