@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -219,17 +218,15 @@ class Suite:
         size = self.scale.resources(model)["runs_per_job"]
         return [names[i : i + size] for i in range(0, len(names), size)] if size > 1 else []
 
-    def check_writable(self) -> None:
-        """Refuse to begin what could not be kept.
+    def check_models(self, artifact: str) -> None:
+        """Refuse an artifact that the scale lacks models for.
 
         Raises:
-            ConfigError: nothing can be written into the results folder.
+            ConfigError: naming them.
         """
-        try:
-            with tempfile.TemporaryFile(dir=RESULTS if RESULTS.exists() else "."):
-                pass
-        except OSError as error:
-            raise ConfigError(f"nothing can be written to {RESULTS.absolute()} ({error.strerror}): make it writable, or free space") from None
+        if artifact in self.left_out:
+            missing, models = ", ".join(self.left_out[artifact]), ", ".join(self.scale.models)
+            raise ConfigError(f"{artifact} needs model {missing}; scale {self.scale.name} has {models}: choose another scale")
 
     def default_targets(self) -> list[Path]:
         """What ``snakemake all`` makes."""
