@@ -223,8 +223,6 @@ def load_scale(config: dict[str, Any]) -> Scale:
     for place, seeds in given.items():
         if protocol.seed in seeds:
             raise ConfigError(f"{place}: {protocol.seed} is the seed of tuning ({PROTOCOL}): tables take others, such as [0, 1, 2]")
-    if table.exists():
-        return Scale(asked.scale, tuple(asked.seeds), settings, read_rates(table, ROOT), protocol)
-    if not settings.tuning:
+    if not table.exists() and not settings.tuning:  # one that is tuned need not be tuned yet
         raise ConfigError(f"{where}: learning_rates.table: there is no file {settings.learning_rates.table}")
-    return Scale(asked.scale, tuple(asked.seeds), settings, RateTable(), protocol)  # not tuned yet
+    return Scale(asked.scale, tuple(asked.seeds), settings, read_rates(table, ROOT) if table.exists() else RateTable(), protocol)
