@@ -159,10 +159,6 @@ class Suite:
         """Where the examples of a finetuning run are: those of a task, or the rows that are pretrained on."""
         return DATA / "tasks" / task_folder(spec.task, spec.data) if spec.base else self.dataset
 
-    def base_records(self, spec: FinetuningSpec) -> list[Path]:
-        """The record of the pretrained run that a finetuning run starts from, if from one."""
-        return [RESULTS / "runs" / spec.base / "record.json"] if spec.base else []
-
     def searched_task(self, task: str) -> Path:
         """Where the examples of a task of Table 4 are."""
         return DATA / "tasks" / task_folder(task, task_data(self.scale.settings.finetuning))

@@ -76,14 +76,7 @@ def decoding(scale: Scale, task: str) -> Decoding:
 
 
 def summarization(scale: Scale, task: str, method: str, seed: int) -> FinetuningSpec:
-    """One finetuning run.
-
-    Args:
-        scale: the scale.
-        task: one of :data:`TASKS_OF_TABLE12`.
-        method: key in ``poet.finetuning.methods.FINETUNERS``.
-        seed: of the run.
-    """
+    """One finetuning run, of one of :data:`TASKS_OF_TABLE12` by a key of ``poet.finetuning.methods.FINETUNERS``."""
     given, (base, digest) = scale.settings.summarization, base_of(scale)
     return FinetuningSpec(
         model=BART, base=base, base_digest=digest, task=task, method=method, parameters=method_parameters(scale, method, given),

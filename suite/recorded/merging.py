@@ -100,9 +100,7 @@ def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None =
     """Keep the runs of a results folder in the scale's archive. What else is in there stays, as long as its spec is today's.
 
     Args:
-        results: the results folder.
-        scale: the scale's name.
-        seeds: seeds of the runs that are looked for.
+        results, scale, seeds: of the runs that are looked for.
         archive: None takes the scale's.
 
     Raises:

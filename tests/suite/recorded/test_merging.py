@@ -1,7 +1,6 @@
 """Packing a results folder, taking in another machine's runs, and refusals that change nothing."""
 
 import dataclasses
-import json
 from fractions import Fraction
 
 import pytest
