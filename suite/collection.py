@@ -204,9 +204,8 @@ class Suite:
         """A function that says of a finished run, by its spec and record, whether it stays although code may have changed."""
         if not self.scale.settings.retrain:
             return lambda spec, record: True
-        if self.data_code_changed:
-            return lambda spec, record: False
-        return lambda spec, record: not code_changed(spec, record, self.scale.device(spec.model))
+        data_changed = self.data_code_changed
+        return lambda spec, record: not (data_changed or code_changed(spec, record, self.scale.device(spec.model)))
 
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs by the process that they share; nothing where each has its own."""

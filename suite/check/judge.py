@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal
 
 from suite.check.spread import ROUNDING, Spread, Tolerance, tolerances
-from suite.check.tables import BESIDE, CONCLUSIONS, VALUES, Line, Number, Pair, as_float, interval, measurement, method
+from suite.check.tables import BESIDE, CONCLUSIONS, VALUES, Line, Number, Pair, as_float, interval, measurement, method, value_column
 
 Status = Literal["equal", "within", "outside", "not judged", "new", "left out"]
 
@@ -108,14 +108,10 @@ def recorded_spreads(pairs: Sequence[Pair]) -> dict[int, Spread]:
         old, new = measurement(pair.recorded), measurement(pair.fresh)
         if old is None or old.found != "all" or new is None or new.found != "all":
             continue
-        kind = (_value_column(pair.recorded), pair.recorded.get("unit", ""))
+        kind = (value_column(pair.recorded), pair.recorded.get("unit", ""))
         pool = (kind, method(pair.recorded), *(pair.recorded.get(column, "") for column in POOLED_BY))
         spreads[i] = Spread(old.value, old.std, old.n, new.n, kind, pool, pair.table)
     return spreads
-
-
-def _value_column(line: Line) -> str:
-    return next(column for column in VALUES if column in line)
 
 
 def _judge_number(pair: Pair, spread: Tolerance | None) -> Finding | None:
@@ -123,7 +119,7 @@ def _judge_number(pair: Pair, spread: Tolerance | None) -> Finding | None:
     old, new = measurement(pair.recorded), measurement(pair.fresh)
     if old is None or new is None or old.found == new.found == "none":
         return None
-    column = _value_column(pair.recorded)
+    column = value_column(pair.recorded)
     one = Finding(
         table=pair.table, row=pair.row, column=column, status="equal", unit=pair.recorded.get("unit", ""),
         recorded=pair.recorded[column], fresh=pair.fresh[column], recorded_n=old.n, recorded_std=old.std, fresh_n=new.n,
