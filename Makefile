@@ -33,7 +33,8 @@ help:
 	@echo "make lock    write requirements.lock, environment.yml and docs/requirements.txt anew from pyproject.toml (constraints-cuda.txt is kept by hand)"
 	@echo "make clean   remove the virtual environment"
 
-CONFIG = scale=$(SCALE) 'seeds=$(SEEDS)'$(if $(RESUME), resume=$(RESUME))
+# What Snakemake starts is the environment's own, too.
+snakemake = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $(1) --config scale=$(SCALE) 'seeds=$(SEEDS)'$(if $(RESUME), resume=$(RESUME))
 
 # The stamp is written last: an installation that was cut short is done again.
 .venv/installed: requirements.lock constraints-cuda.txt
@@ -44,28 +45,28 @@ CONFIG = scale=$(SCALE) 'seeds=$(SEEDS)'$(if $(RESUME), resume=$(RESUME))
 	@touch $@
 
 all: .venv/installed
-	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) all --config $(CONFIG)
+	$(call snakemake,all)
 
 # Seeds that nobody asked for are those that are recorded.
 report: .venv/installed
 ifeq ($(filter-out 0,$(RECORDED)),)
-	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) results/report.html --config $(CONFIG)
+	$(call snakemake,results/report.html)
 else
 	.venv/bin/python -m suite.recorded build --scale $(SCALE) $(if $(filter file,$(origin SEEDS)),,--seeds '$(SEEDS)')
 endif
 
 check: .venv/installed
-	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) check --config $(CONFIG)
+	$(call snakemake,check)
 
 verify: .venv/installed
 	@.venv/bin/python -m suite.verify
 
 unlock: .venv/installed
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores 1 --unlock --config $(CONFIG)
+	@$(call snakemake,--unlock)
 
 # Snakemake knows what is up to date; make only hands the target on.
 results/%: .venv/installed FORCE
-	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORES) $@ --config $(CONFIG)
+	$(call snakemake,$@)
 
 tune: .venv/installed
 	.venv/bin/python -m suite.tuning --scale $(SCALE) --cores $(CORES) $(if $(MODEL),--model $(MODEL)) $(if $(ROWS),--rows $(ROWS)) $(if $(LENGTHS),--lengths $(LENGTHS)) $(if $(RESUME),--resume $(RESUME))

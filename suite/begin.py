@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
+from poet.system.validation import ConfigError
 from suite import pipeline
 from suite.check.compare import recorded_folder
-from suite.collection import Suite
+from suite.collection import RESULTS, Suite
 from suite.recorded.archive import archive_path, read
 from suite.targets import check_targets, unmake_lost
 
@@ -48,10 +51,20 @@ def begin(suite: Suite, config: dict[str, Any], arguments: Namespace) -> None:
     if config.get("resume"):
         read(archive_path(suite.scale.name))  # refused now, and not by every run
     if not looks(arguments):
-        suite.check_writable()
+        _check_writable(RESULTS if RESULTS.exists() else Path("."))
+    if sentence := suite.untuned():
+        print(sentence, file=sys.stderr)
     if works(arguments):
         pipeline.claim()
         for note in unmake_lost(suite, targets):
             print(note, file=sys.stderr)
     if arguments.unlock:
         pipeline.unlock()
+
+
+def _check_writable(folder: Path) -> None:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"nothing can be written to {RESULTS.absolute()} ({error.strerror}): make it writable, or free space") from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,10 +159,6 @@ class Suite:
         """Where the examples of a finetuning run are: those of a task, or the rows that are pretrained on."""
         return DATA / "tasks" / task_folder(spec.task, spec.data) if spec.base else self.dataset
 
-    def base_records(self, spec: FinetuningSpec) -> list[Path]:
-        """The record of the pretrained run that a finetuning run starts from, if from one."""
-        return [RESULTS / "runs" / spec.base / "record.json"] if spec.base else []
-
     def searched_task(self, task: str) -> Path:
         """Where the examples of a task of Table 4 are."""
         return DATA / "tasks" / task_folder(task, task_data(self.scale.settings.finetuning))
@@ -213,9 +208,8 @@ class Suite:
         """A function that says of a finished run, by its spec and record, whether it stays although code may have changed."""
         if not self.scale.settings.retrain:
             return lambda spec, record: True
-        if self.data_code_changed:
-            return lambda spec, record: False
-        return lambda spec, record: not code_changed(spec, record, self.scale.device(spec.model))
+        data_changed = self.data_code_changed
+        return lambda spec, record: not (data_changed or code_changed(spec, record, self.scale.device(spec.model)))
 
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs by the process that they share; nothing where each has its own."""
@@ -223,17 +217,15 @@ class Suite:
         size = self.scale.resources(model)["runs_per_job"]
         return [names[i : i + size] for i in range(0, len(names), size)] if size > 1 else []
 
-    def check_writable(self) -> None:
-        """Refuse to begin what could not be kept.
+    def check_models(self, artifact: str) -> None:
+        """Refuse an artifact that the scale lacks models for.
 
         Raises:
-            ConfigError: nothing can be written into the results folder.
+            ConfigError: naming them.
         """
-        try:
-            with tempfile.TemporaryFile(dir=RESULTS if RESULTS.exists() else "."):
-                pass
-        except OSError as error:
-            raise ConfigError(f"nothing can be written to {RESULTS.absolute()} ({error.strerror}): make it writable, or free space") from None
+        if artifact in self.left_out:
+            missing, models = ", ".join(self.left_out[artifact]), ", ".join(self.scale.models)
+            raise ConfigError(f"{artifact} needs model {missing}; scale {self.scale.name} has {models}: choose another scale")
 
     def default_targets(self) -> list[Path]:
         """What ``snakemake all`` makes."""

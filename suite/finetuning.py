@@ -34,7 +34,13 @@ def bases(scale: Scale) -> list[RunSpec]:
 
 def task_data(given: OnTasks) -> dict[str, Any]:
     """What ``poet.finetuning.examples.prepare_task`` is given."""
-    return {"source": given.source, "train": given.train, "validation": given.validation}
+    return given.model_dump(include={"source", "train", "validation"})
+
+
+def on_tasks(scale: Scale, given: OnTasks) -> dict[str, Any]:
+    """What every finetuning run of a table has alike: the fields of its spec that the scale's file says."""
+    same = given.model_dump(include={"epochs", "batch_rows", "sequence_length", "clip_norm"})
+    return {"scale": scale.name, "data": task_data(given), "precision": scale.settings.training.precision, **same}
 
 
 def task_folder(task: str, data: dict[str, Any]) -> str:
@@ -67,23 +73,9 @@ def finetuning(scale: Scale, base: RunSpec, task: str, method: str, seed: int, l
     given, parameters = scale.settings.finetuning, method_parameters(scale, method, scale.settings.finetuning)
     check_layers(f"finetuning of model {base.model} by {method}", get_method(FINETUNERS[method].method), parameters, base.architecture)
     return FinetuningSpec(
-        scale=scale.name,
-        model=base.model,
-        base=base.name,
-        base_digest=base.digest,
-        task=task,
-        data=task_data(given),
-        method=method,
-        parameters=parameters,
-        lr=lr,
-        epochs=given.epochs,
-        batch_rows=given.batch_rows,
-        sequence_length=given.sequence_length,
-        weight_decay=0.0,
-        clip_norm=given.clip_norm,
-        precision=scale.settings.training.precision,
-        seed=seed,
-    )
+        model=base.model, base=base.name, base_digest=base.digest, task=task, method=method, parameters=parameters,
+        lr=lr, weight_decay=0.0, seed=seed, **on_tasks(scale, given),
+    )  # fmt: skip
 
 
 def rates_path(scale: str) -> Path:

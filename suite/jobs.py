@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 from poet.finetuning.spec import FinetuningSpec
-from poet.launch.records import check_record
 from poet.system.progress import say
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.recorded.restore import changed
+from suite.recorded.run import whole_record
 
 
 class Aside:
@@ -28,15 +27,14 @@ class Aside:
     def take_back(self, spec: RunSpec | FinetuningSpec, folder: Path, device: str, data: Path, base: Path | None = None) -> bool:
         """Put the files of a finished run where they belong, if they are of today's spec, code and inputs; see :func:`suite.recorded.restore.changed`."""
         kept = self.folder / spec.name
-        if not self.shared or not (kept / "record.json").exists():
+        if not self.shared or not kept.exists():
             return False
         self.kept.append(kept)
         try:
-            record = json.loads((kept / "record.json").read_text())
-            check_record(record)
-            if record["spec_digest"] != spec.digest or changed(spec, record, device, data, base):
-                return False
-        except (ValueError, KeyError, OSError):
+            record = whole_record(kept / "record.json")
+        except RunError:
+            return False
+        if record is None or record["spec_digest"] != spec.digest or changed(spec, record, device, data, base):
             return False
         shutil.copytree(kept, folder, dirs_exist_ok=True)
         say(f"{spec.name}: finished before its job was stopped")

@@ -35,9 +35,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class RateTable:
-    """Attributes:
-    trials: the lines.
-    """
+    """The lines of a table."""
 
     trials: tuple[Trial, ...] = ()
 

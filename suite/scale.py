@@ -85,11 +85,6 @@ class Scale:
         found = (self.rate_table.chosen(source, row, self.settings.models[source].steps) for source in sources)
         return next((chosen for chosen in found if chosen), None)
 
-    def _finetunes(self, model: str, row: str) -> bool:
-        """Whether runs of a row on a model are finetuned afterwards."""
-        given = self.settings.finetuning
-        return model == given.model and row in given.rows
-
     def intervals(self, row: str) -> dict[str, int]:
         """Parameters of a row that are counted in steps, with the least that a shorter run has; see ``config/tuning.yaml``."""
         return given_of(self.protocol.intervals, all_rows()[row][0])
@@ -151,6 +146,7 @@ class Scale:
             sequence_length=self.settings.data.sequence_length,
         )
         check_layers(f"{row} on model {model}", method, parameters, architecture)  # now, not when the run starts
+        finetuned = model == self.settings.finetuning.model and row in self.settings.finetuning.rows
         variant = "-".join([row, *(f"{name}={_short(value)}" for name, value in differing.items())])
         return RunSpec(
             scale=self.name,
@@ -165,7 +161,7 @@ class Scale:
             steps=steps,
             seed=seed,
             probes=probes,
-            keep_weights=not differing and self._finetunes(model, row),
+            keep_weights=finetuned and not differing,
             **self.settings.training.model_dump(),
         )
 
@@ -223,8 +219,6 @@ def load_scale(config: dict[str, Any]) -> Scale:
     for place, seeds in given.items():
         if protocol.seed in seeds:
             raise ConfigError(f"{place}: {protocol.seed} is the seed of tuning ({PROTOCOL}): tables take others, such as [0, 1, 2]")
-    if table.exists():
-        return Scale(asked.scale, tuple(asked.seeds), settings, read_rates(table, ROOT), protocol)
-    if not settings.tuning:
+    if not table.exists() and not settings.tuning:  # one that is tuned need not be tuned yet
         raise ConfigError(f"{where}: learning_rates.table: there is no file {settings.learning_rates.table}")
-    return Scale(asked.scale, tuple(asked.seeds), settings, RateTable(), protocol)  # not tuned yet
+    return Scale(asked.scale, tuple(asked.seeds), settings, read_rates(table, ROOT) if table.exists() else RateTable(), protocol)

@@ -14,7 +14,7 @@ from poet.data.description import Description
 from poet.methods import METHODS, all_rows
 from poet.methods.contract import parse_parameters
 from poet.system.validation import ConfigError, Settings, json_schema, parse
-from suite.tuning.protocol import Protocol
+from suite.tuning.protocol import Protocol, check_known
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "workflow" / "schemas"
 
@@ -25,13 +25,8 @@ def _different(seeds: list[int]) -> list[int]:
     return seeds
 
 
-def _known(kind: str, names: Any, known: Any, where: str = "") -> None:
-    if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"{where}unknown {kind} {unknown[0]!r}; known are {', '.join(known)}")
-
-
 def _parameters(methods: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    _known("method", methods, METHODS)
+    check_known("method", methods, METHODS)
     for name, parameters in methods.items():
         parse_parameters(METHODS[name], parameters)
     return methods
@@ -260,16 +255,16 @@ class ScaleFile(Settings):
     @model_validator(mode="after")
     def _check(self) -> ScaleFile:
         for part in self.tuning:
-            _known("model", [part.model], self.models, "tuning: ")
-            _known("row", part.rows or (), all_rows(), "tuning: ")
+            check_known("model", [part.model], self.models, "tuning: ")
+            check_known("row", part.rows or (), all_rows(), "tuning: ")
             if part.seeds and len({length for other in self.tuning if other.model == part.model for length in other.lengths}) < 2:
                 raise ValueError(f"tuning: seeds: {part.model} has one length, and so no ladder: leave them out, or give it more lengths")
-        _known("model", [self.finetuning.model], self.models, "finetuning: ")
-        _known("row", self.finetuning.rows, all_rows(), "finetuning: ")
+        check_known("model", [self.finetuning.model], self.models, "finetuning: ")
+        check_known("row", self.finetuning.rows, all_rows(), "finetuning: ")
         if sorted(all_rows()[row][0].name for row in self.finetuning.rows) != ["adamw", "poet"]:
             raise ValueError(f"finetuning: rows are one of AdamW and one of POET, which Table 4 compares, and not {', '.join(self.finetuning.rows)}")
         for pair in self.learning_rates.borrow.items():
-            _known("model", pair, self.models, "learning_rates.borrow: ")
+            check_known("model", pair, self.models, "learning_rates.borrow: ")
         for model in self.models:
             self.resources_of(model)
         return self

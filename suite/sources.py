@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from poet.data.files import read_json
 from poet.launch.sources import digest, file_digests
 from poet.system.files import write_text
 from suite.discovery import find, locate, read_by
@@ -61,11 +62,8 @@ def note_sources(path: Path, files: Iterable[Path], **parameters: Any) -> None:
 
 def noted_sources(path: Path) -> dict[str, Any] | None:
     """A note; None where there is none that can be read."""
-    try:
-        note = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return note if isinstance(note, dict) and isinstance(note.get("files"), dict) else None
+    note = read_json(path)
+    return note if note and isinstance(note.get("files"), dict) else None
 
 
 def _closure(path: Path, root: Path, core: bool) -> set[Path]:

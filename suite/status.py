@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import math
 import sys
 import time
@@ -22,11 +21,12 @@ from humanfriendly import format_timespan
 from tabulate import tabulate
 
 from poet.finetuning.spec import FinetuningSpec
-from poet.launch.records import check_record
 from poet.launch.status import read_status
 from poet.system.errors import command_line
+from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.collection import RESULTS, Suite, load_suite
+from suite.recorded.run import whole_record
 from suite.settings import read_seeds
 
 #: States, in the order in which they are told. A silent run calls itself running, and has not said a word for long; an outdated
@@ -105,17 +105,11 @@ def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_curre
 
 def _record(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | None:
     """The record that lies where the run's belongs, of whatever spec; None, with a note, where it cannot be read."""
-    path = results / "runs" / spec.name / "record.json"
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        check_record(record)
-        if record["spec_digest"] and record["status"]:
-            return record
-    except (FileNotFoundError, NotADirectoryError):
+        return whole_record(results / "runs" / spec.name / "record.json")
+    except RunError as error:
+        notes.append(str(error))
         return None
-    except (ValueError, KeyError, TypeError):
-        notes.append(f"{path} cannot be read as a record, or was edited: remove it, and the run is trained again")
-    return None
 
 
 def _status(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | None:
@@ -167,17 +161,16 @@ def page(scale: str, found: Iterable[Progress]) -> str:
 
 def _line(run: Progress) -> dict[str, str]:
     status, speed = run.status, run.status["tokens_per_second"]
-    last = f"{duration(run.age)} ago"
     return {
         "run": run.spec.name,
         "state": run.state,
         "step": f"{status['step']:,} of {status['steps']:,}",
         "tokens/s": f"{speed:,.0f}" if speed else "",
         "time left": duration(run.seconds_left),
-        "devices": status.get("devices", ""),
+        "devices": status["devices"],
         "where": status["where"],
-        "last word": f"no word for {duration(run.age)}" if run.state == "silent" else last,
-        "saved": f"step {status.get('checkpoint_step', 0):,}",
+        "last word": f"no word for {duration(run.age)}" if run.state == "silent" else f"{duration(run.age)} ago",
+        "saved": f"step {status['checkpoint_step']:,}",
     }
 
 

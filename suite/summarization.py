@@ -8,7 +8,7 @@ from dataclasses import replace
 from poet.finetuning.spec import INFILLING, BartArchitecture, Decoding, FinetuningSpec
 from poet.finetuning.tasks import TASKS
 from poet.system.validation import ConfigError
-from suite.finetuning import method_parameters, task_data
+from suite.finetuning import method_parameters, on_tasks
 from suite.scale import Scale
 
 #: What the runs call their model.
@@ -31,12 +31,12 @@ def pretraining(scale: Scale) -> list[FinetuningSpec]:
     given = summaries.pretraining
     if given is None:
         return []
+    same = given.model_dump(include={"lr", "epochs", "batch_rows", "clip_norm"})
+    sizes = given.model_dump(include={"hidden_size", "intermediate_size", "layers", "heads"})
     return [FinetuningSpec(
-        scale=scale.name, model=BART, base="", base_digest="", task=INFILLING,
-        data={"rows": scale.data, "train": given.train, "validation": given.validation},
-        method="full", parameters={}, lr=given.lr, epochs=given.epochs, batch_rows=given.batch_rows, sequence_length=summaries.sequence_length,
-        weight_decay=BART_DECAY, clip_norm=given.clip_norm, precision=scale.settings.training.precision, seed=scale.seeds[0],
-        architecture=BartArchitecture(hidden_size=given.hidden_size, intermediate_size=given.intermediate_size, layers=given.layers, heads=given.heads),
+        scale=scale.name, model=BART, base="", base_digest="", task=INFILLING, method="full", parameters={},
+        data={"rows": scale.data, "train": given.train, "validation": given.validation}, sequence_length=summaries.sequence_length,
+        weight_decay=BART_DECAY, precision=scale.settings.training.precision, seed=scale.seeds[0], architecture=BartArchitecture(**sizes), **same,
     )]  # fmt: skip
 
 
@@ -76,18 +76,9 @@ def decoding(scale: Scale, task: str) -> Decoding:
 
 
 def summarization(scale: Scale, task: str, method: str, seed: int) -> FinetuningSpec:
-    """One finetuning run.
-
-    Args:
-        scale: the scale.
-        task: one of :data:`TASKS_OF_TABLE12`.
-        method: key in ``poet.finetuning.methods.FINETUNERS``.
-        seed: of the run.
-    """
+    """One finetuning run, of one of :data:`TASKS_OF_TABLE12` by a key of ``poet.finetuning.methods.FINETUNERS``."""
     given, (base, digest) = scale.settings.summarization, base_of(scale)
     return FinetuningSpec(
-        scale=scale.name, model=BART, base=base, base_digest=digest, task=task, data=task_data(given),
-        method=method, parameters=method_parameters(scale, method, given), lr=BART_LR, epochs=given.epochs, batch_rows=given.batch_rows,
-        sequence_length=given.sequence_length, weight_decay=BART_DECAY, clip_norm=given.clip_norm, precision=scale.settings.training.precision,
-        seed=seed, decoding=decoding(scale, task),
+        model=BART, base=base, base_digest=digest, task=task, method=method, parameters=method_parameters(scale, method, given),
+        lr=BART_LR, weight_decay=BART_DECAY, seed=seed, decoding=decoding(scale, task), **on_tasks(scale, given),
     )  # fmt: skip

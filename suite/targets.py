@@ -47,10 +47,7 @@ def check_targets(suite: Suite, targets: Iterable[str]) -> None:
     """
     known = {*files(suite), *suite.artifacts, "all", "check", "data"}
     for target in (os.path.relpath(given) for given in targets):
-        artifact = Path(target).name.partition(".")[0]
-        if artifact in suite.left_out:
-            missing, models = ", ".join(suite.left_out[artifact]), ", ".join(suite.scale.models)
-            raise ConfigError(f"{artifact} needs model {missing}; scale {suite.scale.name} has {models}: choose another scale")
+        suite.check_models(Path(target).name.partition(".")[0])
         scale, _, output = target.removeprefix(f"{RESULTS}/").partition("/")
         if scale != suite.scale.name and any(output in a.outputs for a in suite.artifacts.values()):
             raise ConfigError(f"{target} is of scale {scale}, and {suite.scale.name} is asked for: add SCALE={scale}, or --config scale={scale}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from suite.check.spread import ROUNDING, Spread, Tolerance, tolerances
-from suite.check.tables import BESIDE, CONCLUSIONS, VALUES, Line, Number, Pair, as_float, interval, measurement, method
+from suite.check.tables import BESIDE, CONCLUSIONS, VALUES, Line, Number, Pair, as_float, interval, measurement, method, value_column
 
 Status = Literal["equal", "within", "outside", "not judged", "new", "left out"]
 
@@ -76,14 +77,13 @@ def findings(pairs: Sequence[Pair]) -> list[Finding]:
     """One finding for each number, and one for each text that changed."""
     found: list[Finding] = []
     for pair, tolerance in zip(pairs, _from_spread(pairs), strict=True):
+        of_row = partial(Finding, table=pair.table, row=pair.row, column="row")
         if pair.recorded is None:
-            found.append(Finding(table=pair.table, row=pair.row, column="row", status="new", reason="not recorded"))
+            found.append(of_row(status="new", reason="not recorded"))
         elif pair.fresh is None:
-            found.append(
-                Finding(table=pair.table, row=pair.row, column="row", status="outside", reason="no longer there")
-            )
+            found.append(of_row(status="outside", reason="no longer there"))
         elif pair.kind == "of the machine":
-            found.append(Finding(table=pair.table, row=pair.row, column="row", status="left out"))
+            found.append(of_row(status="left out"))
         else:
             one = _judge_number(pair, tolerance)
             found += [*([one] if one else []), *_texts(pair, one)]
@@ -108,14 +108,10 @@ def recorded_spreads(pairs: Sequence[Pair]) -> dict[int, Spread]:
         old, new = measurement(pair.recorded), measurement(pair.fresh)
         if old is None or old.found != "all" or new is None or new.found != "all":
             continue
-        kind = (_value_column(pair.recorded), pair.recorded.get("unit", ""))
+        kind = (value_column(pair.recorded), pair.recorded.get("unit", ""))
         pool = (kind, method(pair.recorded), *(pair.recorded.get(column, "") for column in POOLED_BY))
         spreads[i] = Spread(old.value, old.std, old.n, new.n, kind, pool, pair.table)
     return spreads
-
-
-def _value_column(line: Line) -> str:
-    return next(column for column in VALUES if column in line)
 
 
 def _judge_number(pair: Pair, spread: Tolerance | None) -> Finding | None:
@@ -123,21 +119,12 @@ def _judge_number(pair: Pair, spread: Tolerance | None) -> Finding | None:
     old, new = measurement(pair.recorded), measurement(pair.fresh)
     if old is None or new is None or old.found == new.found == "none":
         return None
-    column = _value_column(pair.recorded)
+    column = value_column(pair.recorded)
     one = Finding(
-        table=pair.table,
-        row=pair.row,
-        column=column,
-        status="equal",
-        unit=pair.recorded.get("unit", ""),
-        recorded=pair.recorded[column],
-        fresh=pair.fresh[column],
-        recorded_n=old.n,
-        recorded_std=old.std,
-        fresh_n=new.n,
-        change=new.value - old.value if old.value != new.value else 0.0,
-        reason="; ".join(_counts(pair)),
-    )
+        table=pair.table, row=pair.row, column=column, status="equal", unit=pair.recorded.get("unit", ""),
+        recorded=pair.recorded[column], fresh=pair.fresh[column], recorded_n=old.n, recorded_std=old.std, fresh_n=new.n,
+        change=new.value - old.value if old.value != new.value else 0.0, reason="; ".join(_counts(pair)),
+    )  # fmt: skip
     if old.found != "all" or new.found != "all":
         return _judge_missing(one, old, new)
     if pair.kind == "trained":
@@ -198,14 +185,11 @@ def _texts(pair: Pair, about: Finding | None) -> Iterator[Finding]:
         new = pair.fresh.get(column, "")
         if old == new or column in BESIDE or column in VALUES or _same_number(old, new):
             continue
-        status: Status = "outside"
-        reason = ""
+        status, reason = "outside", ""
         if about and column in CONCLUSIONS and pair.kind == "trained":
             status = about.status if about.status in ("outside", "not judged") else "within"
             reason = f"follows from numbers that are {'not ' if status == 'not judged' else ''}judged"
-        yield Finding(
-            table=pair.table, row=pair.row, column=column, status=status, recorded=old, fresh=new, reason=reason
-        )
+        yield Finding(table=pair.table, row=pair.row, column=column, status=status, recorded=old, fresh=new, reason=reason)
 
 
 def _same_number(old: str, new: str) -> bool:

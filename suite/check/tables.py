@@ -132,9 +132,14 @@ def _by_name(lines: Sequence[Line], width: int) -> dict[tuple[str, ...], Line]:
     return found
 
 
+def value_column(line: Line) -> str | None:
+    """The column that has the number of a row; None if the table has none."""
+    return next((column for column in VALUES if column in line), None)
+
+
 def measurement(line: Line) -> Number | None:
     """The number of a row; None if the table has none (its rows are names and text alone)."""
-    column = next((column for column in VALUES if column in line), None)
+    column = value_column(line)
     if column is None:
         return None
     n = int(float(line["n"] or 0)) if "n" in line else 1

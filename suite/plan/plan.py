@@ -26,7 +26,6 @@ class PlannedRun:
 
     Attributes:
         spec: the run.
-        state: see ``suite.status``.
         done: whether it has its record.
         devices: GPUs that train it, or processes on CPUs.
         cost: operations of a step, memory.
@@ -35,7 +34,6 @@ class PlannedRun:
     """
 
     spec: RunSpec
-    state: str
     done: bool
     devices: int
     cost: Cost
@@ -129,9 +127,8 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
 
     lines = {}
     for name, spec in runs.items():
-        asked, state = resources[spec.model], states[name]
-        done = state.record is not None
-        lines[name] = PlannedRun(spec, state.state, done, devices(asked), found[kind(spec)], rates.of(spec), asked["runtime"])
+        asked, done = resources[spec.model], states[name].record is not None
+        lines[name] = PlannedRun(spec, done, devices(asked), found[kind(spec)], rates.of(spec), asked["runtime"])
     needs = {name: set(found) for name, found in specs.items() if found}
     hours = {name: 0.0 if line.done else line.device_hours for name, line in lines.items()}
     steps = in_order(needs, {name: evidence(suite, name) for name in needs}, hours)
@@ -144,9 +141,7 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
 def _names(suite: Suite, artifact: str | None) -> list[str]:
     if artifact is None:
         return [name for name, found in suite.artifacts.items() if found.in_all and not found.reads]
-    if artifact in suite.left_out:
-        missing, models = ", ".join(suite.left_out[artifact]), ", ".join(suite.scale.models)
-        raise ConfigError(f"{artifact} needs model {missing}; scale {suite.scale.name} has {models}: choose another scale")
+    suite.check_models(artifact)
     if artifact not in suite.artifacts:
         raise ConfigError(f"there is no artifact {artifact!r}; there are {', '.join(suite.artifacts)}")
     return [artifact]

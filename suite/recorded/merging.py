@@ -84,12 +84,9 @@ def gather(results: Path, specs: dict[str, RunSpec | FinetuningSpec]) -> tuple[l
         if missing := [file for file in wanted if not (folder / file).exists()]:
             left.setdefault(f"have no {missing[0]}", []).append(name)
             continue
-        if b'"record_sha256"' not in (content := {file: (folder / file).read_bytes() for file in wanted})["record.json"]:
-            left.setdefault("were recorded before records kept digests", []).append(name)
-            continue
         origin = read_origin(folder)
         try:
-            run = checked(content, origin[0] if origin else "")
+            run = checked({file: (folder / file).read_bytes() for file in wanted}, origin[0] if origin else "")
         except RecordedError as error:
             raise RecordedError(f"{folder}: {error}: remove this folder and train the run again") from None
         if run.spec.digest == spec.digest:
@@ -103,9 +100,7 @@ def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None =
     """Keep the runs of a results folder in the scale's archive. What else is in there stays, as long as its spec is today's.
 
     Args:
-        results: the results folder.
-        scale: the scale's name.
-        seeds: seeds of the runs that are looked for.
+        results, scale, seeds: of the runs that are looked for.
         archive: None takes the scale's.
 
     Raises:

@@ -60,14 +60,9 @@ def foreign(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
 
 
 def sentence(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
-    """Which of some runs were recorded and not trained here, on which machine and by which commit; empty if none were.
-
-    Args:
-        results: the results folder.
-        specs: the runs.
-    """
+    """Which of some runs were recorded and not trained here, on which machine and by which commit; empty if none were."""
     specs = {spec.name: spec for spec in specs}
-    groups: dict[str, int] = {}
+    groups: Counter[str] = Counter()
     for name, (origin, record) in origins(results, specs.values()).items():
         where = record["provenance"]
         commit = f"commit {where['commit'][:_SHORT]}" if where["commit"] else "outside a checkout"
@@ -76,8 +71,8 @@ def sentence(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
         stale = ", training code changed since" if code_changed(specs[name], record, device) else ""
         source = f"foreign, from {origin}, " if origin else ""
         text = f"{source}on {where['machine']['cpu']}, {where['device']}, {commit}{dirty}{stale}"
-        groups[text] = groups.get(text, 0) + 1
+        groups[text] += 1
     if not groups:
         return ""
     listed = "; ".join(sorted(groups) if len(groups) == 1 else (f"{n} {text}" for text, n in sorted(groups.items())))
-    return f"Recorded runs, not trained here: {sum(groups.values())} of {len(specs)} ({listed})."
+    return f"Recorded runs, not trained here: {groups.total()} of {len(specs)} ({listed})."

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from poet.data.rows import read_meta
 from poet.finetuning.spec import FinetuningSpec
 from poet.system.files import atomic_path
 from poet.system.progress import say
@@ -85,7 +86,7 @@ def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str,
         found.append(f"device ({then} then, {device} now)")
     elif code_changed(spec, record, device):
         found.append("training code")
-    train, validation = (json.loads((data / "meta.json").read_text())["splits"][split]["sha256"] for split in ("train", "validation"))
+    train, validation = (read_meta(data)["splits"][split]["sha256"] for split in ("train", "validation"))
     # Records of 2026-11-22 and before do not say which validation rows they were measured on.
     recorded = record["train_sha256" if finetuning else "data_sha256"], record.get("validation_sha256", validation)
     if recorded != (train, validation):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.records import Altered, check_file, check_record
 from poet.system.errors import UserError
+from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 
 #: Files of a run that are recorded, the record first. Weights are not: a run that keeps them is trained.
@@ -57,6 +59,22 @@ def device_of(record: dict[str, Any]) -> str:
 def sha256(content: bytes) -> str:
     """Of a file's bytes."""
     return hashlib.sha256(content).hexdigest()
+
+
+def whole_record(path: Path) -> dict[str, Any] | None:
+    """The record in a file, as it was written when its run ended; None where there is none.
+
+    Raises:
+        RunError: it cannot be read, or was edited.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        check_record(record)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        raise RunError(f"{path} cannot be read as a record, or was edited: remove it, and the run is trained again") from None
+    return record
 
 
 def checked(files: dict[str, bytes], origin: str = "") -> RecordedRun:

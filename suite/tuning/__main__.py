@@ -26,19 +26,12 @@ def selected(tuning: Tuning, model: str | None, rows: list[str], lengths: list[s
     Raises:
         ConfigError: the scale tunes none of them.
     """
-    cells = [
-        cell
-        for cell in tuning.cells
-        if model in (None, cell.model) and (not rows or cell.row in rows) and (not lengths or str(cell.length) in lengths)
-    ]
-    known = {
-        "model": {cell.model for cell in tuning.cells},
-        "row": {cell.row for cell in tuning.cells},
-        "length": {str(cell.length) for cell in tuning.cells},
-    }
+    cells = tuning.cells
     for what, asked in (("model", [model] if model else []), ("row", rows), ("length", lengths)):
-        if unknown := [name for name in asked if name not in known[what]]:
-            raise ConfigError(f"scale {tuning.scale.name} tunes no {what} {unknown[0]!r}; it tunes {', '.join(sorted(known[what])) or 'nothing'}")
+        known = {str(getattr(cell, what)) for cell in tuning.cells}
+        if unknown := [name for name in asked if name not in known]:
+            raise ConfigError(f"scale {tuning.scale.name} tunes no {what} {unknown[0]!r}; it tunes {', '.join(sorted(known)) or 'nothing'}")
+        cells = [cell for cell in cells if not asked or str(getattr(cell, what)) in asked]
     if not cells:
         raise ConfigError(f"scale {tuning.scale.name} tunes nothing of that kind: see `tuning` in config/scales/{tuning.scale.name}.yaml")
     return tuning.with_starts(cells)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from poet.launch.records import check_record
 from poet.methods import all_rows
-from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.recorded.origin import code_changed
+from suite.recorded.run import whole_record
 from suite.scale import Scale
 from suite.settings import Tuned
 from suite.tuning.protocol import Budget, Point
@@ -126,15 +124,11 @@ class Tuning:
         Raises:
             RunError: its record cannot be read.
         """
-        path = self.results / "runs" / spec.name / "record.json"
-        try:
-            check_record(record := json.loads(path.read_text()))
-            stale = self.scale.settings.retrain and code_changed(spec, record, self.scale.device(spec.model))
-            return float(record["validation_perplexity"]) if record["spec_digest"] == spec.digest and not stale else None
-        except (FileNotFoundError, NotADirectoryError):
+        record = whole_record(self.results / "runs" / spec.name / "record.json")
+        if record is None or record["spec_digest"] != spec.digest:
             return None
-        except (ValueError, KeyError, TypeError):
-            raise RunError(f"{path} cannot be read as a record, or was edited: remove it, and the trial is trained again") from None
+        stale = self.scale.settings.retrain and code_changed(spec, record, self.scale.device(spec.model))
+        return None if stale else record["validation_perplexity"]
 
     def with_starts(self, cells: Iterable[Cell]) -> list[Cell]:
         """Some cells with those whose choices their searches start from, and those that these start from, in the order of all."""

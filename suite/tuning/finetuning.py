@@ -20,9 +20,7 @@ def tune(scale: Scale, base: RunSpec, task: str, run: Callable[[FinetuningSpec],
     """Search the rate of each of Table 4's methods on a task.
 
     Args:
-        scale: the scale.
-        base: the pretrained run.
-        task: key in ``poet.finetuning.tasks.TASKS``.
+        scale, base, task: as :func:`suite.finetuning.finetuning` takes them.
         run: trains a trial, or finds that it was trained, and gives its record.
 
     Returns:

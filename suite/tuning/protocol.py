@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -53,29 +54,34 @@ class Change(Settings):
     why: str
 
 
+def check_known(kind: str, names: Iterable[str], known: Collection[str], where: str = "") -> None:
+    """Refuse a name that nobody knows.
+
+    Raises:
+        ValueError: the first of them, and those that are known.
+    """
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"{where}unknown {kind} {unknown[0]!r}; known are {', '.join(known)}")
+
+
 def _named(starts: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-    rows = all_rows()
-    known = {**{name: method for name, method in METHODS.items()}, **{key: method for key, (method, _) in rows.items()}}
+    known = METHODS | {row: method for row, (method, _) in all_rows().items()}
+    check_known("row or method", starts, known)
     for name, rates in starts.items():
-        if name not in known:
-            raise ValueError(f"unknown row or method {name!r}; known are {', '.join(known)}")
         if set(rates) != set(known[name].learning_rates):
             raise ValueError(f"{name} has the rates {', '.join(known[name].learning_rates)}, not {', '.join(rates)}")
     return starts
 
 
 def _known_rates(shifts: dict[str, int]) -> dict[str, int]:
-    known = dict.fromkeys(name for method in METHODS.values() for name in method.learning_rates)
-    if unknown := [name for name in shifts if name not in known]:
-        raise ValueError(f"no method has the rate {unknown[0]!r}; known are {', '.join(known)}")
+    check_known("rate", shifts, dict.fromkeys(name for method in METHODS.values() for name in method.learning_rates))
     return shifts
 
 
 def _counted(intervals: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    check_known("method", intervals, METHODS)
     for name, given in intervals.items():
-        fields = METHODS[name].Parameters.__dataclass_fields__ if name in METHODS else {}
-        if unknown := [key for key in given if key not in fields]:
-            raise ValueError(f"{name} has no parameter {unknown[0]!r}")
+        check_known(f"parameter of {name}", given, METHODS[name].Parameters.__dataclass_fields__)
     return intervals
 
 

@@ -50,7 +50,7 @@ for number, names in enumerate(suite.finetuning_jobs()):
         name:
             f"finetune_{number}"
         input:
-            base=suite.base_records(first),
+            base=[RESULTS / "runs" / first.base / "record.json"] if first.base else [],
             tasks=[suite.examples(suite.finetunings[name]) / "meta.json" for name in names],
             rows=[] if suite.given_bart(first) else [prepared],
         output:
