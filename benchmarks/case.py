@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -46,9 +48,9 @@ class Case:
     tokens: int | None = None  # of one call; None for kernels
     dtype: str  # a key of :data:`DTYPES`
     variant: str  # "linear", "adamw", "poet-fs-1_2", "k=3", ...
-    #: operations of the matrix products of one call, by formula; a multiply and an add are two
-    count: Callable[[], float]
-    build: Callable[[str], Work]  # set up on a device ("cpu" or "cuda")
+    build: Callable[[str], Work]  # set up on a device ("cpu", "cuda", or "meta", where nothing is computed)
+    #: operations of one call where what the call multiplies does not say them
+    count: Callable[[], float] | None = None
     reference: Case | None = None  # the case that the ratio is taken to; None where there is none
     plain: bool = False  # it is the one that others are compared with. Its ratio to itself says what noise does.
     #: a package that it cannot do without, beside torch, Triton, transformers, numpy and pydantic
@@ -59,8 +61,8 @@ class Case:
 
     @property
     def flops(self) -> float:
-        """Operations of one call; whole models are counted when they are asked for, not when cases are listed."""
-        return self.count()
+        """Operations of the matrix products of one call, counted on shapes alone; a multiply and an add are two."""
+        return self.count() if self.count else _products(self.build)
 
     @property
     def against(self) -> Case | None:
@@ -72,3 +74,11 @@ class Case:
         """What ``pytest -k`` selects by: "layer-512x1376-1024-fp32-poet-fs-1_2"."""
         parts = (self.operation, self.shape, self.tokens, self.dtype, self.variant)
         return "-".join(str(part) for part in parts if part not in (None, ""))
+
+
+@functools.cache
+def _products(build: Callable[[str], Work]) -> int:
+    call = build("meta").call
+    with FlopCounterMode(display=False) as counter:
+        call()
+    return counter.get_total_flops()

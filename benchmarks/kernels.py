@@ -6,7 +6,6 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from benchmarks import operations
 from benchmarks.case import DTYPES, Case, Work
 from benchmarks.layers import configurations
 from poet import orthogonal, transform as transforms
@@ -57,7 +56,7 @@ def _pair(make: Callable[..., Case], with_reference: bool) -> list[Case]:
     return [reference, make(reference=reference, plain=False)]
 
 
-def _case(operation: str, module, arguments: Callable[[str], Sequence], **names) -> Callable[..., Case]:
+def _case(operation: str, module, arguments: Callable[[str], Sequence], variant: str, **names) -> Callable[..., Case]:
     """A function that makes the case of an operation, or (``plain``) of its reference.
 
     ``arguments(device)`` are those of both.
@@ -77,10 +76,8 @@ def _case(operation: str, module, arguments: Callable[[str], Sequence], **names)
             operands = _tensors(given)
             return Work(function, lambda: operands, error=error)
 
-        prefix = "reference " if plain else ""
-        variant = f"{prefix}{names['variant']}".strip()
-        rest = {key: value for key, value in names.items() if key != "variant"}
-        return Case(operation=operation, build=build, variant=variant, reference=reference, plain=plain, **rest)
+        name = f"reference {variant}" if plain else variant
+        return Case(operation=operation, build=build, variant=name, reference=reference, plain=plain, **names)
 
     return make
 
@@ -115,9 +112,7 @@ def _map(operation: str, blocks: int, b: int, terms: int, dtype: str):
             return packed, terms
         return packed, torch.randn(blocks, b, b, device=device, dtype=DTYPES[dtype]), terms
 
-    flops = partial(getattr(operations, operation), blocks, b, terms)
-    names = {"shape": f"{blocks}x{b}x{b}", "dtype": dtype, "variant": f"k={terms}", "count": flops}
-    return _case(operation, orthogonal, arguments, **names)
+    return _case(operation, orthogonal, arguments, shape=f"{blocks}x{b}x{b}", dtype=dtype, variant=f"k={terms}")
 
 
 def _transform(m: int, n: int, sides, variant: str, dtype: str, *, backward: bool):
@@ -135,6 +130,4 @@ def _transform(m: int, n: int, sides, variant: str, dtype: str, *, backward: boo
         return (*given, draw(n, m), tuple(k > 0 for k, _ in sides), True) if backward else given
 
     operation = "transform_vjp" if backward else "transform"
-    flops = partial(getattr(operations, operation), m, n, *sides)
-    names = {"shape": f"{m}x{n}", "dtype": dtype, "variant": variant, "count": flops}
-    return _case(operation, transforms, arguments, **names)
+    return _case(operation, transforms, arguments, shape=f"{m}x{n}", dtype=dtype, variant=variant)

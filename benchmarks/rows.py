@@ -31,7 +31,7 @@ COLUMNS = {
     "median_s": "seconds of a call, its share of what is due now and then included",
     "p20_s": "20th percentile",
     "p80_s": "80th percentile",
-    "flops": "operations of the matrix products, by formula",
+    "flops": "operations of the matrix products, counted on shapes alone",
     "ratio": "to the plain case, median over rounds of neighbouring times; the plain case's to itself is noise",
     "ratio_p20": "20th percentile",
     "ratio_p80": "80th percentile",

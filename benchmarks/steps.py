@@ -2,13 +2,12 @@
 
 import contextlib
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
 import torch
 from torch import nn
 
-from benchmarks import operations
 from benchmarks.case import Case, Periodic, Work
 from poet.launch.operations import operations_per_step
 from poet.methods import all_rows
@@ -85,10 +84,20 @@ def _flops(spec: RunSpec) -> float:
         model = build_llama(spec.architecture, device="meta")
         shapes = [tuple(p.shape) for name, p in model.named_parameters() if is_counted(name)]
         if spec.method == "muon":
-            total += operations.newton_schulz(shapes, spec.parameters["newton_schulz_steps"])
+            total += newton_schulz(shapes, spec.parameters["newton_schulz_steps"])
         else:
-            total += operations.low_rank_projections(shapes, spec.parameters["rank"])
+            total += low_rank_projections(shapes, spec.parameters["rank"])
     return total
+
+
+def newton_schulz(shapes: Sequence[tuple[int, int]], steps: int) -> int:
+    """Operations of Muon's iteration on matrices (n, m): X X^T, its square, and their product with X, ``steps`` times."""
+    return sum(steps * (4 * min(s) ** 2 * max(s) + 2 * min(s) ** 3) for s in shapes)
+
+
+def low_rank_projections(shapes: Sequence[tuple[int, int]], rank: int) -> int:
+    """Operations of GaLore's projection of each gradient to the subspace, and of each update back."""
+    return sum(4 * rank * n * m for n, m in shapes)
 
 
 def _lora_flops(spec: RunSpec) -> float:

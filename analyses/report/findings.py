@@ -1,7 +1,6 @@
 """What has its own section beside the tables and figures: errata, and theory by statement."""
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 from analyses.report.numbers import number
@@ -14,22 +13,13 @@ _THEORY = ("statement", "place", "setting", "quantity", "relation", "published",
            "low", "high", "n", "unit", "verdict", "derived_verdict")  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An erratum: its line of ``errata.csv``, its title, and its numbers in words (empty if it has none)."""
-
-    row: Row
-    title: str
-    numbers: str
-
-
-def errata(context: Context) -> list[Entry]:
-    """Every entry, in the order of ``errata.csv``."""
+def errata(context: Context) -> list[Row]:
+    """Every entry as its line of ``errata.csv``, with its ``title`` and its ``numbers`` in words (empty if it has none)."""
     found = []
     for row in read_rows(context, "errata.csv", _ERRATA):
         printed = f"printed or implied {number(row['published'])}, " if row["published"] else ""
         numbers = f"{printed}computed {number(row['measured'])} ({row['unit']})" if row["measured"] else ""
-        found.append(Entry(row, row["id"].replace("-", " ").capitalize(), numbers))
+        found.append({**row, "title": row["id"].replace("-", " ").capitalize(), "numbers": numbers})
     return found
 
 

@@ -2,11 +2,9 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from analyses.controls.cells import ADAMW, POET_BS, POET_FS, TWO_RATES
-from analyses.report.findings import Entry
-from analyses.report.sources import read_rows
+from analyses.report.sources import Row, read_rows
 from analyses.report.verdicts import Shown, reason_of
 from suite.context import Context
 from suite.judging import fell
@@ -15,17 +13,10 @@ from suite.judging import fell
 _COMPARED = (ADAMW, TWO_RATES, POET_FS, POET_BS)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A sentence of the first screen."""
+def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], errata: Sequence[Row]) -> list[tuple[str, str, str]]:
+    """What was found: each sentence, the anchor of the section that shows more, and the file that has its numbers.
 
-    text: str
-    anchor: str  # of the section that shows more
-    file: str  # that has its numbers
-
-
-def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], errata: Sequence[Entry]) -> list[Finding]:
-    """What was found, in sentences; ``shown`` are the artifacts on the page.
+    ``shown`` are the artifacts on the page.
 
     Raises:
         RunError: a table lacks a column.
@@ -38,12 +29,12 @@ def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], 
         ("POET against AdamW", leads), ("The order of methods and settings", orders), ("Other claims about trained models and times", others),
         ("Exact claims (counts, theorems, transcription)", exact),
     )  # fmt: skip
-    found = [Finding(_sentence(what, some, context.scale.name), "claims", "claims.csv") for what, some in about if some]
+    found = [(_sentence(what, some, context.scale.name), "claims", "claims.csv") for what, some in about if some]
     if "table2" in shown:
         counts = [row["trainable_agrees"] for row in read_rows(context, "table2.csv", ["trainable_agrees"]) if row["trainable_agrees"]]
-        found.append(Finding(f"Parameter counts: {counts.count('yes')} of {len(counts)} equal the printed digits.", "table2", "table2.csv"))
-    wrong = sum(entry.row["verdict"] == "confirmed error" for entry in errata)
-    return [*found, Finding(f"Errata: {wrong} of {len(errata)} entries are confirmed errors of the paper.", "errata", "errata.csv")]
+        found.append((f"Parameter counts: {counts.count('yes')} of {len(counts)} equal the printed digits.", "table2", "table2.csv"))
+    wrong = sum(entry["verdict"] == "confirmed error" for entry in errata)
+    return [*found, (f"Errata: {wrong} of {len(errata)} entries are confirmed errors of the paper.", "errata", "errata.csv")]
 
 
 def _sentence(what: str, some: Sequence[Shown], scale: str) -> str:

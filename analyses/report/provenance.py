@@ -60,9 +60,11 @@ class Model:
 
 
 def core_hours(record: Mapping[str, Any]) -> float:
-    """Hours of training times the cores it ran on; on a GPU, hours of that GPU."""
-    threads = re.fullmatch(r"cpu \((\d+) threads\)", record["provenance"]["device"])
-    return record["cost"]["train_seconds"] * (int(threads[1]) if threads else 1) / 3600
+    """Hours of training times the cores it ran on, or the GPUs."""
+    provenance = record["provenance"]
+    threads = re.fullmatch(r"cpu \((\d+) threads\)", provenance["device"])
+    # A record from before runs could have several devices does not say how many.
+    return record["cost"]["train_seconds"] * (int(threads[1]) if threads else 1) * provenance.get("devices", 1) / 3600
 
 
 def words(value: Any) -> str:

@@ -7,14 +7,68 @@ Built from what the other artifacts wrote and from the records of their runs, an
 - :mod:`analyses.report.cards`: each table and figure, :mod:`analyses.report.markup` for the Markdown of tables;
 - :mod:`analyses.report.verdicts`: the claims, :mod:`analyses.report.interval` for their drawings;
 - :mod:`analyses.report.findings`: errata and theory;
-- :mod:`analyses.report.provenance`: runs, their specs, machines and cost;
-- :mod:`analyses.report.page`: the page from ``templates/`` and ``style.css``.
+- :mod:`analyses.report.provenance`: runs, their specs, machines and cost.
+
+Here they are put together by ``templates/`` and ``style.css``, without a script.
 """
 
-from analyses.report.page import page
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from analyses.common.controls import grounds_of_all, scale_section
+from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
+from analyses.report.cards import card, data_uri, groups
+from analyses.report.findings import errata, theory
+from analyses.report.markup import to_html
+from analyses.report.numbers import number
+from analyses.report.opening import findings, perplexities
+from analyses.report.provenance import provenance
+from analyses.report.sources import left_out, on_the_page, read_bytes
+from analyses.report.verdicts import by_result, claims
 from poet.system.files import write_text
 from suite.artifact import EVERY, Artifact
+from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
+from suite.discovery import find
+from suite.judging import RESULTS, fell
+
+FOLDER = Path(__file__).parent
+
+
+def environment() -> jinja2.Environment:
+    """Templates whose values are all escaped, and where a name that does not exist is an error."""
+    found = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )
+    found.filters.update(number=number, fell=fell)
+    return found
+
+
+def page(context: Context) -> str:
+    """The whole page.
+
+    Raises:
+        RunError: an input is missing, unreadable or of another scale.
+    """
+    artifacts = {name: artifact for name, artifact in on_the_page(context.scale).items() if name not in context.left_out}
+    beyond, unbuilt = left_out(context.scale), {name: find(name).label for name in context.left_out}
+    labels = {name: a.label for name, a in artifacts.items()} | {name: label for name, (label, _) in beyond.items()} | unbuilt
+    shown, entries = claims(context, labels), errata(context)
+    cards = {name: card(context, name, artifact, [c for c in shown if c["artifact"] == name]) for name, artifact in artifacts.items()}
+    return environment().get_template("page.html").render(
+        # Written by us, and the only HTML and CSS that is not escaped beside the tables' own.
+        style=Markup((FOLDER / "style.css").read_text()), scale=context.scale, unjudged=context.scale.name in UNJUDGED_SCALES, left_out=beyond,
+        unbuilt={label: context.left_out[name] for name, label in unbuilt.items()}, cards=cards, groups=groups(cards, artifacts),
+        findings=findings(context, artifacts, shown, entries), perplexities=perplexities(context, artifacts),
+        claims=shown, results=by_result(shown), every_result=RESULTS, elsewhere=[claim for claim in shown if claim["artifact"] not in artifacts],
+        claims_data=data_uri("text/csv", read_bytes(context, "claims.csv")),
+        controls=to_html(scale_section(context, grounds_of_all(context)), "Controls"),
+        errata={verdict: [entry for entry in entries if entry["verdict"] == verdict] for verdict in ERRATA_VERDICTS},
+        errata_verdicts=ERRATA_VERDICTS, theory=theory(context), provenance=provenance(context, artifacts),
+    )
 
 
 def build(context: Context) -> None:

@@ -71,7 +71,7 @@ def finetune(
         with Status(store.run_folder, spec.name, spec.digest, run.steps, 1) as status:
             clock = Clock(checkpoint_seconds)
             _train(run, store, status, stop, clock)
-            found = run.finish(folder, lambda: _end_if_asked(run, stop, clock))
+            found = run.finish(folder, lambda: _end_if(stop.signal or clock.ending(), run, stop))
         record = _record(run, {**code, "provenance": made_by}, found, begun)
         write_record(folder / "record.json", record)
         store.remove()
@@ -96,17 +96,18 @@ def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: St
             run.advance()
             progress.add(1, metric=run.history[-1]["metric"] if run.history else None)
             status.update(step=run.step)
-            if stop.signal or clock.ending() or clock.due(last=False):
+            number = stop.signal or clock.ending()  # looked at once: what comes after this is heard after the next step
+            if number or clock.due(last=False):
                 with clock.saving():
                     store.save(run.state())
                     status.update(now=True, step=run.step, checkpoint_step=run.step)
-            _end_if_asked(run, stop, clock)
+            _end_if(number, run, stop)
     if not run.diverged:
         store.save(run.state())  # what comes now may take long
 
 
-def _end_if_asked(run: FinetuningRun, stop: StopRequest, clock: Clock) -> None:
-    if number := stop.signal or clock.ending():
+def _end_if(number: int, run: FinetuningRun, stop: StopRequest) -> None:
+    if number:
         say(stopped(run.spec.name, run.step, number, of_job=stop.signal is None))
         raise SystemExit(128 + number)
 

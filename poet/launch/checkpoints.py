@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 
@@ -45,11 +45,10 @@ class CheckpointFolder:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with open(temporary, "wb") as file:
-                hashing = _Hashing(file)
-                torch.save(state, hashing)
+                torch.save(state, file)
                 file.flush()
                 os.fsync(file.fileno())
-            path = self.folder / f"{state['step']:09d}-{hashing.digest}.pt"
+            path = self.folder / f"{state['step']:09d}-{_digest(temporary)}.pt"
             before = [other for other in self._files() if other != path]
             os.replace(temporary, path)
             for other in before[1:]:
@@ -69,12 +68,11 @@ class CheckpointFolder:
         """The newest whole checkpoint of this spec, or None; damaged ones are removed on the way."""
         for path in self._files():
             try:
-                with open(path, "rb") as file:
-                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                digest = _digest(path)
             except OSError as error:
                 self.say(f"checkpoint {path} cannot be read ({error.strerror}): trying the one before it")
                 continue
-            if path.stem.rpartition("-")[2] == digest[:DIGITS]:
+            if path.stem.rpartition("-")[2] == digest:
                 return path
             self.say(f"checkpoint {path} is damaged or cut short: trying the one before it")
             path.unlink()  # or the next save would keep it in place of the good one
@@ -133,24 +131,7 @@ class CheckpointFolder:
             shutil.rmtree(self.run_folder, ignore_errors=True)
 
 
-#: Of the sha256, in the name of a file.
-DIGITS = 16
-
-
-class _Hashing:
-    """A file to write to that knows the start of its content's sha256, so that a large state is never in memory twice."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._hash = file, hashlib.sha256()
-
-    def write(self, data: bytes) -> int:
-        self._hash.update(data)
-        self._file.write(data)
-        return len(data)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    @property
-    def digest(self) -> str:
-        return self._hash.hexdigest()[:DIGITS]
+def _digest(path: Path) -> str:
+    """The start of a file's sha256, as it stands in its name."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

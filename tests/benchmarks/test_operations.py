@@ -1,15 +1,13 @@
-"""Formulas for operations, against products that are written out and counted, and against what the layers count."""
+"""Operations of cases, which are counted on shapes alone, against formulas and against what real calls multiply."""
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import operations
+from benchmarks.kernels import kernel_cases
 from benchmarks.layers import layer_cases
+from benchmarks.steps import low_rank_projections, newton_schulz
 from poet import POETConfig
-from poet.orthogonal import packed_size, rotation_blocks, rotation_blocks_vjp
-from poet.primitives import BlockPrimitive
-from poet.transform import Side, transform, transform_vjp
 
 
 def counted(function):
@@ -18,16 +16,46 @@ def counted(function):
     return counter.get_total_flops()
 
 
-def test_a_plain_layer():
-    layer, x = torch.nn.Linear(6, 10, bias=False), torch.randn(7, 6, requires_grad=True)
-    assert operations.linear(6, 10, 7) == counted(lambda: layer(x).sum().backward())
+def rotation_blocks(blocks, b, terms):
+    """The map of a batch: X = Q^2, the sums E_2, ..., E_j, and the last product."""
+    return 2 * blocks * b**3 * (terms // 2 + 1 if terms else 0)
+
+
+def rotation_blocks_vjp(blocks, b, terms):
+    """Its derivative: X, two products at the ends and the last one, and three for each further sum; k = 1 has the last alone."""
+    half = terms // 2
+    return 2 * blocks * b**3 * (4 + 3 * (half - 1) if half else terms)
+
+
+def transform(m, n, side_r, side_p):
+    """W_RP from W; ``side`` is (blocks, b) of R (on the inputs) and of P (on the outputs)."""
+    (k_r, b_r), (k_p, b_p) = side_r, side_p
+    return 2 * n * k_r * b_r**2 + 2 * m * k_p * b_p**2
+
+
+def transform_vjp(m, n, side_r, side_p):
+    """W_RP again, a gradient of each side as large as its part of that, and P undone on the inputs that R acts on."""
+    (k_r, b_r), (k_p, b_p) = side_r, side_p
+    return 2 * transform(m, n, side_r, side_p) + 2 * k_r * b_r * k_p * b_p**2
+
+
+def sides_of(variant, m, n):
+    kind, size = variant.removeprefix("poet-").split("-", 1)
+    if kind == "bs":
+        b = int(size[1:])
+        return (m // b, b), (n // b, b)
+    share = int(size[2:])
+    return (1, m // share), (1, n // share)
 
 
 @pytest.mark.parametrize("terms", range(10))
 def test_the_maps_are_what_their_products_count(terms):
-    packed, grad = torch.randn(5, packed_size(4)), torch.randn(5, 4, 4)
-    assert operations.rotation_blocks(5, 4, terms) == counted(lambda: rotation_blocks(packed, terms))
-    assert operations.rotation_blocks_vjp(5, 4, terms) == counted(lambda: rotation_blocks_vjp(packed, grad, terms))
+    found = kernel_cases(elements=80, block_sizes=(4, 256), terms=(terms,), shapes=(), with_reference=True)
+    maps = {"rotation_blocks": rotation_blocks, "rotation_blocks_vjp": rotation_blocks_vjp}
+    assert {case.operation for case in found} == set(maps)
+    for case in found:
+        blocks, b, _ = map(int, case.shape.split("x"))
+        assert case.flops == maps[case.operation](blocks, b, int(case.variant.rpartition("=")[2])), case.id
 
 
 def test_muon_and_galore():
@@ -38,18 +66,22 @@ def test_muon_and_galore():
 
     shapes = [(4, 9), (9, 4), (5, 5)]
     wide = [torch.randn(min(s), max(s)) for s in shapes]
-    assert operations.newton_schulz(shapes, 2) == sum(counted(lambda x=x: iterate(x)) for x in wide)
+    assert newton_schulz(shapes, 2) == sum(counted(lambda x=x: iterate(x)) for x in wide)
     p = torch.randn(4, 3)
-    assert operations.low_rank_projections([(4, 9)], 3) == counted(lambda: p @ (p.mT @ wide[0]))
+    assert low_rank_projections([(4, 9)], 3) == counted(lambda: p @ (p.mT @ wide[0]))
 
 
 @pytest.mark.parametrize("tokens", [8, 4096])
-def test_a_layer_counts_what_its_formula_says(tokens):
-    for case in layer_cases(((64, 96),), (tokens,), block_sizes=(8, 32), budgets=(4, 2)):
-        work = case.build("cpu")
-        work.call()
-        found = counted(work.call)
-        assert found == case.flops, (case.id, found / case.flops)
+def test_a_layer_counts_what_its_call_multiplies_and_its_formula_says(tokens):
+    m, n = 64, 96
+    for case in layer_cases(((m, n),), (tokens,), block_sizes=(8, 32), budgets=(4, 2)):
+        assert case.flops == counted(case.build("cpu").call), case.id
+        expected = 6 * tokens * m * n
+        if not case.plain:
+            sides = sides_of(case.variant, m, n)
+            expected += sum(rotation_blocks(k, b, 3) + rotation_blocks_vjp(k, b, 3) for k, b in sides)
+            expected += transform(m, n, *sides) + transform_vjp(m, n, *sides)
+        assert case.flops == expected, case.id
 
 
 def test_block_sizes_that_do_not_divide_are_no_cases():
@@ -59,13 +91,10 @@ def test_block_sizes_that_do_not_divide_are_no_cases():
     assert POETConfig(block_size=256).primitives(512, 1280)
 
 
-@pytest.mark.parametrize("sides", [((4, 2), (3, 4)), ((1, 5), (1, 7)), ((0, 0), (1, 7)), ((2, 4), (0, 0))])
-def test_transforms_are_what_their_products_count(sides):
-    m, n = 8, 12
-    r, p = (
-        Side(BlockPrimitive(size, b, k), torch.randn(k, b, b) if k else None, torch.arange(size))
-        for size, (k, b) in zip((m, n), sides, strict=True)
-    )
-    base, grad, wanted = torch.randn(n, m), torch.randn(n, m), tuple(k > 0 for k, _ in sides)
-    assert operations.transform(m, n, *sides) == counted(lambda: transform(base, r, p))
-    assert operations.transform_vjp(m, n, *sides) == counted(lambda: transform_vjp(base, r, p, grad, wanted, True))
+def test_transforms_are_what_their_products_count():
+    m, n = 48, 96
+    maps = {"transform": transform, "transform_vjp": transform_vjp}
+    found = kernel_cases(elements=1, block_sizes=(), shapes=((m, n),), transform_blocks=(8, 16), transform_budgets=(4, 3))
+    assert len(found) == 8
+    for case in found:
+        assert case.flops == maps[case.operation](m, n, *sides_of(case.variant, m, n)) == counted(case.build("cpu").call), case.id

@@ -95,6 +95,20 @@ def test_a_run_saves_and_ends_before_its_job_does(make_finetuning, run_finetunin
     assert run_finetuning(make_finetuning())["epochs"] == whole["epochs"] and "goes on from step 1" in capsys.readouterr().err
 
 
+def test_a_signal_after_the_look_for_one_is_heard_after_the_next_step(make_finetuning, run_finetuning, monkeypatch, capsys):
+    def late(self, last):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(clock.Clock, "due", late)
+        with pytest.raises(SystemExit):
+            run_finetuning(make_finetuning())
+    assert "stopped by signal 15 after step 2: saved" in capsys.readouterr().err
+    run_finetuning(make_finetuning())
+    assert "goes on from step 2" in capsys.readouterr().err
+
+
 def test_a_base_that_was_trained_again_is_finetuned_from_its_start(make_finetuning, run_finetuning, pretrained, monkeypatch, capsys):
     advance = FinetuningRun.advance
 

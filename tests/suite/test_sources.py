@@ -33,7 +33,7 @@ def before():
         ("analyses/tables/table1/memory_formulas.py", {"table1", "errata", *GATHERED}),
         ("analyses/common/longer.py", {"controls", "figure9", *GATHERED}),
         ("analyses/errata/counts.py", {"errata", *GATHERED}),
-        ("analyses/report/page.py", {"report"}),
+        ("analyses/report/report.py", {"report"}),
         ("analyses/report/style.css", {"report"}),
         ("analyses/report/templates/page.html", {"report"}),
         ("analyses/common/layout.py", ALL),

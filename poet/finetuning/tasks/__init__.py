@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from poet.data.errors import DataError
+from poet.finetuning.tasks import glue, summaries
 from poet.finetuning.tasks.contract import Example, Origin, Task, TaskData
-from poet.finetuning.tasks.glue import TASKS as _GLUE
 from poet.finetuning.tasks.layouts import from_folder, from_hub, ways
-from poet.finetuning.tasks.summaries import TASKS as _SUMMARIES
+from poet.system.registry import discover
 
-TASKS: dict[str, Task] = _GLUE | _SUMMARIES
+TASKS: dict[str, Task] = discover(glue.__name__, "TASK") | discover(summaries.__name__, "TASK")
 FOLDER = "folder:"
 
 

@@ -146,11 +146,6 @@ class Task(ABC):
         return read
 
 
-def serialized(example: Example) -> bytes:
-    """An example as one line of JSON."""
-    return json.dumps([example.texts, example.target]).encode() + b"\n"
-
-
 def place(example: Example) -> bytes:
-    """What decides an example's place: the SHA-256 of what it says."""
-    return hashlib.sha256(serialized(example)).digest()
+    """What decides an example's place: the SHA-256 of what it says, as one line of JSON."""
+    return hashlib.sha256(json.dumps([example.texts, example.target]).encode() + b"\n").digest()

@@ -9,7 +9,7 @@ import pytest
 
 from analyses.report.cards import SEPARATE
 from analyses.report.markup import LONG
-from analyses.report.provenance import ReportedRun, flat, models
+from analyses.report.provenance import ReportedRun, core_hours, flat, models
 from analyses.report.provenance import words as spec_words
 from analyses.report.sources import left_out, on_the_page
 from poet.launch.records import write_record
@@ -188,6 +188,11 @@ def test_the_page_says_where_the_numbers_come_from(built):
     head = words(text[text.index('<section id="provenance"') :])
     assert f"{len(runs)} runs, {len(runs) * 36 * 2 / 3600:,.2f} core-hours" in head  # 36 seconds on two threads
     assert "aaaaaaaaa" in head and "bbbbbbbbb" in head and "some with uncommitted changes" in head
+
+
+@pytest.mark.parametrize(("device", "devices", "hours"), [("cpu (2 threads)", {}, 2), ("cpu (2 threads)", {"devices": 3}, 6), ("A GPU", {"devices": 8}, 8)])
+def test_a_run_costs_the_hours_of_all_its_devices(device, devices, hours):
+    assert core_hours({"provenance": {"device": device, **devices}, "cost": {"train_seconds": 3600.0}}) == hours
 
 
 def test_finetuning_runs_are_counted_too_and_foreign_ones_are_called_so(tmp_path):

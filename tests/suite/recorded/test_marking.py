@@ -6,7 +6,7 @@ import pytest
 
 from suite.artifact import Artifact
 from suite.context import Context
-from analyses.report.page import page
+from analyses.report.report import page
 from analyses.report.sources import on_the_page
 from suite.scale import load_scale
 from suite.recorded import marking
