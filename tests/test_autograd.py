@@ -1,6 +1,7 @@
 """Whatever else autograd and torch.compile do with a POET model: the gradients are those of the plain, eager layer."""
 
 import copy
+import functools
 
 import pytest
 import torch
@@ -69,48 +70,47 @@ def test_compiled_to_one_graph(randomize, x, name):
     check(model, twin)
 
 
-@pytest.mark.parametrize("reentrant", (True, False))
-def test_activation_checkpointing(randomize, x, reentrant):
-    model = build(randomize)
-    twin = plain(model)
-    x = x.requires_grad_()
-    hidden = x
-    for start in (0, 2):
-        hidden = checkpoint(model[start : start + 2], hidden, use_reentrant=reentrant)
-    model[4](hidden).square().sum().backward()
-    twin(x).square().sum().backward()
-    check(model, twin)
+def checkpointed(model, x, reentrant):
+    for start in (0, 2, 4):
+        x = checkpoint(model[start : start + 2], x, use_reentrant=reentrant)
+    x.square().sum().backward()
 
 
-def test_accumulated_micro_batches_equal_one_batch(randomize):
-    model, x = build(randomize), torch.randn(8, 8, dtype=torch.float64)
-    twin = plain(model)
+def in_micro_batches(model, x):
     for part in x.split(2):
         model(part).square().sum().backward()
         with torch.no_grad():
             model(x)  # an evaluation in between changes nothing
-    twin(x).square().sum().backward()
-    check(model, twin)
 
 
-@pytest.mark.parametrize("order", ((0, 1), (1, 0)))
-def test_two_forwards_then_two_backwards(randomize, x, order):
+def two_at_once(model, x, order):
+    losses = [model(x).sum(), model(2 * x).square().sum()]
+    for index in order:
+        losses[index].backward()
+
+
+def twice_through_one_graph(model, x):
+    loss = model(x).square().sum()
+    loss.backward(retain_graph=True)
+    loss.backward()
+
+
+WAYS = {
+    "checkpointed, reentrant": functools.partial(checkpointed, reentrant=True),
+    "checkpointed": functools.partial(checkpointed, reentrant=False),
+    "in micro-batches": in_micro_batches,
+    "two forwards, the first back first": functools.partial(two_at_once, order=(0, 1)),
+    "two forwards, the last back first": functools.partial(two_at_once, order=(1, 0)),
+    "twice through one graph": twice_through_one_graph,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_through_autograd(randomize, x, way):
     model = build(randomize)
     twin = plain(model)
-    for m in (model, twin):
-        losses = [m(x).sum(), m(2 * x).square().sum()]
-        for index in order:
-            losses[index].backward()
-    check(model, twin)
-
-
-def test_retained_graphs_can_be_used_twice(randomize, x):
-    model = build(randomize)
-    twin = plain(model)
-    for m in (model, twin):
-        loss = m(x).square().sum()
-        loss.backward(retain_graph=True)
-        loss.backward()
+    for each in (model, twin):
+        WAYS[way](each, x.requires_grad_())
     check(model, twin)
 
 

@@ -1,8 +1,6 @@
-"""apply_poet and export_dense on whole models, their copies and their state dicts. Merges: tests/test_merging.py."""
+"""apply_poet and export_dense on whole models, and their state dicts. Merges: tests/test_merging.py; copies: tests/support/."""
 
 import copy
-import io
-import pickle
 from itertools import combinations
 
 import pytest
@@ -119,47 +117,6 @@ def test_a_linear_with_two_names_stays_one_layer():
     assert type(model.first) is nn.Linear and model.second is model.first
 
 
-def test_export_sees_edits_that_leave_no_version(randomize):
-    """``p.data`` edits, as many optimizers make them, do not count in autograd's version counter."""
-    model = randomize(apply_poet(mlp(bias=False), BS))
-    x = torch.randn(3, 8, dtype=torch.float64)
-    with torch.no_grad():
-        model(x)
-        for _, layer in poet_layers(model):
-            layer.skew_r.data.add_(0.1)
-        wanted = copy.deepcopy(model)(x)
-        torch.testing.assert_close(export_dense(model)(x), wanted)
-
-
-@pytest.mark.parametrize("way", ("deepcopy", "pickle", "torch.save"))
-@pytest.mark.parametrize("after", ("nothing", "forward", "no_grad forward", "backward"))
-def test_copies_of_a_poet_model_stand_alone(way, after, randomize):
-    model = randomize(apply_poet(mlp(), BS, generator=seeded()))
-    x = torch.randn(3, 8, dtype=torch.float64)
-    if after == "no_grad forward":
-        with torch.no_grad():
-            model(x)
-    elif after != "nothing":
-        y = model(x)
-        if after == "backward":
-            y.sum().backward()
-    if way == "deepcopy":
-        twin = copy.deepcopy(model)
-    elif way == "pickle":
-        twin = pickle.loads(pickle.dumps(model))
-    else:
-        buffer = io.BytesIO()
-        torch.save(model, buffer)
-        buffer.seek(0)
-        twin = torch.load(buffer, weights_only=False)
-    with torch.no_grad():
-        twin[0].skew_r.add_(0.1)
-    wanted = export_dense(copy.deepcopy(twin))(x)
-    torch.testing.assert_close(twin(x), wanted)
-    twin(x).sum().backward()
-    assert not torch.allclose(model(x), wanted)
-
-
 def test_state_dict_round_trip(randomize):
     source = randomize(apply_poet(mlp(), BS, generator=seeded(1)))
     target = apply_poet(mlp(), BS, generator=seeded(2))
@@ -226,13 +183,3 @@ def test_meta_device_build_and_materialization(llama, architecture, randomize):
     model.load_state_dict(real.state_dict(), assign=True)
     for (_, a), (_, b) in zip(poet_layers(model), poet_layers(real), strict=True):
         assert torch.equal(a.effective_weight(), b.effective_weight())
-
-
-def test_changing_the_dtype_after_a_forward(randomize):
-    model = randomize(apply_poet(mlp(), BS)).float()
-    x = torch.randn(3, 8)
-    with torch.no_grad():
-        model(x)
-        model.double()
-        wide = model[0](x.double())
-        torch.testing.assert_close(wide, export_dense(model)[0](x.double()))

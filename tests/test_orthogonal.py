@@ -78,16 +78,6 @@ def test_unpack_gradients_of_both_orders(size):
 
 
 @pytest.mark.parametrize("terms", (*range(10), None))
-def test_map_gradients(terms):
-    packed = 0.2 * torch.randn(2, packed_size(4), dtype=torch.float64)
-
-    def map_of(p):
-        return cayley(skew_unpack(p)) if terms is None else cayley_neumann(skew_unpack(p), terms)
-
-    assert torch.autograd.gradcheck(map_of, packed.requires_grad_())
-
-
-@pytest.mark.parametrize("terms", (*range(10), None))
 @pytest.mark.parametrize("size", (2, 5))
 def test_the_derivative_of_the_blocks_is_that_of_the_maps(terms, size):
     packed = (0.2 * torch.randn(3, packed_size(size), dtype=torch.float64)).requires_grad_()
@@ -118,14 +108,16 @@ def test_the_paper_s_k_takes_two_products_and_four_back():
 PROMISED_ERROR = {torch.float32: 1e-6, torch.bfloat16: 2**-8, torch.float16: 2**-11}
 
 
-@pytest.mark.parametrize("terms", (1, 2, 3, 4, 5, 8))
+@pytest.mark.parametrize("terms", (0, 1, 2, 3, 4, 5, 8, None))
 @pytest.mark.parametrize("dtype", PROMISED_ERROR, ids=str)
-def test_the_promised_error_against_fp64(dtype, terms):
+def test_the_promised_error_against_fp64(dtype, terms, reference):
     """Block sizes up to the paper's, other than multiples of 16."""
     for size in (16, 65, 256):
         packed = skew_pack(random_skew(size, 2)).to(dtype)
+        q = skew_unpack(packed)
         grad = torch.randn(2, size, size, generator=torch.Generator().manual_seed(1)).to(dtype)
         for found, exact in (
+            (cayley(q) if terms is None else cayley_neumann(q, terms), reference.cayley(q.double(), terms)),
             (rotation_blocks(packed, terms), rotation_blocks(packed.double(), terms)),
             (rotation_blocks_vjp(packed, grad, terms), rotation_blocks_vjp(packed.double(), grad.double(), terms)),
         ):
@@ -185,20 +177,6 @@ def test_orthogonality_error_known_answer():
     # 2I: ||4I - I||_F / ||I||_F = 3, whatever the size.
     doubled = orthogonality_error(2 * identity.expand(3, 5, 5))
     torch.testing.assert_close(doubled, torch.full((3,), 3.0).double())
-
-
-# Half precision: eight products of entries of size below 1, each rounded at 2^-8 (bf16) or 2^-11 (fp16).
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"),
-    ((torch.float64, 1e-14), (torch.float32, 1e-6), (torch.float16, 4e-3), (torch.bfloat16, 3e-2)),
-)
-@pytest.mark.parametrize("terms", (0, 1, 2, 3, 4, None))
-def test_dtype_is_kept_and_close_to_fp64(dtype, tolerance, terms, reference):
-    packed = skew_pack(random_skew(16, 2, scale=0.5)).to(dtype)
-    q = skew_unpack(packed)
-    r = cayley(q) if terms is None else cayley_neumann(q, terms)
-    assert q.dtype == r.dtype == dtype
-    assert (r.double() - reference.cayley(q.double(), terms)).abs().max() < tolerance
 
 
 def test_negative_number_of_terms_is_refused():

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,6 +14,17 @@ from suite.discovery import find
 from suite.judging import side_of
 from suite.scale import load_scale
 from tests.analyses.legibility import problems
+
+
+def evaluated(spec, perplexity):
+    """History and end of a record whose perplexity is a function of the share of training; where that is NaN, it diverged."""
+    rows = []
+    for step in range(spec.evaluate_every, spec.steps + 1, spec.evaluate_every):
+        value = perplexity(step / spec.steps)
+        rows.append({"step": step, "tokens": step, "train_loss": 5.0, "validation_perplexity": value})
+        if math.isnan(value):
+            break
+    return {"history": rows, "validation_perplexity": rows[-1]["validation_perplexity"]}
 
 
 @pytest.fixture(autouse=True)

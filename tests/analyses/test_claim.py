@@ -8,29 +8,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from analyses.common.comparisons import largest_difference, rank_agreement
-from analyses.common.evidence import (
-    exactly,
-    largest_of,
-    over_seeds,
-    rank_correlation,
-    share_of,
-    with_p,
-)
+from analyses.common.evidence import largest_of, over_seeds, rank_correlation, share_of, with_p
 from analyses.tables.claims import judged, line, named, summary
 from scipy import stats
-from suite.artifact import Artifact
-from suite.claim import NEGATIVE, Claim, Evidence
+from suite.claim import NEGATIVE
 from suite.context import Context
 from suite.grounds import Grounds
 from suite.judging import side_and_p, side_of
 from suite.scale import load_scale
 from suite.statistics import paired_interval
+from tests.claims import artifact, claim
 
 NAN = math.nan
-
-
-def evidence(low, high, effect=None):
-    return Evidence(effect=(low + high) / 2 if effect is None else effect, low=low, high=high, n=3)
 
 
 def test_seeds_give_a_mean_and_an_interval():
@@ -89,8 +78,7 @@ def cells(recorded):
         scale = load_scale({"scale": "mini", "seeds": list(seeds)})
         runs = {row: [scale.run("60m", row, seed) for seed in seeds] for row in values}
         every = lambda scale: [spec for specs in runs.values() for spec in specs]
-        artifact = Artifact(label="", caption="", outputs=(), runs=every, build=lambda context: None)
-        context = recorded(artifact, lambda s: {"validation_perplexity": values[s.variant][s.seed]}, seeds=tuple(seeds))
+        context = recorded(artifact(runs=every), lambda s: {"validation_perplexity": values[s.variant][s.seed]}, seeds=tuple(seeds))
         return context, *runs.values()
 
     return _cells
@@ -152,16 +140,6 @@ def test_a_rank_correlation_in_words():
 
 
 # How claims are gathered.
-
-
-def artifact(**options):
-    about = {"label": "Table", "caption": "", "outputs": (), "runs": lambda scale: [], "build": lambda context: None}
-    return Artifact(**{**about, **options})
-
-
-def claim(**options):
-    about = {"key": "t-c", "place": "Section 1", "says": "It falls.", "kind": "ordering", "rule": "Below zero.", "unit": "nats"}
-    return Claim(**{**about, "region": NEGATIVE, "measure": lambda context: exactly(-1.0), **options})
 
 
 def unmeasured(context):

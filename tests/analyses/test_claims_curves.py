@@ -9,6 +9,7 @@ import pytest
 from analyses.figures.common.dynamics_claims import log_perplexity_at
 from suite.discovery import find
 from suite.scale import load_scale
+from tests.analyses.conftest import evaluated
 
 SEEDS = (0, 1, 2)
 #: Log perplexity by share of training. POET is above AdamW, improves more slowly, and drops below it at about 80%.
@@ -18,14 +19,8 @@ POET = (0, 4, 0.1, 3.4, 0.2, 3.35, 0.79, 3.2, 0.82, 2.9, 1, 2.85)
 
 def curve(spec, knots, shift=0.0, until=1.0):
     """History and end of a run along knots (share, log perplexity), with a little noise; it may diverge."""
-    rows, own = [], random.Random(spec.name).gauss(0, 1e-4) + 0.01 * spec.seed
-    for step in range(spec.evaluate_every, spec.steps + 1, spec.evaluate_every):
-        value = float(np.exp(np.interp(step / spec.steps, knots[::2], knots[1::2]) + shift + own))
-        gone = step > until * spec.steps
-        rows.append({"step": step, "tokens": step, "validation_perplexity": math.nan if gone else value})
-        if gone:
-            break
-    return {"history": rows, "validation_perplexity": rows[-1]["validation_perplexity"]}
+    own = random.Random(spec.name).gauss(0, 1e-4) + 0.01 * spec.seed
+    return evaluated(spec, lambda share: float(np.exp(np.interp(share, knots[::2], knots[1::2]) + shift + own)) if share <= until else math.nan)
 
 
 def as_in_the_paper(spec):

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from analyses.common.grid import cell_runs
 from analyses.common.published import printed_number, read_published
-from suite.artifact import Artifact
 from suite.collection import collect_runs
 from suite.context import Context
 from suite.discovery import find
 from suite.judging import scope_of, side_of
 from suite.scale import load_scale
+from tests.analyses.conftest import evaluated
+from tests.claims import artifact
 
 SEEDS = (0, 1, 2)
 #: Orders of four rows: all 24 of them are too few for any to have a two-sided p-value below 5%.
@@ -207,19 +208,12 @@ def test_each_length_of_adamws_training_is_its_own_claim(sides):
 def test_every_claim_is_whole_and_measured_on_runs_that_its_artifact_asks_for(recorded):
     found = {name: find(name) for name in (*PAPER, "figure8", "figure26")}
     every = lambda scale: list(collect_runs(found, scale).values())
-
-    def record(spec):
-        steps = range(spec.evaluate_every, spec.steps + 1, spec.evaluate_every)
-        ends = [{"step": step, "tokens": step, "validation_perplexity": 90 + noise(spec) - step / 100} for step in steps]
-        return {"history": ends, "validation_perplexity": ends[-1]["validation_perplexity"]}
-
-    artifact = Artifact(label="", caption="", outputs=(), runs=every, build=lambda context: None)
-    context, keys = recorded(artifact, record, seeds=(0, 1)), []
+    context, keys = recorded(artifact(runs=every), lambda spec: evaluated(spec, lambda share: 90 + noise(spec) - share * spec.steps / 100), seeds=(0, 1)), []
     write_counts(context.results)
-    for name, artifact in found.items():
-        asked = set(artifact.runs(context.scale))
-        assert artifact.claims, name
-        for claim in artifact.claims:
+    for name, about in found.items():
+        asked = set(about.runs(context.scale))
+        assert about.claims, name
+        for claim in about.claims:
             keys.append(claim.key)
             assert claim.key.startswith(f"{name}-") and claim.place and claim.region[0] <= claim.region[1], claim.key
             assert claim.says.endswith(".") and claim.rule.endswith("."), claim.key

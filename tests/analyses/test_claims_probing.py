@@ -12,6 +12,7 @@ from analyses.figures.figure2 import phase_claims
 from analyses.phases import Phases, fall_per_step, straightness
 from poet.training.memory import PROJECTIONS
 from suite.judging import side_of
+from tests.analyses.conftest import evaluated
 
 CLAIMS = {claim.key: claim for figure in (phase_claims, figure11, figure13, figure14) for claim in figure.CLAIMS}
 #: True of any run, before training has done anything.
@@ -49,13 +50,7 @@ def measurement(fall_ends, rate_of, final, trace):
 
 def history(perplexity):
     """A record whose perplexity is a function of the share of training."""
-
-    def record(spec):
-        steps = range(spec.evaluate_every, spec.steps + 1, spec.evaluate_every)
-        rows = [{"step": s, "tokens": s, "train_loss": 5.0, "validation_perplexity": perplexity(s / spec.steps) + spec.seed} for s in steps]
-        return {"history": rows}
-
-    return record
+    return lambda spec: evaluated(spec, lambda share: perplexity(share) + spec.seed)
 
 
 def cosine_rate(share):

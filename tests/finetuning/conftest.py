@@ -11,11 +11,13 @@ import pytest
 
 from poet.data.files import sha256_of, write_json
 from poet.data.tokenizer import SMALLEST_BPE, train_bpe
+from poet.finetuning.adapter import save_adapter
 from poet.finetuning.loop import finetune
 from poet.finetuning.run import FinetuningRun
 from poet.finetuning.spec import FinetuningSpec
 from poet.training.llama import build_llama
 from poet.training.spec import Architecture
+from tests.finetuning.pretrained import finetuned
 
 METHODS = {
     "full": {},
@@ -58,6 +60,14 @@ def sentiment(tmp_path) -> Path:
     """Sentences of good and bad words, 24 to train on and 12 to measure on."""
     lines = [[text, label] for label, texts in enumerate((BAD, GOOD)) for text in texts]
     return write_task(tmp_path / "sst2", "sst2", lines * 4, lines * 2)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """(the finetuned classifier of ``tests/finetuning/pretrained.py``, the folder of its adapter)."""
+    model, base = finetuned()
+    save_adapter(model, tmp_path / "adapter", base, also=("score",))
+    return model, tmp_path / "adapter"
 
 
 @pytest.fixture

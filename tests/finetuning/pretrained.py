@@ -1,7 +1,5 @@
 """Tiny models that stand for pretrained ones, fp32: ``build(name)``, ``batch(name)``, and what finetuning makes of them."""
 
-from pathlib import Path
-
 import torch
 from torch import nn
 from transformers import (
@@ -15,7 +13,7 @@ from transformers import (
 )
 
 from poet import POETConfig, apply_poet
-from poet.finetuning.adapter import base_digests, save_adapter
+from poet.finetuning.adapter import base_digests
 from poet.optim import poet_parameters
 from poet.wrapping import is_named
 
@@ -87,10 +85,3 @@ def finetuned(name: str = CLASSIFIER, config: POETConfig = BS, also: tuple[str, 
         optimizer.step()
         model.zero_grad()
     return model, base
-
-
-def saved_adapter(folder: Path) -> tuple[nn.Module, Path]:
-    """(the finetuned classifier, the folder of its adapter)."""
-    model, base = finetuned()
-    save_adapter(model, folder, base, also=("score",))
-    return model, folder

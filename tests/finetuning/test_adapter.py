@@ -8,13 +8,7 @@ from poet import POETConfig, apply_poet, export_dense, merge_and_reinitialize
 from poet.finetuning.adapter import CONFIGURATION, WEIGHTS, AdapterError, base_digests, load_adapter, save_adapter
 from poet.model import poet_layers
 from poet.optim import poet_parameters
-from tests.finetuning.pretrained import BS, BUILDERS, CLASSIFIER, HEADS, VARIANTS, batch, build, finetuned, logits, saved_adapter
-
-
-@pytest.fixture
-def saved(tmp_path):
-    """(the finetuned classifier, the folder of its adapter)."""
-    return saved_adapter(tmp_path / "adapter")
+from tests.finetuning.pretrained import BS, BUILDERS, CLASSIFIER, HEADS, VARIANTS, batch, build, finetuned, logits
 
 
 @pytest.mark.parametrize("name", BUILDERS)

@@ -10,13 +10,7 @@ from torch import nn
 from poet import MergeSchedule, POETConfig, apply_poet, merge_and_reinitialize
 from poet.finetuning.adapter import CONFIGURATION, WEIGHTS, AdapterError, _digest_of_values, base_digests, load_adapter, save_adapter
 from poet.optim import poet_parameters
-from tests.finetuning.pretrained import BS, CLASSIFIER, build, finetuned, saved_adapter
-
-
-@pytest.fixture
-def saved(tmp_path):
-    """(the finetuned classifier, the folder of its adapter)."""
-    return saved_adapter(tmp_path / "adapter")
+from tests.finetuning.pretrained import BS, CLASSIFIER, build, finetuned
 
 
 def edit(path, old, new):

@@ -18,6 +18,7 @@ from poet.data.rows import read_meta
 from poet.data.tokenizer import load_prepared
 from poet.launch import clock
 from poet.launch.records import check_record
+from poet.model import poet_layers
 from poet.training.errors import RunError
 from tests.finetuning.conftest import METHODS, write_task
 
@@ -44,6 +45,18 @@ def test_words_are_learned_and_the_record_says_how(method, make_finetuning, run_
     assert record["epochs"][-1]["train_loss"] < 0.7 * record["epochs"][0]["train_loss"]
     assert [line["epoch"] for line in record["epochs"]] == list(range(1, 41)) and record["steps"] == 120
     assert FinetuningSpec.from_dict(record["spec"]).digest == record["spec_digest"]
+
+
+def test_a_step_has_the_rate_and_the_clipping_of_the_spec_and_merges_come(make_finetuning, pretrained, sentiment):
+    run = FinetuningRun(make_finetuning("poet", clip_norm=1e-3), pretrained / "run" / "weights", sentiment, pretrained / "rows", "cpu")
+    (optimizer,), seen = run.optimizers, []
+    step = optimizer.step
+    optimizer.step = lambda: seen.append((optimizer.param_groups[0]["lr"], torch.stack([p.grad.norm() for p in run.parameters]).norm().item())) or step()
+    for _ in range(METHODS["poet"]["merge_every"]):
+        run.advance()
+    assert [rate for rate, _ in seen] == pytest.approx([5e-3 * (1 - i / 18) for i in range(5)])  # six epochs of three steps
+    assert [norm for _, norm in seen] == pytest.approx([1e-3] * 5, rel=1e-3)
+    assert not any(layer.skew_r.any() for _, layer in poet_layers(run.model))  # merged
 
 
 def test_what_each_method_trains(make_finetuning, pretrained, sentiment):

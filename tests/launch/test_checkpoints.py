@@ -141,8 +141,3 @@ def test_nothing_saved_is_nothing_loaded(tmp_path):
     store = CheckpointFolder(tmp_path / "none", "digest", "code")
     assert store.load() is None
     store.remove()
-
-
-def test_remove_deletes_everything(store):
-    store.remove()
-    assert not store.folder.exists()

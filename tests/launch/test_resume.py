@@ -55,15 +55,32 @@ def rows_of(folder):
     return [{k: v for k, v in row.items() if k != "tokens_per_second"} for row in history]
 
 
-def signal_in_step(monkeypatch, step, number=signal.SIGTERM):
-    original = loop.Run.train_step
+@pytest.fixture
+def steps(monkeypatch):
+    """The steps that the test trains."""
+    found, original = [], loop.Run.train_step
+    monkeypatch.setattr(loop.Run, "train_step", lambda run: found.append(run.step) or original(run))
+    return found
 
-    def patched(self):
-        if self.step == step:
-            os.kill(os.getpid(), number)
-        return original(self)
 
-    monkeypatch.setattr(loop.Run, "train_step", patched)
+@pytest.fixture
+def stopped(train_run, monkeypatch):
+    """``stopped(spec, step)`` trains until a signal in that step ends it, and gives the exit code."""
+
+    def _stopped(spec, step, number=signal.SIGTERM, **options):
+        original = loop.Run.train_step
+
+        def patched(run):
+            if run.step == step:
+                os.kill(os.getpid(), number)
+            return original(run)
+
+        with monkeypatch.context() as patch, pytest.raises(SystemExit) as caught:
+            patch.setattr(loop.Run, "train_step", patched)
+            train_run(spec, **options)
+        return caught.value.code
+
+    return _stopped
 
 
 def stops(method):
@@ -72,51 +89,36 @@ def stops(method):
 
 
 @pytest.mark.parametrize(("key", "stop"), [(key, stop) for key, (method, _) in RUNS.items() for stop in stops(method)])
-def test_a_stopped_run_ends_with_the_same_bits(whole, train_run, monkeypatch, key, stop):
+def test_a_stopped_run_ends_with_the_same_bits(whole, steps, stopped, train_run, key, stop):
     spec, digest, history = whole(key)
-    with monkeypatch.context() as patch:
-        signal_in_step(patch, stop)
-        with pytest.raises(SystemExit) as caught:
-            train_run(spec)
-    assert caught.value.code == 128 + signal.SIGTERM
-    steps = []
-    original = loop.Run.train_step
-    monkeypatch.setattr(loop.Run, "train_step", lambda self: steps.append(self.step) or original(self))
+    steps.clear()
+    assert stopped(spec, stop) == 128 + signal.SIGTERM
     record, folder = train_run(spec)
-    assert steps == list(range(stop + 1, 14))  # really continued
+    assert steps == list(range(14))  # each once: it really went on
     assert record["weights_sha256"] == digest
     assert rows_of(folder) == history
     assert record["tokens"] == history[-1]["tokens"]
 
 
-def test_sparse_history_windows_survive_a_stop(make_spec, train_run, monkeypatch):
+def test_sparse_history_windows_survive_a_stop(make_spec, stopped, train_run, monkeypatch):
     monkeypatch.setattr(run_module, "HISTORY_ROWS", 2)
     spec = make_spec(evaluate_every=100)
     _, folder = train_run(spec, "whole")
-    with monkeypatch.context() as patch:
-        signal_in_step(patch, 3)
-        with pytest.raises(SystemExit):
-            train_run(spec)
+    stopped(spec, 3)
     _, again = train_run(spec)
     assert len(rows_of(folder)) == 2 and rows_of(again) == rows_of(folder)
 
 
-def test_stopping_in_the_last_step_leaves_only_the_record_to_write(whole, train_run, monkeypatch):
+def test_stopping_in_the_last_step_leaves_only_the_record_to_write(whole, stopped, train_run):
     spec, digest, history = whole("adamw")
-    with monkeypatch.context() as patch:
-        signal_in_step(patch, 13, signal.SIGINT)
-        with pytest.raises(SystemExit):
-            train_run(spec)
+    stopped(spec, 13, signal.SIGINT)
     record, folder = train_run(spec)
     assert record["weights_sha256"] == digest and rows_of(folder) == history
 
 
-def test_a_damaged_checkpoint_costs_steps_but_not_the_result(whole, train_run, monkeypatch, tmp_path, capsys):
+def test_a_damaged_checkpoint_costs_steps_but_not_the_result(whole, stopped, train_run, tmp_path, capsys):
     spec, digest, history = whole("poet-bs")
-    with monkeypatch.context() as patch:
-        signal_in_step(patch, 6)
-        with pytest.raises(SystemExit):
-            train_run(spec, checkpoint_seconds=0)
+    stopped(spec, 6, checkpoint_seconds=0)
     last = max((tmp_path / "run-checkpoints").glob("*/*.pt"))
     last.write_bytes(last.read_bytes()[:1000])
     record, folder = train_run(spec)
@@ -131,31 +133,24 @@ def test_a_damaged_checkpoint_costs_steps_but_not_the_result(whole, train_run, m
         ("spec", "another spec of this run"),
     ),
 )
-def test_changed_code_or_another_spec_starts_anew_and_says_so(whole, make_spec, train_run, monkeypatch, capsys, changed, said):
+def test_changed_code_or_another_spec_starts_anew_and_says_so(whole, make_spec, steps, stopped, train_run, monkeypatch, capsys, changed, said):
     """Or its record would call all of its steps today's code's, or its own spec's."""
     spec, digest, history = whole("adamw")
+    steps.clear()
     with monkeypatch.context() as patch:
         if changed == "code":
             patch.setattr(loop, "training_digest", lambda method, device: "0" * 64)
-        signal_in_step(patch, 6)
-        with pytest.raises(SystemExit):
-            train_run(spec if changed == "code" else make_spec(seed=5))
-    steps = []
-    original = loop.Run.train_step
-    monkeypatch.setattr(loop.Run, "train_step", lambda self: steps.append(self.step) or original(self))
+        stopped(spec if changed == "code" else make_spec(seed=5), 6)
     record, folder = train_run(spec)
-    assert steps == list(range(14))
+    assert steps == [*range(7), *range(14)]
     assert capsys.readouterr().err.count(said) == 1
     assert record["training_digest"] != "0" * 64 and record["weights_sha256"] == digest and rows_of(folder) == history
     assert folder.with_name("run-checkpoints").exists() is (changed == "spec")  # the other spec's may be wanted again
 
 
-def test_a_checkpoint_of_other_rows_is_refused_with_both_digests(whole, data, tmp_path, train_run, monkeypatch):
+def test_a_checkpoint_of_other_rows_is_refused_with_both_digests(whole, data, tmp_path, stopped):
     spec, _, _ = whole("adamw")
-    with monkeypatch.context() as patch:
-        signal_in_step(patch, 6)
-        with pytest.raises(SystemExit):
-            train_run(spec)
+    stopped(spec, 6)
     other = tmp_path / "other"
     shutil.copytree(data, other)
     (other / "meta.json").write_text((data / "meta.json").read_text().replace('"sha256": "train"', '"sha256": "tram"'))

@@ -1,61 +1,43 @@
-"""AdamW and GaLore with two learning rates: which parameter has which, and that equal rates are the method with one."""
+"""Methods with two learning rates: which parameter has which, and that equal rates are the method with one."""
 
 import pytest
 import torch
 
-from poet.methods.adamw import METHOD as AdamW
-from poet.methods.adamw import Parameters
+from poet.methods import get_method
 from poet.methods.contract import is_counted
-from poet.methods.galore import GaLore
-from poet.methods.galore_two_rates import METHOD as GaLoreTwoRates
-from poet.methods.galore_two_rates import Parameters as GaLoreParameters
-from poet.methods.two_rates import METHOD as TwoRates
-from poet.methods.two_rates import Parameters as TwoParameters
 from poet.training.evaluator import summed_loss
 from suite.scale import load_scale
 
+#: By the method with one rate, what else both are given.
+METHODS = {"adamw": {}, "galore": {"rank": 4, "refresh_every": 2}}
 
-def test_matrices_have_their_own_rate(llama):
+
+def optimizer_of(name, model, **parameters):
+    method = get_method(name)
+    (optimizer,) = method(method.Parameters(**parameters), weight_decay=0.1).optimizers(model)
+    return optimizer
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_matrices_have_their_own_rate(llama, name):
     model = llama()
-    (optimizer,) = TwoRates(TwoParameters(lr=0.5, matrix_lr=0.25)).optimizers(model)
+    optimizer = optimizer_of(f"{name}-two-rates", model, lr=0.5, matrix_lr=0.25, **METHODS[name])
     rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
-    assert all(rates[id(p)] == (0.25 if is_counted(name) else 0.5) for name, p in model.named_parameters())
+    assert all(rates[id(p)] == (0.25 if is_counted(key) else 0.5) for key, p in model.named_parameters())
 
 
-def test_equal_rates_are_adamw(llama, tokens):
-    models = llama(), llama()
-    optimizers = AdamW(Parameters(lr=0.01), weight_decay=0.1).optimizers(models[0]), TwoRates(
-        TwoParameters(lr=0.01, matrix_lr=0.01), weight_decay=0.1
-    ).optimizers(models[1])
-    for _ in range(3):
-        for model, (optimizer,) in zip(models, optimizers, strict=True):
-            model(input_ids=tokens, labels=tokens).loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-    one, two = (dict(model.named_parameters()) for model in models)
-    assert all(torch.equal(one[name], two[name]) for name in one)
-
-
-@pytest.mark.parametrize("rates", [(0.5, 0.25), (0.1, 0.1)])
-def test_galore_s_matrices_have_a_rate_of_their_own(llama, rates):
-    model = llama()
-    (optimizer,) = GaLoreTwoRates(GaLoreParameters(lr=rates[0], matrix_lr=rates[1], rank=4)).optimizers(model)
-    of = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
-    assert {of[id(p)] for name, p in model.named_parameters() if is_counted(name)} == {rates[1]}
-    assert {of[id(p)] for name, p in model.named_parameters() if not is_counted(name)} == {rates[0]}
-
-
-def test_galore_with_two_equal_rates_is_galore(llama, tokens):
+@pytest.mark.parametrize("name", METHODS)
+def test_equal_rates_are_the_method_with_one(llama, tokens, name):
     trained = []
-    for method, own in ((GaLore, {}), (GaLoreTwoRates, {"matrix_lr": 0.01})):
+    for method, own in ((name, {}), (f"{name}-two-rates", {"matrix_lr": 0.01})):
         model = llama()
-        (optimizer,) = method(method.Parameters(lr=0.01, rank=4, refresh_every=2, **own), weight_decay=0.1).optimizers(model)
+        optimizer = optimizer_of(method, model, lr=0.01, **METHODS[name], **own)
         for _ in range(4):
             summed_loss(model, tokens, tokens)[0].backward()
             optimizer.step()
             optimizer.zero_grad()
         trained.append(model.state_dict())
-    assert all(torch.equal(trained[0][name], trained[1][name]) for name in trained[0])
+    assert all(torch.equal(trained[0][key], trained[1][key]) for key in trained[0])
 
 
 def test_what_a_scale_says_of_galore_holds_for_its_two_rates():

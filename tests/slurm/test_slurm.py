@@ -14,7 +14,6 @@ import yaml
 from poet.launch.loop import train
 from poet.training.spec import RunSpec
 from suite.collection import load_suite
-from suite.discovery import locate
 
 from tests.slurm.cluster import slurm
 from tests.slurm.project import Pipeline, SlurmProject
@@ -93,9 +92,7 @@ def pipelines(tmp_path_factory):
     """Table 2, of whose jobs a step and a whole one are cancelled; beside it longer runs, each stopped in its way."""
     folder = tmp_path_factory.mktemp("pipelines")
     table, runs = SlurmProject(folder / "table"), SlurmProject(folder / "runs")
-    for name, path in locate(table.folder).items():
-        if name != "table2":  # runs share jobs at this scale: those of other artifacts would take minutes
-            path.unlink()
+    table.keep("table2")  # runs share jobs at this scale: those of other artifacts would take minutes
     change_scale(runs)
     with Pipeline(table, TABLE, *SMOKE) as table, contextlib.ExitStack() as later:
         table.until(lambda: [job["JobState"] for job in table.jobs("data")] == ["COMPLETED"])

@@ -1,7 +1,6 @@
 """The simulation of the check's false alarms, on made-up numbers."""
 
 import numpy as np
-import pytest
 
 from suite.check import alarms, spread
 from suite.check.spread import Spread
@@ -26,7 +25,6 @@ def test_narrow_tolerances_alarm_more_often(monkeypatch):
     assert alarms.alarms(numbers(), CHECKS, np.random.default_rng(0)) > 0.3 * CHECKS  # about 1 - 1 / e of them
 
 
-@pytest.mark.parametrize("scale", ["mini"])
-def test_every_recorded_number_with_a_spread_is_drawn(scale):
-    found = alarms.recorded(scale)
+def test_every_recorded_number_with_a_spread_is_drawn():
+    found = alarms.recorded("mini")
     assert len(found) > 1000 and {one.n for one in found} >= {3}

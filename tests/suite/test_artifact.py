@@ -9,10 +9,10 @@ import pytest
 
 from poet.launch.records import write_history, write_record
 from poet.training.errors import RunError
-from suite.artifact import Artifact
 from suite.collection import load_suite
 from suite.context import Context
 from suite.discovery import locate
+from tests.claims import artifact
 
 
 @pytest.fixture
@@ -26,14 +26,9 @@ def record(context, spec, rows=()):
     write_record(folder / "record.json", {"spec_digest": spec.digest, "history_sha256": digest})
 
 
-def artifact(**changes):
-    values = {"label": "Figure 0", "caption": "Nothing.", "outputs": (), "runs": lambda s: [], "build": print}
-    return Artifact(**{**values, **changes})
-
-
 def test_captions_name_the_scale_and_a_stand_in(context):
-    assert artifact().described(context.scale, "A note.") == "Figure 0. Nothing. A note. Scale: tiny, a text (stand-in for C4)."
-    assert artifact(scale_free=True).described(context.scale) == "Figure 0. Nothing. Independent of the scale."
+    assert artifact().described(context.scale, "A note.") == "Table 0. Nothing. A note. Scale: tiny, a text (stand-in for C4)."
+    assert artifact(scale_free=True).described(context.scale) == "Table 0. Nothing. Independent of the scale."
 
 
 def test_a_history_has_its_gaps_as_nan(context, make_spec):

@@ -30,6 +30,12 @@ def test_a_run_has_a_process_of_its_own_where_the_scale_says_nothing():
         assert matched == {name for name, spec in mini.runs.items() if spec.model == model}
 
 
+@pytest.mark.parametrize(("name", "kept"), [("night", True), ("mini", False)])
+def test_where_finished_runs_are_kept_snakemake_is_told_of_no_code(name, kept):
+    suite = load_suite({"scale": name, "seeds": [0]})
+    assert (suite.training_code(suite.runs) == []) is (suite.finetuning_code(suite.finetunings) == []) is kept
+
+
 def test_what_gathers_is_built_from_every_other_artifact_of_all(smoke):
     plain = [o for a in smoke.artifacts.values() if a.in_all and not a.reads for o in a.outputs]
     folder = RESULTS / "smoke"

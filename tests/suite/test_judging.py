@@ -6,29 +6,15 @@ import types
 import pytest
 
 from suite import judging
-from suite.artifact import Artifact
-from suite.claim import NEGATIVE, POSITIVE, Claim, Confounder, Evidence
+from suite.claim import NEGATIVE, POSITIVE, Confounder
 from suite.context import Context
 from suite.fitness import CONTROLS, FULL_BEATS_LORA, LITTLE_SCATTER, RATES_INSIDE, Reading
 from suite.grounds import subject
 from suite.judging import corrected, judge, scope_of, side_and_p, side_of
 from suite.scale import load_scale
+from tests.claims import artifact, claim, evidence
 
 NAN, INF = math.nan, math.inf
-
-
-def evidence(low, high, effect=None, **options):
-    return Evidence(**{"effect": (low + high) / 2 if effect is None else effect, "low": low, "high": high, "n": 3, **options})
-
-
-def claim(**options):
-    about = {"key": "t-c", "place": "Section 1", "says": "It falls.", "kind": "ordering", "rule": "Below zero.", "unit": "nats"}
-    return Claim(**{**about, "region": NEGATIVE, "measure": lambda context: None, **options})
-
-
-def artifact(**options):
-    about = {"label": "Table", "caption": "", "outputs": (), "runs": lambda scale: [], "build": lambda context: None}
-    return Artifact(**{**about, **options})
 
 
 @pytest.fixture

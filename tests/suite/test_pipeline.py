@@ -1,6 +1,7 @@
 """One pipeline at a time: a live one is named, a killed one is cleared away with its jobs, one of another host asks for a word."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -98,6 +99,16 @@ def test_a_live_pipeline_cannot_be_unlocked(holding, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=f"process {holding[0].pid} on .* is at work"):
         pipeline.unlock()
+
+
+def test_a_file_system_without_locks_is_named_and_keeps_nobody_away(tmp_path, monkeypatch, capsys):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pipeline.fcntl, "flock", flock)
+    with pipeline._locked():
+        assert "has no locks: nothing keeps a second pipeline from this folder" in capsys.readouterr().err
 
 
 def test_a_holder_that_was_cut_short_is_nobody(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import io
+import types
 
 import pytest
 import torch
@@ -225,6 +226,15 @@ def test_trainer(name, tmp_path):
     assert not torch.equal(next(poet_layers(whole))[1].permutation_in, next(poet_layers(wrapped(name)))[1].permutation_in)
     with pytest.raises(ValueError, match="another POETConfig, with neumann_terms=3 instead of 4"):
         trained("other", checkpoint, POETConfig(**{**CONFIG.meaning(), "neumann_terms": 4}))
+
+
+def test_the_callback_lowers_the_clipping_threshold_after_a_merge():
+    model, callback, arguments, found = wrapped("CNN"), MergeCallback(CONFIG), types.SimpleNamespace(max_grad_norm=0.5), []
+    callback.on_train_begin(arguments, None, None, model=model, optimizer=torch.optim.AdamW(parameter_groups(model, lr=0.01, poet_lr=0.01)))
+    for step in range(4):
+        callback.on_step_begin(arguments, types.SimpleNamespace(global_step=step), None)
+        found.append(arguments.max_grad_norm)
+    assert found == pytest.approx([0.5, 0.5, 0.05, 0.5])  # the ramp of CONFIG is one step long
 
 
 def test_the_page_names_each_feature_that_is_tested():

@@ -8,8 +8,28 @@ from pathlib import Path
 
 import pytest
 from suite.collection import load_suite
+from suite.discovery import locate
 
 ROOT = Path(__file__).resolve().parents[2]
+#: The file of an artifact with a run of Table 2 for each seed.
+ARTIFACT = """
+import pandas as pd
+
+from analyses.common.layout import measured_columns, write_csv
+from suite.artifact import Artifact
+
+
+def runs(scale):
+    return [scale.run("60m", "adamw", seed) for seed in scale.seeds]
+
+
+def build(context):
+    values = [context.record(spec)["validation_perplexity"] for spec in runs(context.scale)]
+    write_csv(pd.DataFrame([{"published": 1.0, **measured_columns(values), "scale": context.scale.name}]), context.results / "figure99.csv")
+
+
+ARTIFACT = Artifact(label="Figure 99", caption="Mine.", outputs=("figure99.csv",), runs=runs, build=build)
+"""
 
 
 class Project:
@@ -37,8 +57,7 @@ class Project:
 
     def tune(self, *arguments: str) -> subprocess.CompletedProcess:
         """``python -m suite.tuning``."""
-        command = [sys.executable, "-m", "suite.tuning", *arguments]
-        return subprocess.run(command, cwd=self.folder, env={**os.environ, "PYTHONPATH": str(self.folder)}, capture_output=True, text=True, timeout=1800)
+        return self.module("suite.tuning", *arguments)
 
     def recorded(self, *arguments: str) -> subprocess.CompletedProcess:
         """``python -m suite.recorded``."""
@@ -48,7 +67,13 @@ class Project:
         """``python -m``, with the copy's code."""
         environment = {**os.environ, "PYTHONPATH": str(self.folder)}
         command = [sys.executable, "-m", name, *arguments]
-        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
+        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=1800)
+
+    def keep(self, *names: str) -> None:
+        """Leave artifacts alone, and remove the others."""
+        for name, path in locate(self.folder).items():
+            if name not in names:
+                path.unlink()
 
     def edit(self, path: str, old: str, new: str) -> None:
         text = (self.folder / path).read_text()

@@ -12,7 +12,6 @@ import psutil
 import pytest
 
 from poet.system.errors import UserError
-from suite.discovery import locate
 from suite.pipeline import ERRORS
 from tests.modules import load
 
@@ -42,9 +41,7 @@ CALL = ("results/table98.csv", "--config", "scale=smoke")
 @pytest.fixture
 def small(project):
     """A project with two artifacts, which need no runs."""
-    for name, path in locate(project.folder).items():
-        if name != "table8":
-            path.unlink()
+    project.keep("table8")
     (project.folder / "analyses" / "tables" / "table98.py").write_text(ARTIFACT)
     return project
 

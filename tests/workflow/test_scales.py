@@ -2,8 +2,6 @@
 
 import shutil
 
-from suite.discovery import locate
-
 KEPT, TABLE = "table8", "results/table8.csv"
 
 
@@ -16,9 +14,7 @@ def make(project, scale, *targets):
 
 
 def test_going_back_to_a_scale_builds_nothing(project):
-    for name, path in locate(project.folder).items():
-        if name != KEPT:
-            path.unlink()
+    project.keep(KEPT)
     scales = project.folder / "config" / "scales"
     shutil.copy(scales / "smoke.yaml", scales / "other.yaml")
     results = project.folder / "results"

@@ -85,15 +85,6 @@ def test_each_finetuning_run_left_a_whole_record(made, suite):
     assert len(list((made.folder / "data" / "tasks").glob("*/meta.json"))) == 10
 
 
-def test_methods_share_the_batch_order(made):
-    tokens = {
-        path.parts[-3]: pd.read_csv(path).tokens.tolist()[:3]  # trials and rungs of the ladder have three steps
-        for path in (made.folder / "results" / "runs" / "smoke").rglob("history.csv")
-    }
-    assert len(tokens) > 40
-    assert len({tuple(t) for t in tokens.values()}) == 1
-
-
 def test_everything_is_built_from_recorded_runs(made, project, suite):
     shutil.copytree(made.folder / "results" / "runs", project.folder / "results" / "runs")
     assert project.recorded("pack", "--scale", "smoke").returncode == 0
@@ -192,17 +183,3 @@ def test_a_record_that_is_gone_is_made_again_with_what_was_made_from_it(made, su
     assert f"files of runs are gone that table12 was made from, such as {run}" in again.stderr
     assert json.loads(record.read_text())["summaries_sha256"] == before["summaries_sha256"]
     assert made.module("suite.verify").stdout.endswith("each whole\n")
-
-
-def test_a_broken_record_is_named_with_the_command_that_makes_it_again(made):
-    record = made.folder / "results" / "runs" / "smoke" / "60m" / "adamw" / "seed0" / "record.json"
-    whole = record.read_text()
-    try:
-        record.write_text(whole[:100])
-        done = made.snakemake("results/table2.csv", "--config", "scale=smoke", "--forcerun", "table2")
-        assert done.returncode != 0
-        assert "the record of run smoke/60m/adamw/seed0" in done.stderr
-        assert "snakemake --cores 1 --force" in done.stderr
-        assert "Traceback" not in done.stderr
-    finally:
-        record.write_text(whole)

@@ -2,34 +2,15 @@
 
 import pytest
 
-from suite.discovery import locate
+from tests.workflow.conftest import ARTIFACT
 
-ARTIFACT = """
-import pandas as pd
-
-from analyses.common.layout import measured_columns, write_csv
-from suite.artifact import Artifact
-
-
-def runs(scale):
-    return [scale.run("60m", "adamw", seed) for seed in scale.seeds]
-
-
-def build(context):
-    values = [context.record(spec)["validation_perplexity"] for spec in runs(context.scale)]
-    write_csv(pd.DataFrame([{"published": 1.0, **measured_columns(values), "scale": context.scale.name}]), context.results / "figure99.csv")
-
-
-ARTIFACT = Artifact(label="Figure 99", caption="Mine.", outputs=("figure99.csv",), runs=runs, build=build)
-"""
 TARGET, RUN = "results/figure99.csv", "smoke/60m/adamw/seed0"
 
 
 @pytest.fixture
 def one(project):
     """A project with one artifact, which needs one run."""
-    for path in locate(project.folder).values():
-        path.unlink()
+    project.keep()
     (project.folder / "analyses" / "figures" / "figure99.py").write_text(ARTIFACT)
     project.edit("config/scales/smoke.yaml", ", runs_per_job: 15", "")
     return project

@@ -4,11 +4,9 @@ import math
 
 import pandas as pd
 import pytest
-import torch
 from analyses.common.published import read_published
 from analyses.errata import errata, erratum
 from analyses.errata.erratum import VERDICTS, Computed, Erratum, printed, printed_cell
-from poet.orthogonal import cayley_neumann, orthogonality_error
 from suite.context import Context
 from suite.scale import load_scale
 
@@ -141,16 +139,6 @@ def test_counts_by_hand(frame):
     assert frame.measured["block-models-differ"] == pytest.approx(8 * (4 * 512**2 + 3 * 512 * 1280) / linear - 1)
     assert frame.measured["count-118-26"] * 1e6 == 24 * (8 * 2048 + 3 * (2048 + 5376)) * 255 / 2
     assert frame.measured["batch-130m"] == pytest.approx(400_000 * 256 * 256 / 1e9)
-
-
-def test_the_order_of_the_error_in_one_plane():
-    """Q turns one plane by t: R R' = |1 - (it)^(k+1)|^2 I, with (it)^(k+1) imaginary for even k."""
-    t = 0.25
-    q = torch.tensor([[0.0, t], [-t, 0.0]], dtype=torch.float64)
-    for k in range(6):
-        power = abs(abs(1 - (1j * t) ** (k + 1)) ** 2 - 1)
-        assert orthogonality_error(cayley_neumann(q, k)).item() == pytest.approx(power, rel=1e-9)
-        assert power == pytest.approx(t ** (2 * k + 2) if k % 2 == 0 else 2 * t ** (k + 1), rel=0.05)
 
 
 def test_orderings_that_the_paper_does_not_expect(frame):

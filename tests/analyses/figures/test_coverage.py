@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 from analyses.figures import figure15, figure16
 from analyses.figures.common import coverage
 from analyses.figures.common.coverage import MOST, SIZE, share, statistics, table, update_counts
 from poet import MergeSchedule, POETConfig
-from poet.primitives import fully_stochastic
 from suite.context import Context
 from suite.scale import load_scale
 
@@ -66,21 +64,6 @@ def test_shares_are_the_printed_ones():
     assert [share(c) for c in figure16.VARIANTS.values()] == [1 / 8, 1 / 4, 1 / 2]
     assert [share(c) for c in figure15.VARIANTS.values()] == [1, 1, 1]
     assert list(figure16.VARIANTS) == ["POET-FS (b=1/8)", "POET-FS (b=1/4)", "POET-FS (b=1/2)"]
-
-
-def test_the_expected_spread_is_that_of_the_sampler():
-    generator, primitive, b = torch.Generator().manual_seed(0), fully_stochastic(SIZE, 0.25), 0.25
-    variances = []
-    for _ in range(100):
-        sides = np.zeros((2, SIZE))
-        for side in sides:
-            for _ in range(MOST // 2):
-                side[primitive.sample(generator)[: primitive.covered].numpy()] += 1
-        counts = sides[0][:, None] + sides[1]
-        assert counts.mean() == MOST * b
-        variances.append(counts.var())
-    standard_error = np.std(variances, ddof=1) / len(variances) ** 0.5
-    assert abs(np.mean(variances) - MOST * b * (1 - b)) < 3 * standard_error
 
 
 def test_the_table_summarizes_seeds():

@@ -13,6 +13,7 @@ from analyses.figures.common import dynamics
 from analyses.figures.common.dynamics import CROSSING, FINAL, overtakes_for_good
 from poet.methods import table_rows
 from suite.scale import load_scale
+from tests.analyses.conftest import evaluated
 
 
 def series(*values, every=10):
@@ -56,19 +57,7 @@ def test_rows_are_told_apart_without_colour():
 
 def curves(level):
     """Histories: AdamW falls from 100 to 50; others by what is ahead of it from the third quarter on."""
-
-    def record(spec):
-        steps = range(spec.evaluate_every, spec.steps + 1, spec.evaluate_every)
-        rows, end = [], spec.steps
-        for step in steps:
-            value = 100 - 50 * step / end + spec.seed
-            value += level(spec, step / end)
-            rows.append({"step": step, "tokens": step, "validation_perplexity": value})
-            if math.isnan(value):
-                break
-        return {"history": rows, "validation_perplexity": rows[-1]["validation_perplexity"]}
-
-    return record
+    return lambda spec: evaluated(spec, lambda share: 100 - 50 * share + spec.seed + level(spec, share))
 
 
 def level(spec, share):

@@ -5,7 +5,6 @@ import pytest
 from analyses.common.grid import grid_runs
 from analyses.common.published import read_published
 from analyses.figures import figure5
-from poet.config import POETConfig
 from suite.scale import load_scale
 from tests.analyses.legibility import error_bars
 
@@ -23,12 +22,6 @@ def test_every_split_fits_its_matrices_and_keeps_the_total(name, tolerance):
         assert r + p == pytest.approx(totals[budget], rel=tolerance)
         if share != figure5.STANDARD:
             assert r / (r + p) == pytest.approx(share, abs=0.012)
-
-
-def test_half_the_width_would_not_fit():
-    config = POETConfig(variant="fs", budget=0.5, share_r=1.0)
-    with pytest.raises(ValueError, match="more than dimension 512"):
-        config.primitives(512, 1376)
 
 
 def test_standard_poet_is_table_2s_run_and_gives_p_more():

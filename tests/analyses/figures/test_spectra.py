@@ -169,9 +169,3 @@ def test_energy_is_summed_over_matrices_and_compared_with_its_own_start(probed):
     assert part.measured.iloc[0] == 7 * (1 + 2 + 3) and part.measured.iloc[-1] == 2 * 7 * (1 + 2 + 3)
     changes = frame[frame.quantity == "change from the start"].groupby("method").measured
     assert (changes.first() == 0).all() and (changes.last() == 1).all()
-
-
-def test_results_of_another_spec_are_refused(probed, tmp_path):
-    context = probed(FIGURES[17], measure, record=lambda spec: {"spec_digest": "of another"})
-    with pytest.raises(Exception, match="of another spec"):
-        spectra.measured(context, "adamw", "spectrum")

@@ -1,6 +1,5 @@
 """The ladder from runs whose perplexities are known: gaps, orders, crossings, and rungs that are not there."""
 
-import json
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -62,6 +61,11 @@ def line(frame, row, length):
     return found
 
 
+def order_of_poet(frame):
+    (found,) = frame[(frame.quantity == "printed order") & (frame.variant == "poet-fs-1_2") & (frame.against == "adamw")].to_dict("records")
+    return found
+
+
 def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(built):
     frame = ladder.table(built(night()))
     long = line(frame, "poet-fs-1_2", "1/10")
@@ -72,7 +76,7 @@ def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(buil
     assert math.isnan(line(frame, "adamw", "1/10")["gap_adamw"])
     assert (long["n"], long["seeds"], long["rates"], long["merges"]) == (3, "0 1 2", "tuned", 5811 // 8)
     assert long["tokens_per_parameter"] == pytest.approx(5811 * 512 / 25088)
-    (order,) = frame[(frame.quantity == "printed order") & (frame.variant == "poet-fs-1_2") & (frame.against == "adamw")].to_dict("records")
+    order = order_of_poet(frame)
     assert order["appears_from"] == "1/10" and order["crosses_between"] == "1/100 and 1/10"
     assert (order["lengths_opposite"], order["lengths_undecided"], order["lengths_as_printed"]) == ("1/100", "1/30", "1/10")
 
@@ -80,7 +84,7 @@ def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(buil
 def test_a_censored_rung_takes_part_in_no_order(built):
     context = built(night(censored={("poet-fs-1_2", "1/10")}))
     frame = ladder.table(context)
-    (order,) = frame[(frame.quantity == "printed order") & (frame.variant == "poet-fs-1_2") & (frame.against == "adamw")].to_dict("records")
+    order = order_of_poet(frame)
     assert (order["appears_from"], order["lengths_as_printed"]) == ("", "")
     assert line(frame, "poet-fs-1_2", "1/10")["rates"] == "censored"
     ladder.build(context)
@@ -123,7 +127,7 @@ def test_only_what_has_more_seeds_than_one_has_error_bars(built, drawn):
 def test_a_run_that_diverged_has_no_gap_and_decides_nothing(built):
     frame = ladder.table(built(night(), lambda spec: math.nan if spec.method == "poet" and spec.seed == 1 else perplexity(spec)))
     assert line(frame, "poet-fs-1_2", "1/10")["diverged"] == 1
-    (order,) = frame[(frame.quantity == "printed order") & (frame.variant == "poet-fs-1_2") & (frame.against == "adamw")].to_dict("records")
+    order = order_of_poet(frame)
     assert order["lengths_undecided"] == "1/100 1/30 1/10"
 
 
@@ -134,7 +138,7 @@ def test_orders_are_decided_after_a_correction_for_all_of_them(built):
         return perplexity(spec) if spec.method != "poet" else (50.0 + spec.seed) * math.exp(0.02 + 0.0075 * (spec.seed - 1))
 
     frame = ladder.table(built(night(), near))
-    (order,) = frame[(frame.quantity == "printed order") & (frame.variant == "poet-fs-1_2") & (frame.against == "adamw")].to_dict("records")
+    order = order_of_poet(frame)
     assert all(line(frame, "poet-fs-1_2", length)["gap_adamw_low"] > 0 for length in STEPS), "each by itself is decided"
     assert (order["lengths_opposite"], order["lengths_undecided"]) == ("", "1/100 1/30 1/10")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from pathlib import Path
 from typing import Any
 
 from analyses.controls.cells import CONTROLS

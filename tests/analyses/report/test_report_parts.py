@@ -10,9 +10,9 @@ from analyses.common.layout import paper_layout
 from analyses.report.interval import MARGIN, WIDTH, interval
 from analyses.report.markup import to_html
 from analyses.report.numbers import between, comparison, number
-from suite.artifact import Artifact
 from suite.claim import NEGATIVE, POSITIVE, Evidence
 from suite.judging import side_of
+from tests.claims import artifact
 
 INFINITY = math.inf
 
@@ -112,8 +112,7 @@ def test_every_mark_of_the_paper_s_layout_gets_its_word(tmp_path):
          "counted_trainable": "1M"}
         for i, (direction, low, high) in enumerate(cells)
     ]
-    artifact = Artifact(label="Table 0", caption="Nothing - at all +", outputs=(), runs=lambda s: [], build=print)
-    paper_layout(pd.DataFrame(lines), artifact, "Fit.", ["A sentence -"], tmp_path / "table.md")
+    paper_layout(pd.DataFrame(lines), artifact(caption="Nothing - at all +"), "Fit.", ["A sentence -"], tmp_path / "table.md")
     page = to_html((tmp_path / "table.md").read_text(), "Table 0")
     words = re.findall(r'<span class="mark ([\w-]+)"><span aria-hidden="true">.</span> ([\w ]+)</span>', page)
     assert words == [("as-published", "as published"), ("opposite",) * 2]

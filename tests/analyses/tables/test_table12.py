@@ -5,8 +5,6 @@ import math
 import pandas as pd
 import pytest
 
-from analyses.common.bart import parameter_counts
-from analyses.common.published import as_printed
 from analyses.tables.table12.cells import LABELS, METHODS, NAMES, PRINTED
 from analyses.tables.table12.claims import POET
 from analyses.tables.table12.table12 import ARTIFACT, CLAIMS
@@ -82,7 +80,7 @@ def test_the_counts_are_those_of_bart_large_and_the_printed_ones(table):
     _, frame = table(lambda spec: 30)
     found = frame.drop_duplicates("method").set_index("method")
     assert found.bart_large_trainable.to_dict() == found.published_trainable.to_dict() == PRINTED.trainable.to_dict()
-    assert list(METHODS) == list(PRINTED.index) and {m: as_printed(n, PRINTED.trainable[m]) for m, n in parameter_counts().items()} == PRINTED.trainable.to_dict()
+    assert list(METHODS) == list(PRINTED.index)
 
 
 def test_below_the_lead_no_order_is_judged(table):

@@ -1,21 +1,18 @@
 """Runs that share a job: what was finished outlives it."""
 
-import json
 import shutil
 
 import pytest
 
 from poet.training.errors import RunError
 from suite.jobs import Aside, check_code
-from tests.suite.recorded.conftest import ROWS
+from tests.suite.recorded.conftest import write_meta
 
 
 @pytest.fixture
 def data(tmp_path):
-    folder = tmp_path / "data"
-    folder.mkdir()
-    (folder / "meta.json").write_text(json.dumps({"splits": {"train": {"sha256": ROWS}, "validation": {"sha256": "v" * 64}}}))
-    return folder
+    write_meta(tmp_path / "data")
+    return tmp_path / "data"
 
 
 def test_a_finished_run_is_taken_back_until_its_job_ends(specs, write_run, data, tmp_path):

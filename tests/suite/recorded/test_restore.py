@@ -11,17 +11,17 @@ from suite.collection import load_suite
 from suite.recorded import archive
 from suite.recorded.restore import restored, unpack
 from suite.recorded.run import RecordedError, checked, sha256
+from tests.suite.recorded.conftest import ROWS, WHERE, write_meta
 
 
 @pytest.fixture
 def asked(tmp_path, recorded_run, specs, capsys):
     """``asked(spec=..., device=..., rows=..., **changes)``: whether a run whose record has ``changes`` is restored, and the log."""
 
-    def _asked(spec=None, device="cpu", rows="r" * 64, origin="", **changes):
+    def _asked(spec=None, device="cpu", rows=ROWS, origin="", **changes):
         recorded = specs["130m/adamw"]
         archive.write(tmp_path / "runs.parquet", [recorded_run(recorded, origin, **changes)])
-        (tmp_path / "data").mkdir(exist_ok=True)
-        (tmp_path / "data" / "meta.json").write_text(json.dumps({"splits": {"train": {"sha256": rows}, "validation": {"sha256": "v" * 64}}}))
+        write_meta(tmp_path / "data", rows)
         folder = tmp_path / "runs" / "it"
         done = restored(spec or recorded, folder, tmp_path / "data", device, tmp_path / "runs.parquet")
         assert done == (folder / "record.json").exists()
@@ -72,16 +72,15 @@ def finetuned(tmp_path, finetuning, specs, capsys):
     """As ``asked``, of a finetuning run; ``examples`` and ``weights`` are today's."""
 
     def _asked(spec=finetuning, device="cpu", examples="e" * 64, weights="w" * 64, base="base.json", **changes):
-        where = {"commit": "a" * 40, "dirty": False, "versions": {"torch": "2.13.0"}, "machine": {"cpu": "A CPU"}, "device": "cpu (1 threads)"}
         record = {
             "status": "completed", "name": finetuning.name, "spec": finetuning.to_dict(), "spec_digest": finetuning.digest,
             "training_digest": finetuning_digest(finetuning, "cpu"), "metric": 0.5, "train_sha256": "e" * 64, "validation_sha256": "v" * 64,
-            "base_weights_sha256": "w" * 64, "provenance": where, **changes,
+            "base_weights_sha256": "w" * 64, "provenance": WHERE, **changes,
         }
         write_record(tmp_path / "record.json", record)
         archive.write(tmp_path / "runs.parquet", [checked({"record.json": (tmp_path / "record.json").read_bytes()})])
         assert list(archive.read(tmp_path / "runs.parquet")) == [finetuning.name]
-        (tmp_path / "meta.json").write_text(json.dumps({"splits": {"train": {"sha256": examples}, "validation": {"sha256": "v" * 64}}}))
+        write_meta(tmp_path, examples)
         (tmp_path / "base.json").write_text(json.dumps({"weights_sha256": weights}))
         folder = tmp_path / "runs" / "it"
         done = restored(spec, folder, tmp_path, device, tmp_path / "runs.parquet", base=base and tmp_path / base)
