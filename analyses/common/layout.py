@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,15 @@ def markdown_table(heads: Iterable[str], alignment: str, rows: Iterable[Iterable
     """A Markdown table; ``alignment`` has "l" or "r" for each column."""
     rule = ("---:" if side == "r" else "---" for side in alignment)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
+
+
+def crossed_table(frame: pd.DataFrame, down: Sequence[str], across: str, cell: Callable[[Any], str], more: Iterable[Iterable[str]] = ()) -> str:
+    """A tidy table in Markdown: the columns ``down`` name its rows, the values of ``across`` its columns, and ``cell`` writes a line; ``more`` rows below."""
+    columns, rows = list(dict.fromkeys(frame[across])), []
+    for key, part in frame.groupby(list(down), sort=False):
+        of_column = {getattr(line, across): line for line in part.itertuples()}
+        rows.append([*key, *(cell(of_column[column]) for column in columns)])
+    return markdown_table([*down, *columns], "l" * len(down) + "r" * len(columns), [*rows, *more])
 
 
 def numbered_table(number: int, caption: str, **attributes: Any) -> Artifact:
@@ -98,15 +107,10 @@ def paper_layout(frame: pd.DataFrame, artifact: Artifact, controls: str, summary
 
     ``frame`` is tidy, with the columns of ``results/table2.csv``."""
     scale = frame.scale.iloc[0]
-    models = list(dict.fromkeys(frame.model))
     about = (
         f"Each cell: published on C4 / **measured at {scale} scale on {frame.corpus.iloc[0]}**, mean over seeds, ± standard "
         "deviation where there are several. Against AdamW on the same model: + on the printed side, - on the opposite one, no mark where "
         "the 95% interval of the difference includes zero or there is none. Below it, trainable parameters counted at paper scale."
     )
-    rows = []
-    for method, part in frame.groupby("method", sort=False):
-        by_model = {line.model: line for line in part.itertuples()}
-        rows.append([method, *(f"{_cell(by_model[m])}<br>({by_model[m].counted_trainable})" for m in models)])
-    table = markdown_table(["method", *models], "l" + "r" * len(models), rows)
+    table = crossed_table(frame, ["method"], "model", lambda line: f"{_cell(line)}<br>({line.counted_trainable})")
     write_text(path, markdown_page(f"{artifact.label}, {scale} scale", artifact.caption, controls, about, table, sentences=summary))

@@ -7,9 +7,7 @@ import pytest
 
 from analyses.common.bart import parameter_counts
 from analyses.common.published import as_printed
-from analyses.tables.table12.cells import LABELS, METHODS, NAMES, PRINTED
-from analyses.tables.table12.claims import POET
-from analyses.tables.table12.table12 import ARTIFACT, CLAIMS
+from analyses.tables.table12 import ARTIFACT, CLAIMS, LABELS, METHODS, NAMES, POET, PRINTED
 from poet.finetuning.rouge import METRICS
 from suite.claim import NEGATIVE
 from suite.collection import collect_finetunings
