@@ -1,5 +1,7 @@
 """The pretraining grid of Table 2: every row on every model. Figures 8 and 26 and the errata share it."""
 
+from typing import Any
+
 from poet.methods import table_rows
 from poet.training.spec import RunSpec
 from suite.scale import Scale
@@ -9,12 +11,16 @@ MODELS = ("60m", "130m", "350m", "1.3b")
 BASELINE = "adamw"
 
 
+def cell_runs(scale: Scale, model: str, row: str, **more: Any) -> list[RunSpec]:
+    """The runs of one cell, by seed; ``more`` are further arguments of :meth:`Scale.run`."""
+    return [scale.run(model, row, seed, **more) for seed in scale.seeds]
+
+
+def grid(scale: Scale) -> dict[tuple[str, str], list[RunSpec]]:
+    """The runs of every (model, row) that the grid and the scale share, by seed."""
+    return {(model, row): cell_runs(scale, model, row) for model in MODELS if model in scale.models for row in table_rows()}
+
+
 def grid_runs(scale: Scale) -> list[RunSpec]:
-    """Every row on every model that the grid and the scale share, for every seed."""
-    models = [m for m in MODELS if m in scale.models]
-    return [scale.run(model, row, seed) for model in models for row in table_rows() for seed in scale.seeds]
-
-
-def cell_runs(scale: Scale, model: str, row: str) -> list[RunSpec]:
-    """The runs of one cell, by seed."""
-    return [scale.run(model, row, seed) for seed in scale.seeds]
+    """All runs of the grid."""
+    return [spec for specs in grid(scale).values() for spec in specs]

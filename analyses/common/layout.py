@@ -89,28 +89,3 @@ def measured_cell(line: Any) -> str:
     """A :func:`mean_cell` of perplexities, and whether runs collapsed."""
     mark = f" (collapsed: {line.collapsed} of {line.n})" if line.collapsed and not line.diverged else ""
     return f"{mean_cell(line)}{mark}"
-
-
-def apart_from_zero(line: Any) -> Any:
-    """Whether the interval of a line's (or of each line's) difference to AdamW excludes zero."""
-    return (line.difference_low > 0) | (line.difference_high < 0)
-
-
-def _cell(line: Any) -> str:
-    published = "–" if math.isnan(line.published) else f"{line.published:.2f}"
-    mark = MARKS.get(line.direction, "") if apart_from_zero(line) else ""
-    return f"{published} / {measured_cell(line)} {mark}".rstrip()
-
-
-def paper_layout(frame: pd.DataFrame, artifact: Artifact, controls: str, summary: list[str], path: Path) -> None:
-    """Write Markdown: controls, then methods down, models across, "published / measured" in each cell, then the sentences of a summary.
-
-    ``frame`` is tidy, with the columns of ``results/table2.csv``."""
-    scale = frame.scale.iloc[0]
-    about = (
-        f"Each cell: published on C4 / **measured at {scale} scale on {frame.corpus.iloc[0]}**, mean over seeds, ± standard "
-        "deviation where there are several. Against AdamW on the same model: + on the printed side, - on the opposite one, no mark where "
-        "the 95% interval of the difference includes zero or there is none. Below it, trainable parameters counted at paper scale."
-    )
-    table = crossed_table(frame, ["method"], "model", lambda line: f"{_cell(line)}<br>({line.counted_trainable})")
-    write_text(path, markdown_page(f"{artifact.label}, {scale} scale", artifact.caption, controls, about, table, sentences=summary))

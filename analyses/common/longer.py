@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 
+from analyses.common.grid import BASELINE, cell_runs
 from poet.training.spec import RunSpec
 from suite.scale import Scale
 
@@ -15,9 +16,7 @@ FACTORS = (1, 2, 3)
 def longer_runs(scale: Scale, model: str) -> dict[int, list[RunSpec]]:
     """AdamW for each of :data:`FACTORS`, by seed: own cosine schedules, and AdamW's learning rate of that model."""
     steps = scale.settings.models[model].steps
-    return {
-        factor: [scale.run(model, "adamw", seed, steps=factor * steps) for seed in scale.seeds] for factor in FACTORS
-    }
+    return {factor: cell_runs(scale, model, BASELINE, steps=factor * steps) for factor in FACTORS}
 
 
 def crossing(history: pd.DataFrame, level: float) -> float:

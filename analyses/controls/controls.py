@@ -34,7 +34,7 @@ from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering
-from analyses.common.comparisons import perplexities
+from analyses.common.evidence import perplexities
 from analyses.common.layout import crossed_table, markdown_page, measured_cell
 from analyses.common.longer import longer_runs
 from analyses.common.paper_scale import model_label
@@ -45,7 +45,6 @@ from analyses.controls.cells import (
 )
 from analyses.controls.equal_cost import COSTS, cost_lines, draw_cost
 from analyses.ladder.rungs import rung, steps_on
-from poet.system.files import write_text
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.context import Context
@@ -175,9 +174,8 @@ def markdown(frame: pd.DataFrame) -> str:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_text(context.results / "controls.md", markdown(frame))
     hollow = "Small hollow markers above: other rates of AdamW; below: AdamW at POET's cost."
-    save_figure(draw(frame, context.scale), frame, context, ARTIFACT, f"{hollow} {spread_note(context)}")
+    save_figure(draw(frame, context.scale), frame, context, ARTIFACT, f"{hollow} {spread_note(context)}", page=markdown(frame))
 
 
 def _two_rates(scale: Scale) -> list[Pair]:

@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, NullFormatter
 
 from analyses.common.ablation import perplexity_columns
+from analyses.common.evidence import perplexities
 from analyses.common.layout import measured_columns
 from analyses.common.longer import longer_runs
 from analyses.common.plotting import LINES, MARKERS, bars, plain_logarithmic
@@ -51,9 +52,7 @@ def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[Run
     adamw = {f"AdamW, {factor}x steps": specs for factor, specs in longer_runs(context.scale, model).items()}
     costs = {label: costs_of(context, specs) for label, specs in {**adamw, **compared}.items()}
     columns = {label: perplexity_columns(context, specs) for label, specs in {**adamw, **compared}.items()}
-    values = {
-        label: [context.record(spec)["validation_perplexity"] for spec in specs] for label, specs in adamw.items()
-    }
+    values = {label: perplexities(context, specs) for label, specs in adamw.items()}
     lines = []
     for cost, unit in COSTS.items():
         for label, own in columns.items():

@@ -16,6 +16,7 @@ from matplotlib.ticker import EngFormatter
 
 from analyses.common.claim_forms import ordering
 from analyses.common.controls import fitness_sentence
+from analyses.common.grid import cell_runs
 from analyses.common.layout import measured_columns
 from analyses.common.longer import crossing, longer_runs
 from analyses.common.paper_scale import model_label
@@ -35,7 +36,7 @@ PERPLEXITY, CROSSING, SHARE = "validation perplexity", "tokens at crossing", "sh
 def series(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each line, by seed, AdamW's by rising length."""
     adamw = {ADAMW.format(factor): specs for factor, specs in longer_runs(scale, MODEL).items()}
-    return {**adamw, POET: [scale.run(MODEL, ROW, seed) for seed in scale.seeds]}
+    return {**adamw, POET: cell_runs(scale, MODEL, ROW)}
 
 
 def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:

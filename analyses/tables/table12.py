@@ -24,7 +24,6 @@ from analyses.common.published import as_printed, read_published
 from poet.finetuning.rouge import METRICS
 from poet.finetuning.spec import FinetuningSpec
 from poet.finetuning.tasks import TASKS
-from poet.system.files import write_text
 from suite.artifact import Artifact
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
@@ -194,10 +193,9 @@ CLAIMS = (
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_text(context.results / "table12.md", markdown(frame, context))
     seeds = spread_over(context.scale.settings.summarization.seeds, "seeds of finetuning")
     note = f"Filled: measured. Hollow: as printed, on BART-large. Dotted: the document's first sentences. {seeds}"
-    save_figure(draw(frame), frame, context, ARTIFACT, note, fitness(frame))
+    save_figure(draw(frame), frame, context, ARTIFACT, note, fitness(frame), markdown(frame, context))
 
 
 ARTIFACT = Artifact(

@@ -29,7 +29,6 @@ from analyses.common.published import read_published
 from poet.finetuning.methods import FINETUNERS
 from poet.finetuning.spec import FinetuningSpec
 from poet.finetuning.tasks import TASKS
-from poet.system.files import write_text
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.claim import NEGATIVE, Claim, Evidence
@@ -193,11 +192,11 @@ CLAIMS = (*_claims(PRINTED_RATE, ""), *_claims(TUNED, "-tuned"))
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_text(context.results / "table4.md", markdown(frame, context.scale.settings.finetuning.seeds))
     rate = frame.rate.iloc[-1]
     seeds = spread_over(context.scale.settings.finetuning.seeds, "seeds of finetuning")
     note = f"Filled: measured, learning rate {rate}. Hollow: as printed, on GLUE. Dotted: one answer for all examples. {seeds}"
-    save_figure(draw(frame[frame.rate == rate]), frame, context, ARTIFACT, note, fitness(frame[frame.rate == rate]))
+    page = markdown(frame, context.scale.settings.finetuning.seeds)
+    save_figure(draw(frame[frame.rate == rate]), frame, context, ARTIFACT, note, fitness(frame[frame.rate == rate]), page)
 
 
 ARTIFACT = Artifact(

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from analyses.common.comparisons import largest_difference, rank_agreement
 from analyses.common.evidence import (
     exactly,
+    largest_difference,
     largest_of,
     over_seeds,
+    rank_agreement,
     rank_correlation,
     share_of,
     with_p,

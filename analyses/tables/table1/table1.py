@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from analyses.common.evidence import exactly, ALL, BELOW_ONE, share_agreeing
+from analyses.common.grid import cell_runs
 from analyses.common.layout import markdown_page, markdown_table, measured_columns, numbered_table, write_table
 from analyses.common.paper_scale import on_meta, paper_scale
 from analyses.common.published import read_published
@@ -35,7 +36,7 @@ WHOLE = "whole model"
 
 def specs(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each line of the printed table, by seed."""
-    return {key: [scale.run(MODEL, row, seed) for seed in scale.seeds] for key, row in ROWS.items()}
+    return {key: cell_runs(scale, MODEL, row) for key, row in ROWS.items()}
 
 
 def held_by_shape(record: dict[str, Any]) -> dict[tuple[int, int], list[dict[str, int]]]:
