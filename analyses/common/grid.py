@@ -1,4 +1,4 @@
-"""The pretraining grid of Table 2: every row on every model. Figures 8 and 26 and the errata share it."""
+"""The pretraining grid of Table 2: every row on every model, which Figures 8 and 26 and the errata share, and AdamW on more tokens."""
 
 from typing import Any
 
@@ -9,6 +9,8 @@ from suite.scale import Scale
 MODELS = ("60m", "130m", "350m", "1.3b")
 #: The row that all others are compared with.
 BASELINE = "adamw"
+#: Multiples of the model's steps that AdamW is trained for (Figure 9, and the controls at equal cost).
+FACTORS = (1, 2, 3)
 
 
 def cell_runs(scale: Scale, model: str, row: str, **more: Any) -> list[RunSpec]:
@@ -24,3 +26,9 @@ def grid(scale: Scale) -> dict[tuple[str, str], list[RunSpec]]:
 def grid_runs(scale: Scale) -> list[RunSpec]:
     """All runs of the grid."""
     return [spec for specs in grid(scale).values() for spec in specs]
+
+
+def longer_runs(scale: Scale, model: str) -> dict[int, list[RunSpec]]:
+    """AdamW for each of :data:`FACTORS`, by seed: own cosine schedules, and AdamW's learning rate of that model."""
+    steps = scale.settings.models[model].steps
+    return {factor: cell_runs(scale, model, BASELINE, steps=factor * steps) for factor in FACTORS}

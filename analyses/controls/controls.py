@@ -35,8 +35,8 @@ from matplotlib.figure import Figure
 from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering
 from analyses.common.evidence import perplexities
+from analyses.common.grid import longer_runs
 from analyses.common.layout import crossed_table, markdown_page, measured_cell
-from analyses.common.longer import longer_runs
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import MARKERS, bars, figure_outputs, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published

@@ -1,6 +1,6 @@
 """AdamW at the cost of another method's run: by wall-clock and by operations.
 
-AdamW's whole runs of several lengths (``analyses.common.longer``), each with its own learning-rate schedule, give its perplexity
+AdamW's whole runs of several lengths (``longer_runs`` in ``analyses.common.grid``), each with its own learning-rate schedule, give its perplexity
 as a function of what a run costs: linear between them, both in logarithms.
 """
 
@@ -16,8 +16,8 @@ from matplotlib.ticker import EngFormatter, NullFormatter
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.evidence import perplexities
+from analyses.common.grid import longer_runs
 from analyses.common.layout import measured_columns
-from analyses.common.longer import longer_runs
 from analyses.common.plotting import LINES, MARKERS, bars, plain_logarithmic
 from poet.launch.operations import operations_per_step
 from poet.training.spec import RunSpec

@@ -31,8 +31,6 @@ from suite.context import Context
 from suite.scale import Scale
 
 FINAL, CROSSING = "final perplexity", "crossing of AdamW"
-
-
 #: The runs of a (model, row), by seed.
 Cells = dict[tuple[str, str], list[RunSpec]]
 
