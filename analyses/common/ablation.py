@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from analyses.common.claim_forms import Pair, same_order, too_few
-from analyses.common.comparisons import rank_agreement
 from analyses.common.controls import table_section
-from analyses.common.evidence import with_p
+from analyses.common.evidence import perplexities, rank_agreement, with_p
+from analyses.common.grid import cell_runs
 from analyses.common.layout import markdown_page, markdown_table, measured_cell, measured_columns, numbered_table, write_table
 from analyses.common.published import read_published
 from poet.methods import get_method
@@ -28,7 +28,7 @@ COLLAPSED = 0.95
 
 def settings(scale: Scale, model: str, row: str, overrides: Mapping[str, Mapping[str, Any]]) -> dict[str, list[RunSpec]]:
     """The runs of a row on a model by what is changed in it, and by seed; ``overrides`` has that by the name of the setting."""
-    return {name: [scale.run(model, row, seed, overrides=dict(changed)) for seed in scale.seeds] for name, changed in overrides.items()}
+    return {name: cell_runs(scale, model, row, overrides=dict(changed)) for name, changed in overrides.items()}
 
 
 def collapsed(perplexities: Sequence[float], vocabulary: int) -> int:
@@ -38,7 +38,7 @@ def collapsed(perplexities: Sequence[float], vocabulary: int) -> int:
 
 def perplexity_columns(context: Context, specs: Sequence[RunSpec]) -> dict[str, Any]:
     """What every line has of a setting's runs, by seed: the final validation perplexity, and where it comes from."""
-    values = [context.record(spec)["validation_perplexity"] for spec in specs]
+    values = perplexities(context, specs)
     first, rates = specs[0], get_method(specs[0].method).learning_rates
     return {
         **measured_columns(values), "collapsed": collapsed(values, first.architecture.vocabulary), "unit": "perplexity",

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
-from analyses.common.comparisons import largest_difference, perplexities
-from analyses.common.evidence import over_seeds
+from analyses.common.evidence import largest_difference, over_seeds, perplexities
 from poet.training.spec import RunSpec
 from suite.claim import NEGATIVE, POSITIVE, Claim, Confounder, Evidence
 from suite.context import Context

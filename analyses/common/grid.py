@@ -1,4 +1,6 @@
-"""The pretraining grid of Table 2: every row on every model. Figures 8 and 26 and the errata share it."""
+"""The pretraining grid of Table 2: every row on every model, which Figures 8 and 26 and the errata share, and AdamW on more tokens."""
+
+from typing import Any
 
 from poet.methods import table_rows
 from poet.training.spec import RunSpec
@@ -7,14 +9,26 @@ from suite.scale import Scale
 MODELS = ("60m", "130m", "350m", "1.3b")
 #: The row that all others are compared with.
 BASELINE = "adamw"
+#: Multiples of the model's steps that AdamW is trained for (Figure 9, and the controls at equal cost).
+FACTORS = (1, 2, 3)
+
+
+def cell_runs(scale: Scale, model: str, row: str, **more: Any) -> list[RunSpec]:
+    """The runs of one cell, by seed; ``more`` are further arguments of :meth:`Scale.run`."""
+    return [scale.run(model, row, seed, **more) for seed in scale.seeds]
+
+
+def grid(scale: Scale) -> dict[tuple[str, str], list[RunSpec]]:
+    """The runs of every (model, row) that the grid and the scale share, by seed."""
+    return {(model, row): cell_runs(scale, model, row) for model in MODELS if model in scale.models for row in table_rows()}
 
 
 def grid_runs(scale: Scale) -> list[RunSpec]:
-    """Every row on every model that the grid and the scale share, for every seed."""
-    models = [m for m in MODELS if m in scale.models]
-    return [scale.run(model, row, seed) for model in models for row in table_rows() for seed in scale.seeds]
+    """All runs of the grid."""
+    return [spec for specs in grid(scale).values() for spec in specs]
 
 
-def cell_runs(scale: Scale, model: str, row: str) -> list[RunSpec]:
-    """The runs of one cell, by seed."""
-    return [scale.run(model, row, seed) for seed in scale.seeds]
+def longer_runs(scale: Scale, model: str) -> dict[int, list[RunSpec]]:
+    """AdamW for each of :data:`FACTORS`, by seed: own cosine schedules, and AdamW's learning rate of that model."""
+    steps = scale.settings.models[model].steps
+    return {factor: cell_runs(scale, model, BASELINE, steps=factor * steps) for factor in FACTORS}

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,15 @@ def markdown_table(heads: Iterable[str], alignment: str, rows: Iterable[Iterable
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
 
 
+def crossed_table(frame: pd.DataFrame, down: Sequence[str], across: str, cell: Callable[[Any], str], more: Iterable[Iterable[str]] = ()) -> str:
+    """A tidy table in Markdown: the columns ``down`` name its rows, the values of ``across`` its columns, and ``cell`` writes a line; ``more`` rows below."""
+    columns, rows = list(dict.fromkeys(frame[across])), []
+    for key, part in frame.groupby(list(down), sort=False):
+        of_column = {getattr(line, across): line for line in part.itertuples()}
+        rows.append([*key, *(cell(of_column[column]) for column in columns)])
+    return markdown_table([*down, *columns], "l" * len(down) + "r" * len(columns), [*rows, *more])
+
+
 def numbered_table(number: int, caption: str, **attributes: Any) -> Artifact:
     """A table of the paper, with its CSV and its Markdown; ``attributes`` are further ones of :class:`Artifact`."""
     return Artifact(label=f"Table {number}", caption=caption, outputs=(f"table{number}.csv", f"table{number}.md"), **attributes)
@@ -80,33 +89,3 @@ def measured_cell(line: Any) -> str:
     """A :func:`mean_cell` of perplexities, and whether runs collapsed."""
     mark = f" (collapsed: {line.collapsed} of {line.n})" if line.collapsed and not line.diverged else ""
     return f"{mean_cell(line)}{mark}"
-
-
-def apart_from_zero(line: Any) -> Any:
-    """Whether the interval of a line's (or of each line's) difference to AdamW excludes zero."""
-    return (line.difference_low > 0) | (line.difference_high < 0)
-
-
-def _cell(line: Any) -> str:
-    published = "–" if math.isnan(line.published) else f"{line.published:.2f}"
-    mark = MARKS.get(line.direction, "") if apart_from_zero(line) else ""
-    return f"{published} / {measured_cell(line)} {mark}".rstrip()
-
-
-def paper_layout(frame: pd.DataFrame, artifact: Artifact, controls: str, summary: list[str], path: Path) -> None:
-    """Write Markdown: controls, then methods down, models across, "published / measured" in each cell, then the sentences of a summary.
-
-    ``frame`` is tidy, with the columns of ``results/table2.csv``."""
-    scale = frame.scale.iloc[0]
-    models = list(dict.fromkeys(frame.model))
-    about = (
-        f"Each cell: published on C4 / **measured at {scale} scale on {frame.corpus.iloc[0]}**, mean over seeds, ± standard "
-        "deviation where there are several. Against AdamW on the same model: + on the printed side, - on the opposite one, no mark where "
-        "the 95% interval of the difference includes zero or there is none. Below it, trainable parameters counted at paper scale."
-    )
-    rows = []
-    for method, part in frame.groupby("method", sort=False):
-        by_model = {line.model: line for line in part.itertuples()}
-        rows.append([method, *(f"{_cell(by_model[m])}<br>({by_model[m].counted_trainable})" for m in models)])
-    table = markdown_table(["method", *models], "l" + "r" * len(models), rows)
-    write_text(path, markdown_page(f"{artifact.label}, {scale} scale", artifact.caption, controls, about, table, sentences=summary))

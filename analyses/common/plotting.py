@@ -43,8 +43,8 @@ def numbered_figure(number: int, caption: str, **attributes: Any) -> Artifact:
     return Artifact(label=f"Figure {number}", caption=caption, outputs=(f"{name}.csv", *figure_outputs(name)), **attributes)
 
 
-def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact: Artifact, note: str = "", findings: str = "") -> None:
-    """Write an artifact's CSV, its figure as PDF and PNG, and its caption as text beside them; close the figure.
+def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact: Artifact, note: str = "", findings: str = "", page: str = "") -> None:
+    """Write an artifact's CSV, its figure as PDF and PNG, its caption as text beside them, and its Markdown if it has any; close the figure.
 
     Args:
         figure: the picture, with everything inside its frame.
@@ -53,6 +53,7 @@ def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact:
         artifact: what it is a picture of.
         note: what the marks mean, of which runs, and whether the scale may judge what they show. It joins label, caption and scale.
         findings: what the numbers come to, in sentences: a paragraph of its own below the caption.
+        page: the Markdown of a table that is drawn as well.
 
     Raises:
         DiskError: the disk is full or the folder cannot be written.
@@ -60,6 +61,8 @@ def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact:
     write_csv(frame, context.results / artifact.outputs[0])
     of_suffix = {output.rpartition(".")[2]: context.results / output for output in artifact.outputs}
     write_text(of_suffix["txt"], "\n\n".join(filter(None, (caption(context, artifact, note), findings))) + "\n")
+    if page:
+        write_text(of_suffix["md"], page)
     # No dates in the files: the same records give the same bytes.
     for suffix, options in (("pdf", {"metadata": {"CreationDate": None}}), ("png", {"dpi": 150, "metadata": {"Software": None}})):
         with atomic_path(of_suffix[suffix]) as temporary:

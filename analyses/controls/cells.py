@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from analyses.common.grid import cell_runs
 from poet.training.spec import RunSpec
 from suite.scale import Scale
 
@@ -44,7 +45,7 @@ def specs_of(scale: Scale, model: str, control: str, **overrides: Any) -> list[R
     if control == TWO_RATES and not scale.learning_rates(model, row):  # not tuned: it takes POET's and AdamW's
         lenders = {"lr": CONTROLS[POET_FS][0], "matrix_lr": CONTROLS[ADAMW][0]}
         own = {name: scale.run(model, lender, 0).parameters["lr"] for name, lender in lenders.items()}
-    return [scale.run(model, row, seed, overrides={**own, **overrides}) for seed in scale.seeds]
+    return cell_runs(scale, model, row, overrides={**own, **overrides})
 
 
 def cells(scale: Scale) -> list[Cell]:

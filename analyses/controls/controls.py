@@ -34,9 +34,9 @@ from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering
-from analyses.common.comparisons import perplexities
-from analyses.common.layout import markdown_page, markdown_table, measured_cell
-from analyses.common.longer import longer_runs
+from analyses.common.evidence import perplexities
+from analyses.common.grid import longer_runs
+from analyses.common.layout import crossed_table, markdown_page, measured_cell
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import MARKERS, bars, figure_outputs, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published
@@ -45,7 +45,6 @@ from analyses.controls.cells import (
 )
 from analyses.controls.equal_cost import COSTS, cost_lines, draw_cost
 from analyses.ladder.rungs import rung, steps_on
-from poet.system.files import write_text
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.context import Context
@@ -167,22 +166,16 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
 def markdown(frame: pd.DataFrame) -> str:
     """Controls down, models across, at the rates of each row; the gain over AdamW in brackets; the answers below."""
     own = frame[(frame.quantity == PERPLEXITY) & (frame.own_rate == "yes")]
-    first, models = own.iloc[0], list(dict.fromkeys(own.model))
-    rows = []
-    for control in CONTROLS:
-        of_model = {line.model: line for line in own[own.control == control].itertuples()}
-        found = (of_model[m] for m in models)
-        rows.append([control, *(measured_cell(c) + ("" if math.isnan(c.gain) else f" ({c.gain:+.3f})") for c in found)])
+    first = own.iloc[0]
     about = f"Validation perplexity on {first.corpus}; in brackets, nats below AdamW. Seeds: {first.seeds}."
-    table = markdown_table(["control", *models], "l" + "r" * len(models), rows)
+    table = crossed_table(own, ["control"], "model", lambda line: measured_cell(line) + ("" if math.isnan(line.gain) else f" ({line.gain:+.3f})"))
     return markdown_page(f"{ARTIFACT.label}, {first.scale} scale", about, table, sentences=answers(frame))
 
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_text(context.results / "controls.md", markdown(frame))
     hollow = "Small hollow markers above: other rates of AdamW; below: AdamW at POET's cost."
-    save_figure(draw(frame, context.scale), frame, context, ARTIFACT, f"{hollow} {spread_note(context)}")
+    save_figure(draw(frame, context.scale), frame, context, ARTIFACT, f"{hollow} {spread_note(context)}", page=markdown(frame))
 
 
 def _two_rates(scale: Scale) -> list[Pair]:

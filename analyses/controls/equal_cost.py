@@ -1,6 +1,6 @@
 """AdamW at the cost of another method's run: by wall-clock and by operations.
 
-AdamW's whole runs of several lengths (``analyses.common.longer``), each with its own learning-rate schedule, give its perplexity
+AdamW's whole runs of several lengths (``longer_runs`` in ``analyses.common.grid``), each with its own learning-rate schedule, give its perplexity
 as a function of what a run costs: linear between them, both in logarithms.
 """
 
@@ -15,8 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, NullFormatter
 
 from analyses.common.ablation import perplexity_columns
+from analyses.common.evidence import perplexities
+from analyses.common.grid import longer_runs
 from analyses.common.layout import measured_columns
-from analyses.common.longer import longer_runs
 from analyses.common.plotting import LINES, MARKERS, bars, plain_logarithmic
 from poet.launch.operations import operations_per_step
 from poet.training.spec import RunSpec
@@ -51,9 +52,7 @@ def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[Run
     adamw = {f"AdamW, {factor}x steps": specs for factor, specs in longer_runs(context.scale, model).items()}
     costs = {label: costs_of(context, specs) for label, specs in {**adamw, **compared}.items()}
     columns = {label: perplexity_columns(context, specs) for label, specs in {**adamw, **compared}.items()}
-    values = {
-        label: [context.record(spec)["validation_perplexity"] for spec in specs] for label, specs in adamw.items()
-    }
+    values = {label: perplexities(context, specs) for label, specs in adamw.items()}
     lines = []
     for cost, unit in COSTS.items():
         for label, own in columns.items():

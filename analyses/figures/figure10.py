@@ -13,9 +13,8 @@ import numpy as np
 from analyses.common.evidence import ALL, as_read, over_seeds, rank_correlation, share_in
 from analyses.common.published import read_published
 from analyses.figures.common.orthogonality import (
-    MEDIAN, TERMS, Matrix, artifact, by_terms, errors, first_tenth, middle, read_figure10, run, runs,
+    MEDIAN, TERMS, Matrix, artifact, by_terms, errors, first_tenth, middle, name_of, read_figure10, runs,
 )
-from analyses.figures.common.probed import layer
 from poet.training.spec import RunSpec
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
@@ -45,14 +44,12 @@ def falls_at_merges(at: np.ndarray, values: np.ndarray, merge_every: int, until:
 
 
 def resets(context: Context) -> Evidence:
-    names = [f"{layer(block, projection)}.{side}" for block, projection, side in matrices(context.scale)]
-    found, by_seed = errors(context), []
-    for i, seed in enumerate(context.scale.seeds):
+    names, by_seed = list(map(name_of, matrices(context.scale))), []
+    for runs_of_seed in zip(*errors(context).values(), strict=True):
         falls = []
-        for terms in TERMS:
-            spec = run(context.scale, terms, seed)
+        for spec, found in runs_of_seed:
             at, period, until = np.array(spec.probes["orthogonality"]), spec.parameters["merge_every"], first_tenth(spec.steps)
-            falls += [falls_at_merges(at, found[terms][i][name], period, until) for name in names]
+            falls += [falls_at_merges(at, found[name], period, until) for name in names]
         by_seed.append(np.concatenate(falls))
     return share_in(NEGATIVE, by_seed, runs(context.scale))
 

@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering, same_order
-from analyses.common.comparisons import perplexities, rank_agreement
 from analyses.common.controls import fitness_sentence
-from analyses.common.evidence import rank_correlation
+from analyses.common.evidence import perplexities, rank_agreement, rank_correlation
+from analyses.common.grid import cell_runs
 from analyses.common.paper_scale import model_label, on_meta
 from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published
@@ -53,7 +53,7 @@ def specs(scale: Scale) -> dict[tuple[str, float | str], list[RunSpec]]:
     for budget, (h, row) in BUDGETS.items():
         for share in (*SHARES, STANDARD):
             overrides = {"budget": 1 / h, **({} if share == STANDARD else {"share_r": share})}
-            cells[budget, share] = [scale.run(MODEL, row, seed, overrides=overrides) for seed in scale.seeds]
+            cells[budget, share] = cell_runs(scale, MODEL, row, overrides=overrides)
     return cells
 
 

@@ -3,21 +3,22 @@
 Validation perplexity along training on the 60M model: POET-FS with b = 1/2, and AdamW trained on once, twice and three
 times its tokens. Every run has its own cosine schedule over its own length; AdamW keeps the learning rate that was
 chosen for the single length. The CSV has the curves, and for each AdamW run the tokens at which POET's curve first is at
-or below AdamW's last value (``crossing`` in ``analyses.common.longer``), as tokens and as a share of POET's training.
+or below AdamW's last value (:func:`crossing`), as tokens and as a share of POET's training.
 """
 
 import math
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from analyses.common.claim_forms import ordering
 from analyses.common.controls import fitness_sentence
+from analyses.common.grid import cell_runs, longer_runs
 from analyses.common.layout import measured_columns
-from analyses.common.longer import crossing, longer_runs
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published
@@ -35,7 +36,23 @@ PERPLEXITY, CROSSING, SHARE = "validation perplexity", "tokens at crossing", "sh
 def series(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each line, by seed, AdamW's by rising length."""
     adamw = {ADAMW.format(factor): specs for factor, specs in longer_runs(scale, MODEL).items()}
-    return {**adamw, POET: [scale.run(MODEL, ROW, seed) for seed in scale.seeds]}
+    return {**adamw, POET: cell_runs(scale, MODEL, ROW)}
+
+
+def crossing(history: pd.DataFrame, level: float) -> float:
+    """Tokens after which a run's validation perplexity first is at or below a level; NaN if it never is.
+
+    Between two evaluations of its history the logarithm of the perplexity is taken to be linear in tokens."""
+    evaluated = history.dropna(subset="validation_perplexity")
+    tokens, logs = evaluated.tokens.to_numpy(), np.log(evaluated.validation_perplexity.to_numpy())
+    below = np.flatnonzero(logs <= math.log(level))
+    if not len(below):
+        return math.nan
+    last = below[0]
+    if last == 0:
+        return float(tokens[0])
+    share = (math.log(level) - logs[last - 1]) / (logs[last] - logs[last - 1])
+    return float(tokens[last - 1] + share * (tokens[last] - tokens[last - 1]))
 
 
 def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:

@@ -25,7 +25,6 @@ from analyses.common.plotting import LINES, MARKERS, bars, figure_outputs, plain
 from analyses.ladder.orders import LENGTHS, order_line, printed_pairs, side
 from analyses.ladder.rungs import BASELINES, Rung, gap, p_of_gap, rung, steps_on, tokens_per_parameter
 from poet.methods import all_rows
-from poet.system.files import write_text
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
@@ -199,8 +198,7 @@ def note(frame: pd.DataFrame) -> str:
 
 def build(context: Context) -> None:
     frame = table(context)
-    write_text(context.results / "ladder.md", markdown(frame))
-    save_figure(draw(frame, context.scale), frame, context, ARTIFACT, note(frame))
+    save_figure(draw(frame, context.scale), frame, context, ARTIFACT, note(frame), page=markdown(frame))
 
 
 ARTIFACT = Artifact(

@@ -11,8 +11,7 @@ import math
 
 from analyses.common.ablation import COLLAPSED, ablation, printed_order, settings
 from analyses.common.claim_forms import too_few
-from analyses.common.comparisons import perplexities
-from analyses.common.evidence import largest_of, over_seeds, rank_correlation
+from analyses.common.evidence import largest_of, over_seeds, perplexities, rank_correlation
 from analyses.common.published import read_published
 from poet.training.spec import RunSpec
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from analyses.common.comparisons import largest_difference, rank_agreement
-from analyses.common.evidence import largest_of, over_seeds, rank_correlation, share_of, with_p
+from analyses.common.evidence import largest_difference, largest_of, over_seeds, rank_agreement, rank_correlation, share_of, with_p
 from analyses.tables.claims import judged, line, named, summary
 from scipy import stats
 from suite.claim import NEGATIVE

@@ -31,7 +31,7 @@ def before():
         ("analyses/tables/common/config_tables.py", {*CONFIGURATION, *GATHERED}),
         ("analyses/tables/table11/timed_steps.py", {"table11", *GATHERED}),
         ("analyses/tables/table1/memory_formulas.py", {"table1", "errata", *GATHERED}),
-        ("analyses/common/longer.py", {"controls", "figure9", *GATHERED}),
+        ("analyses/controls/equal_cost.py", {"controls", *GATHERED}),
         ("analyses/errata/counts.py", {"errata", *GATHERED}),
         ("analyses/report/report.py", {"report"}),
         ("analyses/report/style.css", {"report"}),

@@ -17,7 +17,8 @@ from matplotlib.axes import Axes
 
 from analyses.common.ablation import collapsed
 from analyses.common.controls import fitness_sentence
-from analyses.common.grid import BASELINE, grid_runs
+from analyses.common.evidence import perplexities
+from analyses.common.grid import BASELINE, grid
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, numbered_figure, plain_logarithmic, plt, save_figure, sns, spread_note
 from analyses.common.published import read_published
@@ -30,11 +31,13 @@ from suite.context import Context
 from suite.scale import Scale
 
 FINAL, CROSSING = "final perplexity", "crossing of AdamW"
+#: The runs of a (model, row), by seed.
+Cells = dict[tuple[str, str], list[RunSpec]]
 
 
-def runs(scale: Scale, models: tuple[str, ...], prefixes: tuple[str, ...] = ("",)) -> list[RunSpec]:
+def cells(scale: Scale, models: tuple[str, ...], prefixes: tuple[str, ...]) -> Cells:
     """The runs of Table 2 on some models, of rows whose key begins with one of some prefixes."""
-    return [spec for spec in grid_runs(scale) if spec.model in models and spec.variant.startswith(prefixes)]
+    return {(model, row): specs for (model, row), specs in grid(scale).items() if model in models and row.startswith(prefixes)}
 
 
 def evaluations(context: Context, spec: RunSpec) -> pd.Series:
@@ -43,12 +46,9 @@ def evaluations(context: Context, spec: RunSpec) -> pd.Series:
     return evaluated[np.isfinite(evaluated)]
 
 
-def curves(context: Context, specs: list[RunSpec]) -> dict[tuple[str, str], pd.DataFrame]:
+def curves(context: Context, runs: Cells) -> dict[tuple[str, str], pd.DataFrame]:
     """{(model, variant): perplexity by step, a column a seed}; NaN from where a run diverged."""
-    found: dict[tuple[str, str], dict[int, pd.Series]] = {}
-    for spec in specs:
-        found.setdefault((spec.model, spec.variant), {})[spec.seed] = evaluations(context, spec)
-    return {key: pd.DataFrame(by_seed) for key, by_seed in found.items()}
+    return {key: pd.DataFrame({spec.seed: evaluations(context, spec) for spec in specs}) for key, specs in runs.items()}
 
 
 def overtakes_for_good(curve: pd.Series, baseline: pd.Series, steps: int) -> float:
@@ -61,14 +61,13 @@ def overtakes_for_good(curve: pd.Series, baseline: pd.Series, steps: int) -> flo
     return float(curve.index[np.flatnonzero(above)[-1] + 1] / steps) if above.any() else 0.0
 
 
-def table(context: Context, specs: list[RunSpec], found: dict[tuple[str, str], pd.DataFrame], published_crossing: tuple[float, float]) -> pd.DataFrame:
+def table(context: Context, runs: Cells, found: dict[tuple[str, str], pd.DataFrame], published_crossing: tuple[float, float]) -> pd.DataFrame:
     """Final perplexity and crossing, one line each by model and variant; ``found`` has the :func:`curves` of the runs."""
     printed = {(p.model, p.variant): float(p.perplexity) for p in read_published("table2").itertuples()}
     lines = []
-    for key in found:
+    for key, mine in runs.items():
         model, variant = key
-        mine = [spec for spec in specs if (spec.model, spec.variant) == key]
-        finals = [context.record(spec)["validation_perplexity"] for spec in mine]
+        finals = perplexities(context, mine)
         about = {"model": model, "method": table_rows()[variant][1].label, "variant": variant}
         gone = collapsed(finals, mine[0].architecture.vocabulary)
         value = line(context, finals, "perplexity", printed.get(key, math.nan), **about, quantity=FINAL)
@@ -133,10 +132,11 @@ def dynamics_artifact(
     It cannot do without those in ``needed``. ``prefixes`` choose the rows of Table 2."""
 
     def build(context: Context) -> None:
-        specs = runs(context.scale, models, prefixes)
+        chosen = cells(context.scale, models, prefixes)
+        specs = [spec for by_seed in chosen.values() for spec in by_seed]
         printed = {p.quantity: (float(p.low), float(p.high)) for p in read_published("dynamics").itertuples()}
-        found = curves(context, specs)
-        frame = table(context, specs, found, printed[CROSSING])
+        found = curves(context, chosen)
+        frame = table(context, chosen, found, printed[CROSSING])
         shown = list(dict.fromkeys(spec.model for spec in specs))
         panels = -(-len(shown) // 2)
         figure, axes = plt.subplots(panels, 2, figsize=(10, 3.8 * panels + 0.8), squeeze=False)
@@ -158,7 +158,8 @@ def dynamics_artifact(
         save_figure(figure, frame, context, artifact, " ".join(filter(None, parts)), sentence(frame))
 
     artifact = numbered_figure(
-        number, caption, runs=lambda scale: runs(scale, models, prefixes), build=build, models=needed, claims=claims,
+        number, caption, runs=lambda scale: [spec for specs in cells(scale, models, prefixes).values() for spec in specs], build=build,
+        models=needed, claims=claims,
     )
     return artifact
 

@@ -39,6 +39,8 @@ STEPS, MERGES = 10_000, 50
 PEAK, LAST_END, MEDIAN = "peak, first tenth", "end of the last merge period, first tenth", "end of merge periods, {} tenth"
 #: (block, projection, "R" or "P").
 Matrix = tuple[int, str, str]
+#: Of each k, by seed: a run, and its errors (steps,) by :func:`name_of` a matrix.
+Errors = dict[int, list[tuple[RunSpec, dict[str, np.ndarray]]]]
 #: Below this, e_orth is the rounding of single precision.
 ROUNDING = 1e-8
 
@@ -73,10 +75,16 @@ def middle(scale: Scale) -> int:
     return scale.settings.models[MODEL].layers // 2
 
 
-def errors(context: Context) -> dict[int, list[dict[str, np.ndarray]]]:
-    """{k: by seed: {"<layer>.R" or "<layer>.P": (steps,)}}."""
-    seeds = context.scale.seeds
-    return {terms: [along(context, run(context.scale, terms, seed), "orthogonality") for seed in seeds] for terms in TERMS}
+def name_of(matrix: Matrix) -> str:
+    """"<layer>.R" or "<layer>.P"."""
+    block, projection, side = matrix
+    return f"{layer(block, projection)}.{side}"
+
+
+def errors(context: Context) -> Errors:
+    """What all runs measured."""
+    by_terms = {terms: [run(context.scale, terms, seed) for seed in context.scale.seeds] for terms in TERMS}
+    return {terms: [(spec, along(context, spec, "orthogonality")) for spec in specs] for terms, specs in by_terms.items()}
 
 
 def summaries(spec: RunSpec, values: np.ndarray) -> dict[str, float]:
@@ -101,22 +109,17 @@ def summaries(spec: RunSpec, values: np.ndarray) -> dict[str, float]:
 
 def by_terms(context: Context, matrices: Sequence[Matrix], quantity: str) -> list[np.ndarray]:
     """One of :func:`summaries` by seed: (k, matrices); NaN where a run had diverged before."""
-    names = [f"{layer(block, projection)}.{side}" for block, projection, side in matrices]
-    found, values = errors(context), []
-    for i, seed in enumerate(context.scale.seeds):
-        specs = [run(context.scale, terms, seed) for terms in TERMS]
-        rows = zip(specs, found.values(), strict=True)
-        values.append(np.array([[summaries(spec, own[i][name])[quantity] for name in names] for spec, own in rows]))
-    return values
+    by_seed = zip(*errors(context).values(), strict=True)
+    return [np.array([[summaries(spec, own[name_of(m)])[quantity] for m in matrices] for spec, own in runs_of_seed]) for runs_of_seed in by_seed]
 
 
-def table(context: Context, found: dict, matrices: Sequence[Matrix], published: Mapping | None = None) -> pd.DataFrame:
+def table(context: Context, found: Errors, matrices: Sequence[Matrix], published: Mapping | None = None) -> pd.DataFrame:
     """Peak and medians of the error, by matrix and k; ``found`` has all :func:`errors`, ``published`` (low, high) by (k, quantity)."""
     lines = []
-    for block, projection, side in matrices:
+    for matrix in matrices:
+        block, projection, side = matrix
         for terms, seeds in found.items():
-            specs = [run(context.scale, terms, seed) for seed in context.scale.seeds]
-            by_seed = [summaries(s, f[f"{layer(block, projection)}.{side}"]) for s, f in zip(specs, seeds, strict=True)]
+            by_seed = [summaries(spec, own[name_of(matrix)]) for spec, own in seeds]
             for quantity in by_seed[0]:
                 printed = (published or {}).get((terms, quantity), (np.nan, np.nan))
                 about = {"model": MODEL, "block": block, "matrix": LABELS[projection], "side": side, "terms": terms}
@@ -124,44 +127,45 @@ def table(context: Context, found: dict, matrices: Sequence[Matrix], published: 
     return pd.DataFrame(lines)
 
 
-def curve(context: Context, terms: int, values: np.ndarray, until: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def curve(spec: RunSpec, values: np.ndarray, until: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What a figure shows of the (steps,) errors of a run: steps, errors, and which of them are ends of merge periods.
 
     0 at the start is left out: the scale is logarithmic."""
-    spec = run(context.scale, terms, context.scale.seeds[0])
     at = np.array(spec.probes["orthogonality"])
     shown = (at <= until) & (at > 0) & np.isfinite(values)
     return at[shown], values[shown], at[shown] % spec.parameters["merge_every"] == 0
 
 
-def mark_divergence(axis: Axes, context: Context, terms: int, at: np.ndarray, values: np.ndarray, until: int) -> None:
-    """A cross where the run with k terms diverged, if it did before the last step that is shown."""
-    record = context.record(run(context.scale, terms, context.scale.seeds[0]))
+def mark_divergence(axis: Axes, context: Context, spec: RunSpec, at: np.ndarray, values: np.ndarray, until: int) -> None:
+    """A cross where a run diverged, if it did before the last step that is shown."""
+    record = context.record(spec)
     if record["status"] == "diverged" and record["steps"] <= until and len(at):
         axis.plot(at[-1], values[-1], marker="x", color="black", markersize=11, markeredgewidth=2.5)
 
 
-def draw(axis: Axes, context: Context, found: dict, key: str, until: int) -> None:
+def draw(axis: Axes, context: Context, found: Errors, key: str, until: int) -> None:
     """The error of one matrix for every k: the ends of its merge periods joined, thin lines between them."""
     for terms, seeds in found.items():
-        at, values, ends = curve(context, terms, seeds[0][key], until)
+        spec, own = seeds[0]
+        at, values, ends = curve(spec, own[key], until)
         axis.plot(at, values, color=f"C{terms}", linewidth=0.6, alpha=0.4)
         every = max(1, ends.sum() // 8)
         style = {"color": f"C{terms}", "linestyle": LINES[terms], "marker": MARKERS[terms], "label": f"k={terms}"}
         marks = (terms * every // len(TERMS), every)  # side by side where lines overlap
         axis.plot(at[ends], values[ends], **style, linewidth=1.2, markersize=4.5, markevery=marks)
-        mark_divergence(axis, context, terms, at, values, until)
+        mark_divergence(axis, context, spec, at, values, until)
     axis.set(yscale="log", xlabel="step")
 
 
-def draw_each(axes: Sequence[Axes], context: Context, found: dict, key: str, until: int) -> None:
+def draw_each(axes: Sequence[Axes], context: Context, found: Errors, key: str, until: int) -> None:
     """The error of one matrix, a panel for each k, with the other k in grey."""
-    curves = {terms: curve(context, terms, seeds[0][key], until) for terms, seeds in found.items()}
+    first = {terms: seeds[0] for terms, seeds in found.items()}
+    curves = {terms: curve(spec, values[key], until) for terms, (spec, values) in first.items()}
     for axis, own in zip(axes, curves, strict=True):
         for terms, (at, values, _) in curves.items():
             look = {"color": f"C{terms}", "linewidth": 1.6, "zorder": 3} if terms == own else {"color": "0.8", "linewidth": 0.7}
             axis.plot(at, values, **look)
-        mark_divergence(axis, context, own, *curves[own][:2], until)
+        mark_divergence(axis, context, first[own][0], *curves[own][:2], until)
         axis.set(yscale="log", xlabel="step")
 
 
@@ -190,8 +194,9 @@ def artifact(
         rows = len(matrices) if each else -(-len(matrices) // columns)
         size = (2.1 * columns if each else 9.0 if columns == 1 else 3.6 * columns, 0.8 + 3 * rows)
         figure, axes = plt.subplots(rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
-        for i, (block, projection, side) in enumerate(matrices):
-            key, name = f"{layer(block, projection)}.{side}", f"{side} of {LABELS[projection]}, block {block}"
+        for i, matrix in enumerate(matrices):
+            block, projection, side = matrix
+            key, name = name_of(matrix), f"{side} of {LABELS[projection]}, block {block}"
             if each:
                 draw_each(axes[i], context, measured, key, until)
                 axes[i, 0].set_ylabel(f"{name}\n$e_{{orth}}$")

@@ -11,7 +11,7 @@ from fractions import Fraction
 import pandas as pd
 
 from analyses.common.evidence import ALL, share_agreeing
-from analyses.common.layout import markdown_page, markdown_table, numbered_table, write_table
+from analyses.common.layout import crossed_table, markdown_page, numbered_table, write_table
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import cell, read_published
 from poet.methods import get_method, table_rows
@@ -97,22 +97,12 @@ def compare(
     return pd.DataFrame(lines, dtype=object)
 
 
-def _both(line) -> str:
-    return f"{line.printed} / **{line.measured:,}**"
-
-
 def markdown(frame: pd.DataFrame, artifact: Artifact, down: tuple[str, ...], across: str, notes: list[str]) -> str:
     """The table of :func:`compare` as the paper prints it, then what agrees and what does not, and notes.
 
     The columns ``down`` name its rows, and the values of the column ``across`` its columns."""
     frame = frame.assign(model="Llama " + frame.model.str.upper())
-    columns = list(dict.fromkeys(frame[across]))
-    rows = []
-    for key, part in frame.groupby(list(down), sort=False):
-        by_column = {getattr(line, across): line for line in part.itertuples()}
-        cells = (by_column[c].printed if by_column[c].agrees == "yes" else _both(by_column[c]) for c in columns)
-        rows.append([*key, *cells])
-    table = markdown_table([*down, *columns], "l" * len(down) + "r" * len(columns), rows)
+    table = crossed_table(frame, down, across, lambda line: line.printed if line.agrees == "yes" else f"{line.printed} / **{line.measured:,}**")
     differing = frame[frame.agrees == "no"]
     sentences = [f"{len(frame) - len(differing)} of {len(frame)} printed cells agree with the configuration."]
     for (model, parameter, reason), part in differing.groupby(["model", "parameter", "reason"], sort=False):

@@ -7,14 +7,13 @@ index buffers of POET's permutations, are no part of the paper's memory and stan
 """
 
 import math
-import statistics
-from collections import defaultdict
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from analyses.common.evidence import exactly, ALL, BELOW_ONE, share_agreeing
+from analyses.common.grid import cell_runs
 from analyses.common.layout import markdown_page, markdown_table, measured_columns, numbered_table, write_table
 from analyses.common.paper_scale import on_meta, paper_scale
 from analyses.common.published import read_published
@@ -35,15 +34,13 @@ WHOLE = "whole model"
 
 def specs(scale: Scale) -> dict[str, list[RunSpec]]:
     """The runs of each line of the printed table, by seed."""
-    return {key: [scale.run(MODEL, row, seed) for seed in scale.seeds] for key, row in ROWS.items()}
+    return {key: cell_runs(scale, MODEL, row) for key, row in ROWS.items()}
 
 
-def held_by_shape(record: dict[str, Any]) -> dict[tuple[int, int], list[dict[str, int]]]:
-    """What a run held, layer by layer, grouped by (m, n), with the paper's total added to each."""
-    shapes = defaultdict(list)
-    for line in record["held"]:
-        shapes[line["m"], line["n"]].append({**line, "total": line["weights"] + line["state"]})
-    return dict(shapes)
+def held_by_shape(held: list[dict[str, Any]]) -> pd.DataFrame:
+    """What the layers of a run held, the mean over those of one shape (m, n), with the paper's total."""
+    layers = pd.DataFrame(held)
+    return layers.assign(total=layers.weights + layers.state).groupby(["m", "n"])[list(QUANTITIES)].mean()
 
 
 def table(context: Context) -> pd.DataFrame:
@@ -53,8 +50,9 @@ def table(context: Context) -> pd.DataFrame:
     for key, by_seed in specs(context.scale).items():
         formulas, method = FORMULAS[key], get_method(by_seed[0].method)
         parameters = parse_parameters(method, by_seed[0].parameters)
-        runs = [held_by_shape(context.record(spec)) for spec in by_seed]
-        counts = {shape: len(layers) for shape, layers in sorted(runs[0].items())}
+        held = [context.record(spec)["held"] for spec in by_seed]
+        counts = pd.DataFrame(held[0]).groupby(["m", "n"]).size().to_dict()
+        runs = list(map(held_by_shape, held))
         # How many matrices of each shape a line stands for.
         groups = {f"{m} x {n}": {(m, n): 1} for m, n in counts} | {WHOLE: counts}
         for quantity, label in QUANTITIES.items():
@@ -63,14 +61,8 @@ def table(context: Context) -> pd.DataFrame:
                     sum(number * formula(formulas, m, n, parameters)[quantity] for (m, n), number in members.items())
                     for formula in (published, expected)
                 )
-                # The mean over the layers of a shape: they are equal, or the line does not agree.
-                values = [
-                    sum(
-                        number * statistics.mean(layer[quantity] for layer in run[shape])
-                        for shape, number in members.items()
-                    )
-                    for run in runs
-                ]
+                # The layers of a shape are equal, or the line does not agree.
+                values = [sum(number * run.at[shape, quantity] for shape, number in members.items()) for run in runs]
                 inputs, outputs = (math.nan, math.nan) if group == WHOLE else next(iter(members))
                 lines.append({
                     "method": printed[key].method, "variant": by_seed[0].variant, "matrix": group, "inputs": inputs,

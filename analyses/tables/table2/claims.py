@@ -11,8 +11,7 @@ from functools import partial
 
 from analyses.common.ablation import collapsed
 from analyses.common.claim_forms import Pair, ordering, printed_perplexity, same_order
-from analyses.common.comparisons import perplexities, rank_agreement
-from analyses.common.evidence import over_seeds, rank_correlation, share_of
+from analyses.common.evidence import over_seeds, perplexities, rank_agreement, rank_correlation, share_of
 from analyses.common.grid import BASELINE, MODELS, cell_runs
 from analyses.common.published import printed_number
 from analyses.tables.table2.counts import CLAIMS as COUNTS

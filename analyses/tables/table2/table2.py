@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from analyses.common.ablation import perplexity_columns
 from analyses.common.controls import fitness_sentence, table_section
 from analyses.common.evidence import with_p
-from analyses.common.grid import BASELINE, grid_runs
-from analyses.common.layout import apart_from_zero, paper_layout
+from analyses.common.grid import BASELINE, grid, grid_runs
+from analyses.common.layout import MARKS, crossed_table, markdown_page, measured_cell
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import bars, figure_outputs, save_figure, spread_note
 from analyses.common.published import as_printed, printed_number, read_published
@@ -27,7 +27,6 @@ from analyses.tables.table2.claims import CLAIMS, agreement
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
 from poet.methods import table_rows
 from poet.training.errors import RunError
-from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.claim import Evidence
 from suite.context import Context
@@ -62,9 +61,7 @@ def table(context: Context) -> pd.DataFrame:
     """The tidy table: one line per model and row."""
     printed = {(p.model, p.variant): p for p in read_published("table2").itertuples()}
     counts = paper_counts()
-    cells: dict[tuple[str, str], list[RunSpec]] = {}
-    for spec in grid_runs(context.scale):
-        cells.setdefault((spec.model, spec.variant), []).append(spec)
+    cells = grid(context.scale)
     records = {key: [context.record(spec) for spec in specs] for key, specs in cells.items()}
     if len({r["data_sha256"] for found in records.values() for r in found}) > 1:
         raise RunError("the runs of Table 2 were not trained on the same data: remove results/runs and train them again")
@@ -88,6 +85,29 @@ def table(context: Context) -> pd.DataFrame:
             "run_tokens": first["tokens"], "learning_rates_from": context.scale.learning_rate_source(model, variant),
         })
     return pd.DataFrame(lines)
+
+
+def apart_from_zero(line: Any) -> Any:
+    """Whether the interval of a line's (or of each line's) difference to AdamW excludes zero."""
+    return (line.difference_low > 0) | (line.difference_high < 0)
+
+
+def _cell(line: Any) -> str:
+    published = "–" if math.isnan(line.published) else f"{line.published:.2f}"
+    mark = MARKS.get(line.direction, "") if apart_from_zero(line) else ""
+    return f"{published} / {measured_cell(line)} {mark}".rstrip()
+
+
+def markdown(frame: pd.DataFrame, controls: str, sentences: list[str]) -> str:
+    """Controls, then methods down, models across, "published / measured" in each cell, then sentences."""
+    scale = frame.scale.iloc[0]
+    about = (
+        f"Each cell: published on C4 / **measured at {scale} scale on {frame.corpus.iloc[0]}**, mean over seeds, ± standard "
+        "deviation where there are several. Against AdamW on the same model: + on the printed side, - on the opposite one, no mark where "
+        "the 95% interval of the difference includes zero or there is none. Below it, trainable parameters counted at paper scale."
+    )
+    table = crossed_table(frame, ["method"], "model", lambda line: f"{_cell(line)}<br>({line.counted_trainable})")
+    return markdown_page(f"{ARTIFACT.label}, {scale} scale", ARTIFACT.caption, controls, about, table, sentences=sentences)
 
 
 def summary(frame: pd.DataFrame, agreements: dict[str, Evidence]) -> list[str]:
@@ -141,9 +161,9 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
 def build(context: Context) -> None:
     frame = table(context)
     agreements = {model: agreement(context, model) for model in dict.fromkeys(frame.model)}
-    paper_layout(frame, ARTIFACT, table_section(context, grid_runs(context.scale)), summary(frame, agreements), context.results / "table2.md")
+    page = markdown(frame, table_section(context, grid_runs(context.scale)), summary(frame, agreements))
     note = f"Above: measured. Below: as printed, on C4. {spread_note(context)} {fitness_sentence(context, grid_runs(context.scale))}"
-    save_figure(draw(frame, context.scale), frame, context, ARTIFACT, note)
+    save_figure(draw(frame, context.scale), frame, context, ARTIFACT, note, page=page)
 
 
 ARTIFACT = Artifact(

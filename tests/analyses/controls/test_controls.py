@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from analyses.common.grid import grid_runs
-from analyses.common.longer import longer_runs
+from analyses.common.grid import grid_runs, longer_runs
 from analyses.common.paper_scale import model_label
 from analyses.controls import cells as control_cells
 from analyses.controls import controls

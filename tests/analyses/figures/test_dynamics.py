@@ -108,8 +108,8 @@ def test_curves_are_drawn_from_their_first_point(recorded, drawn, artifact, seed
 
 def test_the_caption_counts_what_the_table_has(recorded):
     context = recorded(figure8.ARTIFACT, curves(level))
-    specs = figure8.ARTIFACT.runs(context.scale)
-    said = dynamics.sentence(dynamics.table(context, specs, dynamics.curves(context, specs), (0.75, 0.95)))
+    cells = dynamics.cells(context.scale, figure8.MODELS, ("adamw", "poet"))
+    said = dynamics.sentence(dynamics.table(context, cells, dynamics.curves(context, cells), (0.75, 0.95)))
     # Printed below AdamW: FS 1/2 and BS 256 on each model; FS 1/2 crosses, BS 256 is below throughout.
     assert "of 4 that the paper prints below it, 2 cross it (75% to 80% of training) and 2 are below it throughout" in said
     assert "of 8 that the paper prints above it, 0 cross it and 0 are" in said

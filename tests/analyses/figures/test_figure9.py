@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyses.common.longer import crossing, longer_runs
+from analyses.common.grid import longer_runs
 from analyses.figures import figure9
+from analyses.figures.figure9 import crossing
 from suite.scale import load_scale
 
 

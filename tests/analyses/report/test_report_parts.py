@@ -6,13 +6,12 @@ import re
 import pandas as pd
 import pytest
 
-from analyses.common.layout import paper_layout
 from analyses.report.interval import MARGIN, WIDTH, interval
 from analyses.report.markup import to_html
 from analyses.report.numbers import between, comparison, number
+from analyses.tables.table2.table2 import markdown
 from suite.claim import NEGATIVE, POSITIVE, Evidence
 from suite.judging import side_of
-from tests.claims import artifact
 
 INFINITY = math.inf
 
@@ -104,7 +103,7 @@ def test_an_endless_interval_has_arrows_and_nothing_is_drawn_of_nothing():
     assert interval(math.nan, math.nan, math.nan, POSITIVE) == ""
 
 
-def test_every_mark_of_the_paper_s_layout_gets_its_word(tmp_path):
+def test_every_mark_of_the_paper_s_layout_gets_its_word():
     cells = [("as published", -2.0, -1.0), ("opposite", 1.0, 2.0), ("opposite", -1.0, 2.0), ("", math.nan, math.nan)]
     shared = {"model": "60m", "published": 1.5, "measured": 2.0, "n": 2, "std": 0.1, "diverged": 0, "collapsed": 0}
     lines = [
@@ -112,8 +111,7 @@ def test_every_mark_of_the_paper_s_layout_gets_its_word(tmp_path):
          "counted_trainable": "1M"}
         for i, (direction, low, high) in enumerate(cells)
     ]
-    paper_layout(pd.DataFrame(lines), artifact(caption="Nothing - at all +"), "Fit.", ["A sentence -"], tmp_path / "table.md")
-    page = to_html((tmp_path / "table.md").read_text(), "Table 0")
+    page = to_html(markdown(pd.DataFrame(lines), "Fit. Nothing - at all +", ["A sentence -"]), "Table 2")
     words = re.findall(r'<span class="mark ([\w-]+)"><span aria-hidden="true">.</span> ([\w ]+)</span>', page)
     assert words == [("as-published", "as published"), ("opposite",) * 2]
     assert "<h1" not in page and page.count("<table>") == 1 and 'class="scroll" tabindex="0"' in page

@@ -45,11 +45,10 @@ PARAMETERS = {
 def test_formulas_are_what_a_real_step_holds(make_spec, data, key):
     run = Run(make_spec(method=key.partition("-")[0], parameters=PARAMETERS[key]), data, "cpu")
     run.train_step()
-    shapes = table1.held_by_shape({"held": run.elements})
-    assert set(shapes) == {(32, 32), (32, 64), (64, 32)}
-    for (m, n), layers in shapes.items():
-        for layer in layers:
-            assert {q: layer[q] for q in table1.QUANTITIES} == expected(FORMULAS[key], m, n, run.method.parameters)
+    for layer in run.elements:
+        held = table1.held_by_shape([layer]).to_dict("index")
+        assert held == {(layer["m"], layer["n"]): expected(FORMULAS[key], layer["m"], layer["n"], run.method.parameters)}
+    assert set(table1.held_by_shape(run.elements).index) == {(32, 32), (32, 64), (64, 32)}
 
 
 def held(spec, changes=()):

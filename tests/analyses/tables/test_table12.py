@@ -5,9 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from analyses.tables.table12.cells import LABELS, METHODS, NAMES, PRINTED
-from analyses.tables.table12.claims import POET
-from analyses.tables.table12.table12 import ARTIFACT, CLAIMS
+from analyses.tables.table12 import ARTIFACT, CLAIMS, LABELS, METHODS, NAMES, POET, PRINTED
 from poet.finetuning.rouge import METRICS
 from suite.claim import NEGATIVE
 from suite.collection import collect_finetunings

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 from analyses.common.grid import MODELS, grid_runs
-from analyses.common.layout import apart_from_zero
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
-from analyses.tables.table2.table2 import beside_adamw, draw, summary
+from analyses.tables.table2.table2 import apart_from_zero, beside_adamw, draw, summary
 from poet.methods import table_rows
 from poet.training.llama import build_llama
 from suite.claim import Evidence

@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 
 from analyses.tables.claims import named
-from analyses.tables.table4.cells import METHODS, NAMES, PRINTED, TUNED
 from analyses.common.learned import LEARNED
-from analyses.tables.table4.table4 import ARTIFACT, CLAIMS
+from analyses.tables.table4 import ARTIFACT, CLAIMS, METHODS, NAMES, PRINTED, TUNED
 from poet.finetuning.spec import FinetuningSpec
 from suite.claim import NEGATIVE
 from suite.collection import collect_finetunings, collect_runs

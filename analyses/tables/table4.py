@@ -1,0 +1,207 @@
+"""Table 4: AdamW- and POET-pretrained models, finetuned on GLUE in full, by OFT and by POET.
+
+The pretrained models are Table 2's own runs, which keep their weights. The paper does not name the model's size, the variant of POET, the
+batch, the sequence length or the schedule: ``finetuning`` of the scale's file has what is taken here. Each number is that of
+the last epoch on GLUE's validation set (MNLI: matched), or on what stands in for it.
+
+Two rates: "as printed", 2e-5 for everything, and "tuned alike", one from a search for each cell (``suite.tuning.finetuning``; ``make
+results/<scale>/finetuning_rates.csv`` and ``make record``). A scale that was not tuned has the first alone.
+
+Beside each task stands what one answer for all examples is worth. A cell has learned where its mean over two seeds or more is above that by more than
+two standard deviations (:mod:`analyses.common.learned`); claims compare the cells of which one has.
+"""
+
+import itertools
+import statistics
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analyses.common.layout import crossed_table, markdown_page, mean_cell, measured_columns
+from analyses.common.learned import LEARNED, all_lower, judged_orders, learned, origins
+from analyses.common.plotting import MARKERS, bars, figure_outputs, save_figure, spread_over
+from analyses.common.published import read_published
+from poet.finetuning.methods import FINETUNERS
+from poet.finetuning.spec import FinetuningSpec
+from poet.finetuning.tasks import TASKS
+from poet.training.spec import RunSpec
+from suite.artifact import Artifact
+from suite.claim import NEGATIVE, Claim, Evidence
+from suite.context import Context
+from suite.finetuning import METHODS_OF_TABLE4, PRINTED_LR, bases, finetuning, tuned_rates
+from suite.judging import NOTHING
+from suite.scale import Scale
+from suite.statistics import paired_interval
+
+#: Printed name of a finetuning method to its key.
+METHODS = {FINETUNERS[key].label: key for key in METHODS_OF_TABLE4}
+PRINTED_RATE, TUNED = "as printed", "tuned alike"
+PRINTED = read_published("table4").set_index(["finetuning", "pretraining"]).astype(float)
+#: Key of a task by its printed name.
+NAMES = {task.label: key for key, task in TASKS.items() if task.label in PRINTED.columns}
+#: (rate, finetuning, pretraining, task).
+Cell = tuple[str, str, str, str]
+#: No two scores differ by more: correlations lie between -1 and 1.
+GREATEST = 2.0
+#: How far the two pretrained models of a finetuning method, and a printed number from a measured one, stand apart.
+APART, BESIDE = 0.24, 0.11
+
+
+def pretraining(base: RunSpec) -> str:
+    """What Table 4 calls a pretrained run: AdamW or POET."""
+    return {"adamw": "AdamW", "poet": "POET"}[base.method]
+
+
+def cells(scale: Scale) -> dict[Cell, list[FinetuningSpec]]:
+    """The runs of each cell, by seed."""
+    found, tuned, seeds = {}, tuned_rates(scale), range(scale.settings.finetuning.seeds)
+    for base, (label, method), (name, task) in itertools.product(bases(scale), METHODS.items(), NAMES.items()):
+        rates = {PRINTED_RATE: PRINTED_LR}
+        if tuned:
+            rates[TUNED], _ = tuned[base.variant, task, method]
+        for rate, lr in rates.items():
+            found[rate, label, pretraining(base), name] = [finetuning(scale, base, task, method, seed, lr) for seed in seeds]
+    return found
+
+
+def table(context: Context) -> pd.DataFrame:
+    """One line a cell."""
+    lines, tuned, models = [], tuned_rates(context.scale), {pretraining(base): base for base in bases(context.scale)}
+    for (rate, method, model, task), specs in sorted(cells(context.scale).items(), key=lambda item: item[0][0]):
+        records = [context.record(spec) for spec in specs]
+        values, first = [record["metric"] for record in records], records[0]
+        unit, (_, low, high) = TASKS[NAMES[task]].metric, paired_interval(values)
+        nothing = statistics.fmean(record["without_learning"] for record in records)
+        inside = rate == PRINTED_RATE or tuned[models[model].variant, NAMES[task], METHODS[method]][1]
+        lines.append({
+            "rate": rate, "finetuning": method, "pretraining": model, "task": task, "published": PRINTED.loc[(method, model), task],
+            **measured_columns(values), "low": low, "high": high, "unit": unit, "without_learning": nothing,
+            "learned": "yes" if learned(values, nothing, unit, first["examples"]["validation"]) else "no", "learning_rate": specs[0].lr, "at_grid_end": "" if inside else "lr",
+            "trainable": first["trainable_parameters"], "train_examples": first["examples"]["train"],
+            "validation_examples": first["examples"]["validation"], "data": first["origin"]["kind"], "origin": first["origin"]["sentence"],
+            "scale": context.scale.name, "model": specs[0].model, "base": specs[0].base,
+        })
+    return pd.DataFrame(lines)
+
+
+def _number(line: Any) -> str:
+    marks = ("" if line.learned == "yes" else " °") + (" \\*" if line.at_grid_end else "")
+    return f"{line.published:.3f} / {mean_cell(line, 3)}{'' if line.diverged else marks}"
+
+
+def markdown(frame: pd.DataFrame, seeds: int) -> str:
+    """As the paper lays it out, published / measured in each cell, and one answer for all below; once for each rate."""
+    first = frame.iloc[0]
+    about = (
+        f"{ARTIFACT.caption} Each cell: published / **measured at {first['scale']} scale** on {first.model}, last epoch, mean over {seeds} {'seeds' if seeds > 1 else 'seed'} of "
+        f"finetuning ± standard deviation. °: not above one answer for all examples by more than {LEARNED:g} standard deviations (of seeds and of validation "
+        "examples, together), or one seed. "
+        f"Learning rate as printed: {PRINTED_LR:g} for all; tuned alike: from a search of its own for each cell (\\*: chosen at an end of what was tried), "
+        "by one other seed, on the validation examples that the table reports: a choice may follow chance."
+    )
+    parts = []
+    for rate, part in frame.groupby("rate", sort=False):
+        parts += [f"## Learning rate {rate}", _layout(part), fitness(part)]
+    if TUNED not in set(frame.rate):
+        parts.append(f"No rates tuned alike at {first['scale']} scale.")
+    return markdown_page(f"{ARTIFACT.label}, {first['scale']} scale", about, *parts, sentences=origins(frame, "validation_examples"))
+
+
+def _layout(frame: pd.DataFrame) -> str:
+    frame = frame.assign(heading=frame.task + " (" + frame.data + ")")
+    worth = frame.drop_duplicates("task").without_learning
+    nothing = ["one answer for all", "", *(f"{value:.3f}" for value in worth)]
+    return crossed_table(frame, ["finetuning", "pretraining"], "heading", _number, [nothing])
+
+
+def fitness(frame: pd.DataFrame) -> str:
+    """Whether anything was learned that can be compared."""
+    return judged_orders(frame, "task", "one answer for all")
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Scores by finetuning method and pretrained model at one rate: measured with error bars, and printed beside them."""
+    tasks, methods, models = (list(dict.fromkeys(frame[column])) for column in ("task", "finetuning", "pretraining"))
+    figure, axes = plt.subplots(2, 4, figsize=(12.4, 6.2))
+    for axis, task in zip(axes.flat, tasks, strict=True):
+        part = frame[frame.task == task]
+        for number, model in enumerate(models):
+            own = part[part.pretraining == model].set_index("finetuning").loc[methods]
+            place = np.arange(len(methods)) + (number - 0.5) * APART
+            color = f"C{number}"
+            axis.errorbar(place - BESIDE / 2, own.measured, bars(own["std"]), marker=MARKERS[number], linestyle="", capsize=3, color=color, label=f"{model}, measured")
+            axis.plot(place + BESIDE / 2, own.published, marker=MARKERS[number], linestyle="", color=color, markerfacecolor="none", label=f"{model}, printed")
+        axis.axhline(part.without_learning.iloc[0], color="0.3", linestyle=":", label="one answer for all")
+        axis.set(title=f"{task} ({part.data.iloc[0]})", xticks=range(len(methods)), xticklabels=methods, xlim=(-0.5, len(methods) - 0.5))
+    for axis in axes[:, 0]:
+        axis.set_ylabel("score")
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    return figure
+
+
+def _higher(context: Context, rate: str, pairs: Iterable[tuple[tuple[str, str, str], tuple[str, str, str]]], of_models: bool = False) -> Evidence:
+    """Whether the first of each pair of cells has the higher metric at a rate, by the pair where it has it least.
+
+    ``of_models``: the pairs are of two pretrained models, one run of each, so their difference is one number however often both are finetuned.
+    """
+    frame, specs, runs, comparisons = context.table("table4"), cells(context.scale), [], []
+    if rate not in set(frame.rate):
+        return replace(NOTHING, note="no rates tuned alike")
+    frame = frame[frame.rate == rate].set_index(["finetuning", "pretraining", "task"])
+    for pair in pairs:
+        ours, theirs = ([context.record(spec)["metric"] for spec in specs[rate, *cell]] for cell in pair)
+        differences = [b - a for a, b in zip(ours, theirs, strict=True)]
+        able = "yes" in set(frame.loc[list(pair), "learned"]) and frame.loc[list(pair), "at_grid_end"].isna().all()
+        comparisons.append(None if not able else [statistics.fmean(differences)] if of_models else differences)
+        runs += [spec for cell in pair for spec in specs[rate, *cell]]
+    return all_lower(comparisons, runs, GREATEST, "nothing was learned, or a rate lies at an end of what was tried")
+
+
+def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:
+    """The two claims at a rate; only cells of which one was learned, and whose rates lie inside what was tried, are compared."""
+    tasks, models, where = list(NAMES), ("AdamW", "POET"), f"learning rate {rate}"
+    pretrained = [((method, "POET", task), (method, "AdamW", task)) for method, task in itertools.product(METHODS, tasks)]
+    others = [((method, model, task), ("OFT", model, task)) for method, model, task in itertools.product(("Full FT", "POET"), models, tasks)]
+    return (
+        Claim(
+            key=f"table4-poet-pretrained-better{suffix}", place="Section 5.2, Table 4", kind="finetuning",
+            says=f"The POET-pretrained model is better than the AdamW-pretrained one on all tasks and by all finetuning methods ({where}).",
+            rule="Metric of the AdamW-pretrained model minus that of the POET-pretrained one, in the mean over seeds of finetuning, in each cell that "
+            "one of the two has learned: the largest difference is below zero. One run of each is finetuned, so n is 1 and the claim stays undecided.",
+            unit="metric", region=NEGATIVE, measure=lambda context: _higher(context, rate, pretrained, of_models=True),
+        ),
+        Claim(
+            key=f"table4-oft-worse{suffix}", place="Section 5.2, Table 4", kind="finetuning",
+            says=f"OFT generally performs worse than full finetuning and POET ({where}).",
+            rule="Metric of OFT minus that of full finetuning and of POET, paired by seed, in each cell that one of the two has learned: the largest "
+            "mean difference is below zero.",
+            unit="metric", region=NEGATIVE, measure=lambda context: _higher(context, rate, others),
+        ),
+    )
+
+
+CLAIMS = (*_claims(PRINTED_RATE, ""), *_claims(TUNED, "-tuned"))
+
+
+def build(context: Context) -> None:
+    frame = table(context)
+    rate = frame.rate.iloc[-1]
+    seeds = spread_over(context.scale.settings.finetuning.seeds, "seeds of finetuning")
+    note = f"Filled: measured, learning rate {rate}. Hollow: as printed, on GLUE. Dotted: one answer for all examples. {seeds}"
+    page = markdown(frame, context.scale.settings.finetuning.seeds)
+    save_figure(draw(frame[frame.rate == rate]), frame, context, ARTIFACT, note, fitness(frame[frame.rate == rate]), page)
+
+
+ARTIFACT = Artifact(
+    label="Table 4",
+    caption="GLUE scores of AdamW- and POET-pretrained models after finetuning in full, by OFT and by POET.",
+    outputs=("table4.csv", "table4.md", *figure_outputs("table4")),
+    runs=bases, finetunings=lambda scale: [spec for specs in cells(scale).values() for spec in specs], build=build, claims=CLAIMS,
+)
