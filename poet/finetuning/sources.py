@@ -8,7 +8,7 @@ from pathlib import Path
 from poet.finetuning.methods import FINETUNERS
 from poet.finetuning.problems import problem_of
 from poet.finetuning.spec import FinetuningSpec
-from poet.launch.sources import ROOT, digest, training_sources
+from poet.launch.sources import ROOT, data_sources, digest, training_sources
 
 #: Of every finetuning run, beside what its method's pretraining depends on.
 OWN = ("spec", "methods", "run", "problems/__init__", "problems/contract")
@@ -48,5 +48,5 @@ def _digest(method: str, problem: str, device: str) -> str:
 
 @functools.cache
 def task_digest() -> str:
-    """Digest of the files that a task's examples are made by."""
-    return digest((ROOT / "poet" / "finetuning" / "tasks").rglob("*.py"))
+    """Digest of the files that a task's examples are made by, those of the stand-ins' corpus among them."""
+    return digest([*(ROOT / "poet" / "finetuning" / "tasks").rglob("*.py"), *data_sources("enwik8")])
