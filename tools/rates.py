@@ -10,18 +10,21 @@ RATES = {"lr": "lr", "matrix_lr": "matrices", "muon_lr": "matrices", "adapter_lr
 def protocol(given: Protocol) -> str:
     """What ``config/tuning.yaml`` says, as sentences and a table of starting points."""
     budgets = [f"{budget.trials} (at most {budget.at_most}) where a run has {budget.from_steps:,} steps or more" for budget in given.trials]
+    larger = f"{given.larger_models.trials} (at most {given.larger_models.at_most}) where a search starts from the choice of a smaller model"
     shifts = [f"{RATES[name]} {k:+d} for the next longer length" for name, k in given.shifts.items()]
     body = [[f"`{row}`", _rates({name: f"{value:g}" for name, value in rates.items()})] for row, rates in given.starts.items()]
     lines = [
         f"- Seed of all trials: {given.seed}.",
         f"- Grid of all rates: {given.grid.base:g} × {given.grid.step:g}^k.",
-        f"- Trials of each row: {'; '.join(budgets)}. The number in brackets holds while the choice lies at an end of what was tried.",
+        f"- Trials of each row: {'; '.join([*budgets, larger])}. The number in brackets holds while the choice lies at an end of what was tried.",
         f"- Steps of the grid by which a start is moved: {'; '.join(shifts) or 'none'}.",
         f"- Seeds of a rung of the ladder at which its orders are judged: {' and '.join(map(str, given.looks))}. A p-value counts once for each look.",
         "",
         markdown_table(["row or method", "first starting point"], "lr", body),
         "",
-        "Changes since runs were seen: " + ("; ".join(f"{c.date}: {c.what} ({c.why})" for c in given.changes) or "none") + ".",
+        "Changes since runs were seen:",
+        "",
+        *[f"- {change.date}: {change.what} Why: {change.why}" for change in given.changes],
     ]
     return "\n".join(lines)
 

@@ -14,7 +14,7 @@ from suite.recorded.origin import code_changed
 from suite.recorded.run import whole_record
 from suite.scale import Scale
 from suite.settings import Tuned
-from suite.tuning.protocol import Budget, Point
+from suite.tuning.protocol import Point, Trials
 from suite.tuning.search import WAITING, Decision, search
 
 
@@ -106,8 +106,11 @@ class Tuning:
         """The learning rates of a point."""
         return self.protocol.rates(all_rows()[cell.row][0].learning_rates, point)
 
-    def budget(self, cell: Cell) -> Budget:
+    def budget(self, cell: Cell) -> Trials:
         """How many trials a cell has."""
+        before = self.before(cell)
+        if before is not None and before.model != cell.model:
+            return self.protocol.larger_models
         return self.protocol.budget(steps_of(self.scale, cell))
 
     def trials(self, cells: Iterable[Cell] | None = None, *, waiting: bool = False) -> list[RunSpec]:

@@ -91,6 +91,8 @@ class Protocol(Settings):
     grid: Grid
     trials: list[Budget] = Field(min_length=1)
     """how many, by the steps of a run"""
+    larger_models: Trials
+    """how many where a search starts from the choice of a smaller model"""
     starts: Annotated[dict[str, dict[str, PositiveFloat]], AfterValidator(_named)]
     """row or method: rate: where its search starts"""
     shifts: Annotated[dict[str, int], AfterValidator(_known_rates)]
@@ -113,7 +115,7 @@ class Protocol(Settings):
             raise ValueError(f"looks: these rise, unlike {self.looks}")
         return self
 
-    def budget(self, steps: int) -> Budget:
+    def budget(self, steps: int) -> Trials:
         """The trials that a run of so many steps has."""
         return [budget for budget in self.trials if budget.from_steps <= steps][-1]
 

@@ -70,6 +70,7 @@ def test_a_larger_model_begins_where_the_smaller_one_ended(tmp_path):
         tuning = trials.finish([wanted], best_at(lr=0.002))
     (start,) = tuning.decision(larger).next
     assert tuning.rates(larger, start) == {"lr": 0.002}
+    assert [(tuning.budget(wanted).trials, tuning.budget(wanted).at_most) for wanted in (lengths[0], larger)] == [(12, 12), (5, 16)]
 
 
 def test_what_a_command_line_asks_for_brings_all_that_its_searches_start_from(tmp_path):

@@ -69,6 +69,6 @@ def test_a_row_that_the_protocol_does_not_name_starts_from_its_defaults():
     assert protocol.rates(("lr", "adapter_lr"), protocol.start(METHODS["oft"], "oft")) == {"lr": 0.008, "adapter_lr": 0.001}
 
 
-def test_trials_depend_on_the_steps_alone():
+def test_trials_depend_on_the_steps_of_a_run():
     protocol = load_protocol()
     assert [protocol.budget(steps).trials for steps in (1, 9999, 10000, 49999, 50000)] == [12, 12, 8, 8, 5]
