@@ -28,6 +28,7 @@ from poet.training.spec import RunSpec
 from suite.collection import RESULTS, Suite, load_suite
 from suite.recorded.run import whole_record
 from suite.settings import read_seeds
+from suite.wording import listed
 
 #: States, in the order in which they are told. A silent run calls itself running, and has not said a word for long; an outdated
 #: one has a record of another spec or of other code under its name, and will be trained again. What is trained again only because it shares a
@@ -40,8 +41,6 @@ STATUS = {"state", "updated", "step", "steps", "tokens_per_second", "host", "pid
 QUIET_SECONDS, QUIET_STEPS = 600.0, 20
 #: Seconds by which clocks of two machines may differ without a word about it.
 CLOCKS_DIFFER = 60.0
-#: How many runs a sentence names.
-NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +151,7 @@ def page(scale: str, found: Iterable[Progress]) -> str:
         if run.state == "failed":
             lines += ["", f"{run.spec.name} failed {duration(run.age)} ago after step {run.status['step']}: {run.status['error']}"]
     if outdated := [run.spec.name for run in found if run.state == "outdated"]:
-        named = ", ".join(outdated[:NAMED]) + (f" and {len(outdated) - NAMED} more" if len(outdated) > NAMED else "")
-        lines += ["", f"Outdated, with a record of another spec or of other code, so that they will be trained again: {named}."]
+        lines += ["", f"Outdated, with a record of another spec or of other code, so that they will be trained again: {listed(outdated)}."]
     if notes := [note for run in found for note in run.notes]:
         lines += ["", *(f"- {note}." for note in notes)]
     return "\n".join(lines)

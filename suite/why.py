@@ -24,9 +24,7 @@ from suite.collection import RESULTS, Suite
 from suite.recorded.run import files_of
 from suite.sources import artifact_files, noted_sources, sources_note
 from suite.targets import check_targets
-
-#: Files and fields that a line names; the others are counted.
-NAMED = 3
+from suite.wording import listed
 
 
 def why(suite: Suite, target: str) -> str:
@@ -42,7 +40,7 @@ def why(suite: Suite, target: str) -> str:
     lines = lines or [f"{path} is only copied, from {suite.folder}: nothing is trained or built" for path in pending][:1]
     if not lines:
         return f"Nothing: {target} is up to date"
-    return "\n".join([f"{target}, scale {suite.scale.name}, seeds {_listed(map(str, suite.scale.seeds), 9)}:", *(f"- {line}" for line in lines)])
+    return "\n".join([f"{target}, scale {suite.scale.name}, seeds {listed(map(str, suite.scale.seeds), 9)}:", *(f"- {line}" for line in lines)])
 
 
 def _pending(suite: Suite, target: str) -> dict[Path, str]:
@@ -114,7 +112,7 @@ def _artifacts(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
 def _of_artifact(suite: Suite, name: str, pending: Mapping[Path, str]) -> str:
     outputs = suite.outputs(name)
     if missing := [str(path) for path in outputs if not path.exists()]:
-        return "not built yet" if len(missing) == len(outputs) else f"{_listed(missing)} is missing"
+        return "not built yet" if len(missing) == len(outputs) else f"{listed(missing)} is missing"
     specs, note, reasons = suite.artifacts[name].specs(suite.scale), noted_sources(sources_note(suite.folder, name)), []
     if note:
         if note.get("seeds") != list(suite.scale.seeds):
@@ -126,10 +124,10 @@ def _of_artifact(suite: Suite, name: str, pending: Mapping[Path, str]) -> str:
     if any(path in pending for path in records):
         reasons.append("its runs are trained")
     elif newer := [spec.name for spec, path in zip(specs, records, strict=True) if path.stat().st_mtime > built]:
-        reasons.append(f"runs are newer: {_listed(newer)}")
+        reasons.append(f"runs are newer: {listed(newer)}")
     if any(path in pending for path in suite.sources(name)):
         others = [other for other in names_read(suite.artifacts[name], suite.artifacts) if pending.keys() & suite.outputs(other)]
-        reasons.append(f"what it is built from is: {_listed(others)}")
+        reasons.append(f"what it is built from is: {listed(others)}")
     return "; ".join(filter(None, reasons)) or f"snakemake says: {pending[next(path for path in outputs if path in pending)]}"
 
 
@@ -138,12 +136,12 @@ def _changed(before: Mapping[str, str], files: Iterable[Path]) -> str:
     today = file_digests(files)
     found = [f"{name} changed" for name in today if name in before and before[name] != today[name]]
     found += [f"{name} is new" for name in today.keys() - before.keys()] + [f"{name} {'counts no longer' if Path(name).exists() else 'is gone'}" for name in before.keys() - today.keys()]
-    return _listed(sorted(found))
+    return listed(sorted(found))
 
 
 def _differences(before: Any, after: Any) -> str:
     old, new = dict(_leaves(before)), dict(_leaves(after))
-    return _listed(f"{key} {old.get(key)} -> {new.get(key)}" for key in {**old, **new} if old.get(key) != new.get(key))
+    return listed(f"{key} {old.get(key)} -> {new.get(key)}" for key in {**old, **new} if old.get(key) != new.get(key))
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -163,9 +161,5 @@ def _grouped(said: Mapping[str, str]) -> list[tuple[str, list[str]]]:
 
 
 def _counted(names: list[str], what: str) -> str:
-    return f"{names[0]} is" if len(names) == 1 else f"{len(names)} {what}s ({_listed(names, 2)}) are"
+    return f"{names[0]} is" if len(names) == 1 else f"{len(names)} {what}s ({listed(names, 2)}) are"
 
-
-def _listed(names: Iterable[str], most: int = NAMED) -> str:
-    names = list(names)
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -12,11 +12,10 @@ from suite.fitness import CONTROLS, NEEDS, Reading, readings
 from suite.grounds import Grounds, subject_of
 from suite.judging import why_not
 from suite.scale import load_scale
+from suite.wording import listed
 
 #: The scale of the paper's tokens for each parameter that needs no GPU.
 LONG = "night"
-#: How many of a control's numbers a cell shows.
-_SHOWN = 6
 #: What is said of scales that need no controls.
 _UNASKED = {"paper": "", **{scale: f"The {scale} scale checks the plumbing: it is fit to judge nothing." for scale in UNJUDGED_SCALES}}
 
@@ -70,5 +69,4 @@ def _longer(scale: str, specs: Sequence[RunSpec]) -> str:
 
 def shown(reading: Reading) -> str:
     """A control's numbers, the first few where there are many."""
-    parts = reading.measured.split("; ")
-    return "; ".join(parts[:_SHOWN]) + (f"; and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else "")
+    return listed(reading.measured.split("; "), 6, "; ")

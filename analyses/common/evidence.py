@@ -15,6 +15,7 @@ from poet.training.spec import RunSpec
 from suite.claim import Evidence
 from suite.context import Context
 from suite.statistics import CONFIDENCE, paired_interval, permuted_kendall, t_quantile
+from suite.wording import listed
 
 #: Regions of a share: every one of them; and of a ratio whose being below 1 is all that is claimed.
 ALL = (1.0, 1.0)
@@ -24,8 +25,6 @@ SIZE = (0.0, math.inf)
 #: A relative change that two digits may not show: half a unit in the second digit of 1.0. What the paper calls "almost
 #: negligible", "the same" or "small" of a curve without numbers is read as no more than that.
 TWO_DIGITS = (0.0, 0.05)
-#: How many exceptions a note names.
-NAMED = 4
 
 
 def over_seeds(values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
@@ -113,9 +112,7 @@ def of_line(line: Any, note: str = "") -> Evidence:
 
 def but_for(names: Sequence[str]) -> str:
     """A note that lists what does not fit, the first few by name; empty if there is nothing."""
-    names = list(dict.fromkeys(names))
-    more = f"; and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"not so: {'; '.join(names[:NAMED])}{more}" if names else ""
+    return f"not so: {listed(dict.fromkeys(names), 4, '; ')}" if names else ""
 
 
 def share_agreeing(frame: pd.DataFrame, column: str, what: Sequence[str], runs: Sequence[RunSpec] = ()) -> Evidence:

@@ -13,9 +13,7 @@ from suite.check.judge import ANOTHER_SCALE, Finding, findings
 from suite.check.tables import Line, Pair, checked, pairs, read
 from suite.discovery import discover
 from suite.scale import ROOT
-
-#: Tables that a sentence names.
-_NAMED = 5
+from suite.wording import listed
 
 
 def recorded_folder(scale: str, root: Path = ROOT) -> Path:
@@ -69,8 +67,7 @@ def side_by_side(recorded: Path, fresh: Path) -> tuple[list[Finding], list[str]]
         files = [(recorded / name, fresh / name) for name in there[recorded] if name in there[fresh]]
         for folder, other in ((recorded, fresh), (fresh, recorded)):
             if alone := [Path(name).stem for name in there[folder] if name not in there[other]]:
-                named = ", ".join(alone[:_NAMED]) + (f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else "")
-                notes.append(f"only in {folder}: {named}")
+                notes.append(f"only in {folder}: {listed(alone, 5)}")
         if not files:
             raise UserError(f"{recorded} and {fresh} have no table in common: make the same target at both")
     within, across = [], []

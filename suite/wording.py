@@ -1,0 +1,12 @@
+"""Words that several pages say alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def listed(names: Iterable[str], most: int = 3, separator: str = ", ") -> str:
+    """The first names of a list, and how many others there are: ``listed("abcd", 2) == "a, b, and 2 more"``."""
+    names = list(names)
+    left = [f"and {len(names) - most} more"] if len(names) > most else []
+    return separator.join([*names[:most], *left])
