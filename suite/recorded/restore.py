@@ -34,7 +34,8 @@ def unpack(run: RecordedRun, folder: Path) -> None:
 
 
 def restored(
-    spec: RunSpec | FinetuningSpec, folder: Path, data: Path, device: str, archive: Path | None = None, base: Path | None = None
+    spec: RunSpec | FinetuningSpec, folder: Path, data: Path, device: str, archive: Path | None = None, base: Path | None = None,
+    first_seed: bool = True,
 ) -> bool:
     """Restore a run instead of training it if its recording is of today's spec, training code and inputs; the log says which it was.
 
@@ -45,6 +46,7 @@ def restored(
         device: "cpu" or "cuda", where it would be trained.
         archive: of the recorded runs; None takes the scale's.
         base: of a finetuning run, the record of the pretrained one; None where it pretrains itself.
+        first_seed: whether the run is of the seed that finetuning starts from: of the others nobody reads the weights.
 
     Raises:
         RecordedError: the archive is missing or damaged.
@@ -52,7 +54,7 @@ def restored(
     """
     archive = archive or archive_path(spec.scale)
     run = read(archive, only=spec.name).get(spec.name)
-    why = "it is not among the recorded runs" if run is None else _why_not(run, spec, device, data, base)
+    why = "it is not among the recorded runs" if run is None else _why_not(run, spec, device, data, base, first_seed)
     if why:
         say(f"{spec.name}: trained, and not taken from {archive.name}: {why}")
         return False
@@ -63,9 +65,9 @@ def restored(
     return True
 
 
-def _why_not(run: RecordedRun, spec: RunSpec | FinetuningSpec, device: str, data: Path, base: Path | None) -> str:
+def _why_not(run: RecordedRun, spec: RunSpec | FinetuningSpec, device: str, data: Path, base: Path | None, first_seed: bool) -> str:
     """Why a run that is recorded under a spec's name cannot take the place of training; empty if it can."""
-    if base is None if isinstance(spec, FinetuningSpec) else spec.keep_weights:
+    if base is None if isinstance(spec, FinetuningSpec) else spec.keep_weights and first_seed:
         return "its weights are asked for, and archives have none"
     found = [*(["spec"] if run.spec.digest != spec.digest else []), *changed(spec, run.record, device, data, base)]
     return f"not as recorded: {', '.join(found)}" if found else ""

@@ -27,9 +27,9 @@ with job(snakemake):
     for spec, record, checkpoints, log in runs:
         spec = RunSpec.from_dict(spec)
         paths = {"data": Path(snakemake.input[0]).parent, "folder": Path(record).parent}
-        device = "cuda" if asked.gpu else "cpu"
+        device, first_seed = "cuda" if asked.gpu else "cpu", spec.seed == snakemake.config["seeds"][0]
         with logged(log):
-            if aside.take_back(spec, device=device, **paths) or (resume == "recorded" and restored(spec, device=device, **paths)):
+            if aside.take_back(spec, device=device, **paths) or (resume == "recorded" and restored(spec, device=device, first_seed=first_seed, **paths)):
                 continue
             check_code(snakemake.params.code, training_digest(spec.method, device))
             with reserved_gpus(asked.gpu if asked.get("nodes", 1) == 1 else 0, spec.name):  # on several, Slurm gives them

@@ -18,12 +18,12 @@ from tests.suite.recorded.conftest import ROWS, WHERE, write_meta
 def asked(tmp_path, recorded_run, specs, capsys):
     """``asked(spec=..., device=..., rows=..., **changes)``: whether a run whose record has ``changes`` is restored, and the log."""
 
-    def _asked(spec=None, device="cpu", rows=ROWS, origin="", **changes):
-        recorded = specs["130m/adamw"]
+    def _asked(spec=None, device="cpu", rows=ROWS, origin="", keep_weights=False, first_seed=True, **changes):
+        recorded = dataclasses.replace(specs["130m/adamw"], keep_weights=keep_weights)
         archive.write(tmp_path / "runs.parquet", [recorded_run(recorded, origin, **changes)])
         write_meta(tmp_path / "data", rows)
         folder = tmp_path / "runs" / "it"
-        done = restored(spec or recorded, folder, tmp_path / "data", device, tmp_path / "runs.parquet")
+        done = restored(spec or recorded, folder, tmp_path / "data", device, tmp_path / "runs.parquet", first_seed=first_seed)
         assert done == (folder / "record.json").exists()
         return done, capsys.readouterr().err
 
@@ -57,8 +57,12 @@ def test_another_spec_device_or_weights_are_trained(asked, specs):
     spec = specs["130m/adamw"]
     assert "not as recorded: spec\n" in asked(spec=dataclasses.replace(spec, steps=7))[1]
     assert "not as recorded: device (cpu then, cuda now)\n" in asked(device="cuda")[1]
-    assert "archives have none\n" in asked(spec=dataclasses.replace(spec, keep_weights=True))[1]
+    assert "archives have none\n" in asked(keep_weights=True)[1]
     assert "it is not among the recorded runs\n" in asked(spec=specs["60m/poet-fs-1_2"])[1]
+
+
+def test_weights_that_nobody_reads_are_not_trained_for(asked):
+    assert asked(keep_weights=True, first_seed=False)[0]
 
 
 @pytest.fixture(scope="module")
