@@ -11,7 +11,6 @@ import yaml
 
 from analyses.common.layout import markdown_table
 from faults.catalogue import FAULTS
-from poet.methods import all_rows
 from suite.check.tables import read
 from suite.discovery import discover
 from tests.support import matrix
@@ -57,12 +56,11 @@ def _parts(root: Path) -> dict[str, str]:
     mini = kept / "mini"
     sweeps = {path.parent.name: read(path) for path in sorted(kept.glob("*/lr_sweep.csv"))}
     return {
-        "artifacts": _artifacts(mini, root),
+        "artifacts": _artifacts(root),
         "recorded-table2": _summary(mini / "table2.md"),
         "recorded-controls": _summary(mini / "controls.md"),
         "recorded-claims": _bullets(mini / "claims.md"),
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
-        "ladder-gaps": _all_gaps(kept / "night" / "ladder.csv"),
         "ladder-poet-fs-1_2": _gaps(kept / "night" / "ladder.csv", "poet-fs-1_2"),
         "ladder-full": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2", "adamw"),
         "ladder-full-two-rates": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2", "adamw-two-rates"),
@@ -130,12 +128,6 @@ def _gaps(ladder: Path, row: str) -> str:
     return ", ".join(f"{float(line['gap_adamw']):+.2f} at {line['length']}" for line in found)
 
 
-def _all_gaps(ladder: Path) -> str:
-    """The same of every row that was measured, a line each."""
-    rows = dict.fromkeys(line["variant"] for line in read(ladder) if line["gap_adamw"])
-    return "\n".join(f"- {all_rows()[row][1].label}: {_gaps(ladder, row)}." for row in rows)
-
-
 def _span(values: list[float]) -> str:
     return f"{min(values):.2f} to {max(values):.2f}"
 
@@ -159,12 +151,12 @@ def _steps(table: Path) -> str:
     return f"{about}\n\n{markdown_table(heads, 'lrrlrrrrr', rows)}"
 
 
-def _artifacts(recorded: Path, root: Path) -> str:
-    """A table of every artifact, with a link to what is recorded of it."""
+def _artifacts(root: Path) -> str:
+    """A table of every artifact, with a link to what is recorded of it, at mini scale if it is there."""
     rows = []
     for name, artifact in discover().items():
-        kept = recorded / f"{name}.csv"
-        link = f"[`{name}`](@/{kept.relative_to(root)})" if kept.exists() else f"`{name}`"
+        files = [f"analyses/recorded/{scale}/{name}.csv" for scale in ("mini", "night")]
+        link = next((f"[`{name}`](@/{file})" for file in files if (root / file).exists()), f"`{name}`")
         rows.append((link, artifact.label, artifact.caption))
     return markdown_table(("target", "in the paper", "what it shows"), "lll", rows)
 

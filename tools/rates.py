@@ -1,7 +1,7 @@
 """The protocol of tuning and the learning rates that were chosen, as tables for a page."""
 
 from analyses.common.layout import markdown_table
-from suite.tuning.protocol import Protocol
+from suite.tuning.protocol import Protocol, Trials
 
 #: Columns of ``lr_sweep.csv`` that hold rates, by the words for them.
 RATES = {"lr": "lr", "matrix_lr": "matrices", "muon_lr": "matrices", "adapter_lr": "adapter", "poet_lr": "R and P"}
@@ -9,16 +9,16 @@ RATES = {"lr": "lr", "matrix_lr": "matrices", "muon_lr": "matrices", "adapter_lr
 
 def protocol(given: Protocol) -> str:
     """What ``config/tuning.yaml`` says, as sentences and a table of starting points."""
-    budgets = [f"{budget.trials} (at most {budget.at_most}) where a run has {budget.from_steps:,} steps or more" for budget in given.trials]
-    larger = f"{given.larger_models.trials} (at most {given.larger_models.at_most}) where a search starts from the choice of a smaller model"
+    budgets = [_trials(budget) + (f" for runs of {budget.from_steps:,} steps or more" if budget.from_steps > 1 else "") for budget in given.trials]
+    larger = f"{_trials(given.larger_models)} if the search starts from the choice of a smaller model"
     shifts = [f"{RATES[name]} {k:+d} for the next longer length" for name, k in given.shifts.items()]
     body = [[f"`{row}`", _rates({name: f"{value:g}" for name, value in rates.items()})] for row, rates in given.starts.items()]
     lines = [
         f"- Seed of all trials: {given.seed}.",
         f"- Grid of all rates: {given.grid.base:g} × {given.grid.step:g}^k.",
-        f"- Trials of each row: {'; '.join([*budgets, larger])}. The number in brackets holds while the choice lies at an end of what was tried.",
+        f"- Trials of each row: {'; '.join([*budgets, larger])}. The higher number holds while the choice lies at an end of what was tried.",
         f"- Steps of the grid by which a start is moved: {'; '.join(shifts) or 'none'}.",
-        f"- Seeds of a rung of the ladder at which its orders are judged: {' and '.join(map(str, given.looks))}. A p-value counts once for each look.",
+        f"- Orders of the ladder are tested with {', and again with '.join(map(str, given.looks))} seeds. A p-value is multiplied by the number of tests that its rows had.",
         "",
         markdown_table(["row or method", "first starting point"], "lr", body),
         "",
@@ -27,6 +27,10 @@ def protocol(given: Protocol) -> str:
         *[f"- {change.date}: {change.what} Why: {change.why}" for change in given.changes],
     ]
     return "\n".join(lines)
+
+
+def _trials(given: Trials) -> str:
+    return str(given.trials) if given.at_most == given.trials else f"{given.trials}, or up to {given.at_most},"
 
 
 def rates(sweeps: dict[str, list[dict[str, str]]]) -> str:
