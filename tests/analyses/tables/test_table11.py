@@ -136,7 +136,7 @@ def test_the_table_is_built_and_says_that_it_is_a_proxy(recorded, monkeypatch):
         assert name in text
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_scale_without_a_gpu_is_refused_in_a_sentence():
+def test_a_gpu_scale_without_a_gpu_is_refused_in_a_sentence(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(UserError, match="table11 at scale gpu times a GPU, and torch finds none"):
         table11.measure(load_scale({"scale": "gpu", "seeds": [0]}))
