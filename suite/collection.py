@@ -17,7 +17,7 @@ from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact, names_read
 from suite.discovery import discover
-from suite.finetuning import TASKS_OF_TABLE4, bases, task_data, task_folder
+from suite.finetuning import TASKS_OF_TABLE4, bases, searched_data, task_folder
 from suite.recorded.origin import code_changed
 from suite.summarization import BART
 from suite.scale import Scale, dataset_name, load_scale
@@ -151,17 +151,18 @@ class Suite:
         return [data_digest(self.scale.data["corpus"]), *sorted(training_digest(method, device) for method, device in pairs)]
 
     @property
-    def task_folders(self) -> dict[str, FinetuningSpec]:
-        """Folders of the prepared tasks that finetuning reads, each with a run that reads it."""
-        return {str(self.examples(spec)): spec for spec in self.finetunings.values() if spec.base}
+    def task_folders(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Folders of the prepared tasks that finetuning and the searches of its rates read, each with its task and the description of its examples."""
+        found = {str(self.examples(spec)): (spec.task, spec.data) for spec in self.finetunings.values() if spec.base}
+        return found | {str(self.searched_task(task)): (task, searched_data(self.scale)) for task in TASKS_OF_TABLE4}
 
     def examples(self, spec: FinetuningSpec) -> Path:
         """Where the examples of a finetuning run are: those of a task, or the rows that are pretrained on."""
         return DATA / "tasks" / task_folder(spec.task, spec.data) if spec.base else self.dataset
 
     def searched_task(self, task: str) -> Path:
-        """Where the examples of a task of Table 4 are."""
-        return DATA / "tasks" / task_folder(task, task_data(self.scale.settings.finetuning))
+        """Where the examples that rates of a task of Table 4 are searched on are."""
+        return DATA / "tasks" / task_folder(task, searched_data(self.scale))
 
     def finetuning_searches(self) -> list[tuple[RunSpec, str]]:
         """Pretrained run and task of each job that searches learning rates of finetuning."""

@@ -37,6 +37,11 @@ def task_data(given: OnTasks) -> dict[str, Any]:
     return given.model_dump(include={"source", "train", "validation"})
 
 
+def searched_data(scale: Scale) -> dict[str, Any]:
+    """The same for the search of Table 4's rates: it measures on training examples that the table's runs do not see."""
+    return task_data(scale.settings.finetuning) | {"split": "train"}
+
+
 def on_tasks(scale: Scale, given: OnTasks) -> dict[str, Any]:
     """What every finetuning run of a table has alike: the fields of its spec that the scale's file says."""
     same = given.model_dump(include={"epochs", "batch_rows", "sequence_length", "clip_norm"})

@@ -11,11 +11,11 @@ import itertools
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from poet.finetuning.sources import finetuning_sources
+from poet.finetuning.sources import finetuning_files
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.sources import data_sources, file_digests, training_sources
 from poet.system.errors import UserError
@@ -64,7 +64,7 @@ def _data(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
 
 def _of_data(suite: Suite, folder: Path) -> str:
     note = noted_sources(folder / "sources.json")
-    return _changed(note["files"], data_sources(suite.scale.data["corpus"])) if note else "its code changed, or files of it are missing"
+    return _changed(note["files"], file_digests(data_sources(suite.scale.data["corpus"]))) if note else "its code changed, or files of it are missing"
 
 
 def _runs(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
@@ -94,9 +94,9 @@ def _of_run(suite: Suite, name: str) -> str:
     if suite.scale.settings.retrain:
         device = suite.scale.device(spec.model)
         if isinstance(spec, FinetuningSpec):
-            today = finetuning_sources(spec, device)
+            today = finetuning_files(spec, device)
         else:
-            today = [*training_sources(spec.method, device), *data_sources(spec.data["corpus"])]
+            today = file_digests([*training_sources(spec.method, device), *data_sources(spec.data["corpus"])])
         reasons.append(_changed(files, today))
     reasons += [f"{file} is missing" for file in files_of(spec) if not (folder / file).exists()]
     return "; ".join(filter(None, reasons))
@@ -119,7 +119,7 @@ def _of_artifact(suite: Suite, name: str, pending: Mapping[Path, str]) -> str:
             reasons.append(f"seeds {note.get('seeds')} -> {list(suite.scale.seeds)}")
         elif note.get("specs") != suite.digests(name):
             reasons.append("the specs of its runs changed")
-        reasons.append(_changed(note["files"], artifact_files(name)))
+        reasons.append(_changed(note["files"], file_digests(artifact_files(name))))
     built, records = min(path.stat().st_mtime for path in outputs), suite.records(name)
     if any(path in pending for path in records):
         reasons.append("its runs are trained")
@@ -131,9 +131,8 @@ def _of_artifact(suite: Suite, name: str, pending: Mapping[Path, str]) -> str:
     return "; ".join(filter(None, reasons)) or f"snakemake says: {pending[next(path for path in outputs if path in pending)]}"
 
 
-def _changed(before: Mapping[str, str], files: Iterable[Path]) -> str:
-    """Which files are not as they were; empty if all are."""
-    today = file_digests(files)
+def _changed(before: Mapping[str, str], today: Mapping[str, str]) -> str:
+    """Which files are not as they were, by their digests; empty if all are."""
     found = [f"{name} changed" for name in today if name in before and before[name] != today[name]]
     found += [f"{name} is new" for name in today.keys() - before.keys()] + [f"{name} {'counts no longer' if Path(name).exists() else 'is gone'}" for name in before.keys() - today.keys()]
     return listed(sorted(found))

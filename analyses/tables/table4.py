@@ -102,7 +102,7 @@ def markdown(frame: pd.DataFrame, seeds: int) -> str:
         f"finetuning ± standard deviation. °: not above one answer for all examples by more than {LEARNED:g} standard deviations (of seeds and of validation "
         "examples, together), or one seed. "
         f"Learning rate as printed: {PRINTED_LR:g} for all; tuned alike: from a search of its own for each cell (\\*: chosen at an end of what was tried), "
-        "by one other seed, on the validation examples that the table reports: a choice may follow chance."
+        "by one other seed, on training examples that the table's runs do not see: a choice may follow chance."
     )
     parts = []
     for rate, part in frame.groupby("rate", sort=False):

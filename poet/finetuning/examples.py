@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ import torch
 
 from poet.data.files import read_json, sha256_of, write_json
 from poet.data.tokenizer import Tokenizer
-from poet.finetuning.tasks import TASKS, load_task
+from poet.finetuning.tasks import TASKS, Example, load_task
 from poet.system.files import write_text
 from poet.training.errors import RunError
 
@@ -26,7 +27,8 @@ def prepare_task(task: str, data: dict[str, Any], folder: Path, cache: Path) -> 
     Args:
         task: key in ``poet.finetuning.tasks.TASKS``.
         data: ``source`` as :func:`poet.finetuning.tasks.load_task` takes it; ``train`` and ``validation``: how many examples at
-            most (0: all).
+            most (0: all); ``split``, where it is there, is "train": the validation examples come from the training split too, behind
+            those that are trained on.
         folder: is written to.
         cache: of downloads.
 
@@ -37,16 +39,27 @@ def prepare_task(task: str, data: dict[str, Any], folder: Path, cache: Path) -> 
         DataError: the task cannot be had from that source.
     """
     limit = {split: data[split] for split in SPLITS if data[split]}
+    if "split" in data:
+        limit = {"validation": 0} | ({"train": sum(limit.values())} if len(limit) == len(SPLITS) else {})
     loaded = load_task(task, data["source"], cache, limit=limit)
+    parts = divided(loaded.train, data["train"], data["validation"]) if "split" in data else (loaded.train, loaded.validation)
     splits = {}
-    for split in SPLITS:
-        examples = getattr(loaded, split)
+    for split, examples in zip(SPLITS, parts, strict=True):
         lines = (json.dumps([*example.texts, example.target], ensure_ascii=False) + "\n" for example in examples)
         write_text(path := folder / f"{split}.jsonl", "".join(lines))
         splits[split] = {"file": path.name, "examples": len(examples), "sha256": sha256_of(path)}
     meta = {"task": task, "data": data, "origin": asdict(loaded.origin), "splits": splits}
     write_json(folder / "meta.json", meta)
     return meta
+
+
+def divided(examples: list[Example], train: int, validation: int) -> tuple[list[Example], list[Example]]:
+    """A training split in two: its first ``train`` examples, and the next ``validation``.
+
+    Where either number is 0, which stands for all, or there are too few, the last tenth is held out.
+    """
+    start = train if train and 0 < validation <= len(examples) - train else len(examples) - math.ceil(len(examples) / 10)
+    return examples[:start][: train or None], examples[start:][: validation or None]
 
 
 @dataclass(frozen=True, slots=True)

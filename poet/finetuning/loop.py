@@ -12,14 +12,13 @@ import torch
 
 from poet.data.files import read_json, sha256_of
 from poet.finetuning.run import FinetuningRun
-from poet.finetuning.sources import finetuning_digest, finetuning_sources
+from poet.finetuning.sources import finetuning_digest, finetuning_files
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.checkpoints import CheckpointFolder
 from poet.launch.clock import Clock, stopped
 from poet.launch.interrupts import StopRequest
 from poet.launch.provenance import provenance
 from poet.launch.records import write_record
-from poet.launch.sources import file_digests
 from poet.launch.status import Status
 from poet.system.progress import Progress, say
 from poet.training.errors import RunError
@@ -57,7 +56,7 @@ def finetune(
         SystemExit: SIGINT or SIGTERM came, or the end of the Slurm job is near; the state is saved and the next call goes on from it.
     """
     torch.set_num_threads(threads)
-    code = {"training_digest": finetuning_digest(spec, device), "sources": file_digests(finetuning_sources(spec, device))}  # as it is now
+    code = {"training_digest": finetuning_digest(spec, device), "sources": finetuning_files(spec, device)}  # as it is now
     made_by, begun = provenance(device), json.loads(base.read_text()) if base else {}
     if begun.get("status") == "diverged":
         raise RunError(f"run {spec.name} starts from {spec.base}, which diverged: choose other learning rates for that run")

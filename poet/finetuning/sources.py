@@ -8,7 +8,8 @@ from pathlib import Path
 from poet.finetuning.methods import FINETUNERS
 from poet.finetuning.problems import problem_of
 from poet.finetuning.spec import FinetuningSpec
-from poet.launch.sources import ROOT, data_sources, digest, training_sources
+from poet.finetuning.tasks import TASKS
+from poet.launch.sources import PACKAGES, ROOT, data_sources, digest, file_digests, training_sources
 
 #: Of every finetuning run, beside what its method's pretraining depends on.
 OWN = ("spec", "methods", "run", "problems/__init__", "problems/contract")
@@ -17,6 +18,12 @@ OF_PROBLEM = {
     "classification": ("examples", "metrics"),
     "summarization": ("examples", "rouge", "problems/bart"),
     "infilling": ("examples", "problems/bart"),
+}
+#: Packages that a problem computes with, beside those of pretraining.
+PACKAGES_OF = {
+    "classification": ("tokenizers", "scikit-learn", "scipy"),
+    "summarization": ("tokenizers", "rouge_score", "nltk"),
+    "infilling": ("tokenizers",),
 }
 
 
@@ -28,22 +35,35 @@ def finetuning_sources(spec: FinetuningSpec, device: str, root: Path = ROOT) -> 
         device: "cpu" or "cuda", where it trains.
         root: of the repository, or of a copy.
     """
-    return _sources(spec.method, problem_of(spec.task), device, root)
+    return _sources(spec.method, spec.task, device, root)
 
 
-def finetuning_digest(spec: FinetuningSpec, device: str) -> str:
+def finetuning_files(spec: FinetuningSpec, device: str) -> dict[str, str]:
+    """:func:`poet.launch.sources.file_digests` of :func:`finetuning_sources`."""
+    return file_digests(finetuning_sources(spec, device), packages=_packages(spec.task))
+
+
+def finetuning_digest(spec: FinetuningSpec, device: str, root: Path = ROOT) -> str:
     """Digest of :func:`finetuning_sources`."""
-    return _digest(spec.method, problem_of(spec.task), device)
+    return _digest(spec.method, spec.task, device, root)
 
 
-def _sources(method: str, problem: str, device: str, root: Path) -> list[Path]:
-    own = [root / "poet" / "finetuning" / f"{name}.py" for name in (*OWN, *OF_PROBLEM[problem], f"problems/{problem}")]
-    return sorted({*own, *training_sources(FINETUNERS[method].method, device, root)})
+def _sources(method: str, task: str, device: str, root: Path) -> list[Path]:
+    problem = problem_of(task)
+    own = {root / "poet" / "finetuning" / f"{name}.py" for name in (*OWN, *OF_PROBLEM[problem], f"problems/{problem}")}
+    # A task's classes and metric stand in its own file and in those of the classes that it extends.
+    kinds = type(TASKS[task]).__mro__ if task in TASKS else ()
+    own |= {root / f"{kind.__module__.replace('.', '/')}.py" for kind in kinds if kind.__module__.startswith("poet.")}
+    return sorted({*own, root / "poet" / "data" / "tokenizer.py", *training_sources(FINETUNERS[method].method, device, root)})
+
+
+def _packages(task: str) -> tuple[str, ...]:
+    return (*PACKAGES, *PACKAGES_OF[problem_of(task)])
 
 
 @functools.cache
-def _digest(method: str, problem: str, device: str) -> str:
-    return digest(_sources(method, problem, device, ROOT))
+def _digest(method: str, task: str, device: str, root: Path) -> str:
+    return digest(_sources(method, task, device, root), root, _packages(task))
 
 
 @functools.cache

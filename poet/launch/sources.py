@@ -42,18 +42,21 @@ def training_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
     return sorted(found | {path for path in root.glob("poet/methods/*.py") if path.name not in others})
 
 
-def digest(files: Iterable[Path], root: Path = ROOT) -> str:
-    """sha256 over names and what the files say to the machine: a comment or a docstring trains nobody again."""
+def digest(files: Iterable[Path], root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> str:
+    """sha256 over names and what the files say to the machine: a comment or a docstring trains nobody again.
+
+    ``packages``: those whose versions count of the lock.
+    """
     total = hashlib.sha256()
     for path in sorted(files):
-        total.update(f"{path.relative_to(root)}\0{_substance(path)}\0".encode())
+        total.update(f"{path.relative_to(root)}\0{_substance(path, packages)}\0".encode())
     return total.hexdigest()
 
 
-def _substance(path: Path) -> str:
+def _substance(path: Path, packages: tuple[str, ...]) -> str:
     content = path.read_bytes()
     if path.name == "requirements.lock":
-        return "\n".join(line for line in content.decode().splitlines() if re.match(rf"({'|'.join(PACKAGES)})==", line))
+        return "\n".join(line for line in content.decode().splitlines() if re.match(rf"({'|'.join(packages)})==", line))
     return _said(content) if path.suffix == ".py" else hashlib.sha256(content).hexdigest()
 
 
@@ -67,9 +70,9 @@ def _said(source: bytes) -> str:
     return ast.unparse(tree)
 
 
-def file_digests(files: Iterable[Path], root: Path = ROOT) -> dict[str, str]:
+def file_digests(files: Iterable[Path], root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
     """The start of each file's :func:`digest` by its name: one over all says that something changed, these say what."""
-    return {str(path.relative_to(root)): digest([path], root)[:12] for path in sorted(files)}
+    return {str(path.relative_to(root)): digest([path], root, packages)[:12] for path in sorted(files)}
 
 
 @functools.cache

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
-from suite.finetuning import METHODS_OF_TABLE4, finetuning
+from suite.finetuning import METHODS_OF_TABLE4, finetuning, searched_data
 from suite.scale import Scale
 from suite.tuning.protocol import Point
 from suite.tuning.search import search
 
 _RATE = ("lr",)
+
+
+def trial(scale: Scale, base: RunSpec, task: str, method: str, lr: float) -> FinetuningSpec:
+    """A run of a search, with a seed and validation examples that the table does not use; see :func:`suite.finetuning.finetuning`."""
+    return replace(finetuning(scale, base, task, method, scale.protocol.seed, lr), data=searched_data(scale))
 
 
 def tune(scale: Scale, base: RunSpec, task: str, run: Callable[[FinetuningSpec], dict[str, Any]]) -> list[dict[str, Any]]:
@@ -38,7 +44,7 @@ def _of_method(scale: Scale, base: RunSpec, task: str, method: str, run: Callabl
 
     while (decision := search(start, known, protocol.finetuning.trials, protocol.finetuning.at_most)).next:
         for point in decision.next:  # the search looks for the smallest
-            known[point] = -run(finetuning(scale, base, task, method, protocol.seed, rate(point)))["metric"]
+            known[point] = -run(trial(scale, base, task, method, rate(point)))["metric"]
     lines = []
     for point in decision.tried:
         value = -known[point]

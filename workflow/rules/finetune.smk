@@ -2,7 +2,7 @@ from suite.summarization import base_of
 
 
 # Finetuning of pretrained runs. Where runs of a pretrained model share a process, they are also made again together.
-for folder, example in suite.task_folders.items():
+for folder, (task, data) in suite.task_folders.items():
 
     rule:
         name:
@@ -17,8 +17,8 @@ for folder, example in suite.task_folders.items():
             mem_mb=4000,
             runtime=120,
         params:
-            task=example.task,
-            data=example.data,
+            task=task,
+            data=data,
             cache=DATA / "cache",
             code=suite.task_code(),
         script:

@@ -58,8 +58,8 @@ def corpus(write_corpus, tmp_path_factory):
     return write_corpus(tmp_path_factory.mktemp("cache"))
 
 
-def stsb_lines(count: int) -> str:
-    rows = (f"main\tnews\t2012\t{n:04d}\t{n % 6}.000\tA \"dog {n} runs.\tA cat {n} sits." + "\thttp\tx" * (n % 2) for n in range(count))
+def stsb_lines(numbers: range) -> str:
+    rows = (f"main\tnews\t2012\t{n:04d}\t{n % 6}.000\tA \"dog {n} runs.\tA cat {n} sits." + "\thttp\tx" * (n % 2) for n in numbers)
     return "".join(row + "\n" for row in rows)
 
 
@@ -83,7 +83,7 @@ def pairs() -> str:
 def offline(corpus, monkeypatch):
     """The cache, with small files in the place of those that packages carry."""
     contents = {
-        stsb: {"sts-train.csv": stsb_lines(40).encode(), "sts-dev.csv": stsb_lines(20).encode()},
+        stsb: {"sts-train.csv": stsb_lines(range(40)).encode(), "sts-dev.csv": stsb_lines(range(40, 60)).encode()},
         sst2: {"hutto_ICWSM_2014.tar.gz": reviews()},
         xsum: {"test.jsonl": pairs().encode()},
     }

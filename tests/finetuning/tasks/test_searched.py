@@ -1,0 +1,37 @@
+"""The examples that a search of rates measures on: training examples that the table's runs do not see."""
+
+import pytest
+
+from poet.finetuning.examples import SPLITS, divided, prepare_task, read_split
+from poet.finetuning.tasks import TASKS
+
+
+@pytest.fixture
+def prepared(offline, tmp_path):
+    """``prepared(task, **data)``: the lines of both splits, as tuples."""
+
+    def prepare(task, **data):
+        folder = tmp_path / str(sorted(data.items()))
+        prepare_task(task, {"source": "offline", **data}, folder, offline)
+        return [list(map(tuple, read_split(folder, split)[1])) for split in SPLITS]
+
+    return prepare
+
+
+@pytest.mark.parametrize("name", [name for name, task in TASKS.items() if task.classes])
+@pytest.mark.parametrize(("train", "validation"), [(12, 6), (12, 0), (0, 6), (0, 0), (30, 10**6)])
+def test_they_meet_neither_the_reported_examples_nor_those_that_are_trained_on(prepared, name, train, validation):
+    taught, reported = prepared(name, train=train, validation=validation)
+    seen, searched = prepared(name, train=train, validation=validation, split="train")
+    assert seen and searched and not {*searched} & {*reported, *seen} and {*seen} <= {*taught}
+    if train and validation == 6:
+        assert seen == taught and len(searched) == validation and not {*searched} & {*taught}
+
+
+@pytest.mark.parametrize(
+    ("train", "validation", "found"),
+    [(6, 3, (6, 6, 9)), (6, 94, (6, 6, 100)), (6, 95, (6, 90, 100)), (6, 0, (6, 90, 100)), (0, 3, (90, 90, 93)), (0, 0, (90, 90, 100)), (95, 7, (90, 90, 97))],
+)
+def test_a_size_of_0_and_a_split_that_is_too_small_hold_the_last_tenth_out(train, validation, found):
+    end, first, last = found
+    assert divided([*range(100)], train, validation) == ([*range(end)], [*range(first, last)])
