@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 
 from poet.data.files import read_json, sha256_of, write_json
 from poet.data.tokenizer import Tokenizer
-from poet.finetuning.tasks import TASKS, Example, load_task
+from poet.finetuning.tasks import TASKS, TaskData, load_task
 from poet.system.files import write_text
 from poet.training.errors import RunError
 
@@ -27,8 +27,7 @@ def prepare_task(task: str, data: dict[str, Any], folder: Path, cache: Path) -> 
     Args:
         task: key in ``poet.finetuning.tasks.TASKS``.
         data: ``source`` as :func:`poet.finetuning.tasks.load_task` takes it; ``train`` and ``validation``: how many examples at
-            most (0: all); ``split``, where it is there, is "train": the validation examples come from the training split too, behind
-            those that are trained on.
+            most (0: all); ``split``, where it is there, is "train": see :func:`divided`.
         folder: is written to.
         cache: of downloads.
 
@@ -38,13 +37,13 @@ def prepare_task(task: str, data: dict[str, Any], folder: Path, cache: Path) -> 
     Raises:
         DataError: the task cannot be had from that source.
     """
-    limit = {split: data[split] for split in SPLITS if data[split]}
     if "split" in data:
-        limit = {"validation": 0} | ({"train": sum(limit.values())} if len(limit) == len(SPLITS) else {})
-    loaded = load_task(task, data["source"], cache, limit=limit)
-    parts = divided(loaded.train, data["train"], data["validation"]) if "split" in data else (loaded.train, loaded.validation)
+        loaded = divided(load_task(task, data["source"], cache), data["train"], data["validation"])
+    else:
+        loaded = load_task(task, data["source"], cache, limit={split: data[split] for split in SPLITS if data[split]})
     splits = {}
-    for split, examples in zip(SPLITS, parts, strict=True):
+    for split in SPLITS:
+        examples = getattr(loaded, split)
         lines = (json.dumps([*example.texts, example.target], ensure_ascii=False) + "\n" for example in examples)
         write_text(path := folder / f"{split}.jsonl", "".join(lines))
         splits[split] = {"file": path.name, "examples": len(examples), "sha256": sha256_of(path)}
@@ -53,13 +52,18 @@ def prepare_task(task: str, data: dict[str, Any], folder: Path, cache: Path) -> 
     return meta
 
 
-def divided(examples: list[Example], train: int, validation: int) -> tuple[list[Example], list[Example]]:
-    """A training split in two: its first ``train`` examples, and the next ``validation``.
+def divided(data: TaskData, train: int, validation: int) -> TaskData:
+    """A task with the first ``train`` examples of its training split, and the next ``validation`` as those that are measured.
 
-    Where either number is 0, which stands for all, or there are too few, the last tenth is held out.
+    Where either number is 0, which stands for all, or there are too few, the last tenth is held out. What is measured has no text
+    that is trained on or stands in the task's own validation split: STS-B's own splits share a pair.
     """
+    examples = data.train
     start = train if train and 0 < validation <= len(examples) - train else len(examples) - math.ceil(len(examples) / 10)
-    return examples[:start][: train or None], examples[start:][: validation or None]
+    taught = examples[:start][: train or None]
+    known = {example.texts for example in (*taught, *data.validation)}
+    measured = [example for example in examples[start:] if example.texts not in known]
+    return replace(data, train=taught, validation=measured[: validation or None])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from poet.training.spec import RunSpec
 from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read, write
 from suite.recorded.origin import read_origin
-from suite.recorded.run import RecordedError, RecordedRun, checked, files_of
-from suite.scale import Scale, load_scale
-from suite.tuning.cells import is_trial
+from suite.recorded.run import RecordedError, RecordedRun, checked, files_of, spec_of
+from suite.scale import Scale
+from suite.tuning import cells, finetuning
+from suite.tuning.protocol import load_protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +38,38 @@ class Packed:
 def _asked_today(scale: str, runs: Iterable[RecordedRun]) -> set[str]:
     """The names of those among recorded runs whose specs are today's.
 
-    A trial of tuning is today's if the protocol may ask for it: the results folder that would say how far the search is need not be here.
+    A trial of a search is today's if the protocol may ask for it: the results folder that would say how far the search is need not be here.
     """
-    settings = load_scale({"scale": scale, "seeds": [0]})
-    of_trials = settings.protocol.seed
     runs = list(runs)
-    seeds = sorted({run.spec.seed for run in runs} - {of_trials}) or [0]
-    today = load_suite({"scale": scale, "seeds": seeds}).specs
+    of_trials = load_protocol().seed
+    pretrained = {run.spec.seed for run in runs if isinstance(run.spec, RunSpec)} - {of_trials}  # finetuning has seeds of its own, and starts from the first of these
+    suite = load_suite({"scale": scale, "seeds": sorted(pretrained) or [0]})
+    today = suite.specs
     return {
         run.name
         for run in runs
-        if (is_trial(settings, run.spec) if isinstance(run.spec, RunSpec) and run.spec.seed == of_trials else run.name in today and run.spec.digest == today[run.name].digest)
+        if (_is_trial(suite.scale, run.spec) if run.spec.seed == of_trials else run.name in today and run.spec.digest == today[run.name].digest)
     }
 
 
-def _trials(results: Path, scale: Scale) -> list[RunSpec]:
-    """Every trial of tuning in a results folder, those of a round that has not ended among them.
+def _is_trial(scale: Scale, spec: RunSpec | FinetuningSpec) -> bool:
+    return finetuning.is_trial(scale, spec) if isinstance(spec, FinetuningSpec) else cells.is_trial(scale, spec)
+
+
+def _trials(results: Path, scale: Scale) -> list[RunSpec | FinetuningSpec]:
+    """Every trial of a search in a results folder, those of a round that has not ended among them.
 
     Raises:
         RecordedError: a record cannot be read.
     """
     found = []
-    for path in sorted((results / "runs" / scale.name).glob(f"*/*/seed{scale.protocol.seed}/record.json")):
+    runs, record = results / "runs" / scale.name, f"seed{scale.protocol.seed}/record.json"
+    for path in sorted([*runs.glob(f"*/*/{record}"), *runs.glob(f"finetuned/*/*/*/{record}")]):
         try:
-            spec = RunSpec.from_dict(json.loads(path.read_bytes())["spec"])
+            spec = spec_of(json.loads(path.read_bytes()))
         except (ValueError, TypeError, KeyError):
             raise RecordedError(f"{path} cannot be read: remove this folder and train the run again") from None
-        if is_trial(scale, spec):
+        if _is_trial(scale, spec):
             found.append(spec)
     return found
 
@@ -109,8 +115,8 @@ def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None =
         DiskError: the archive cannot be written.
     """
     archive = archive or archive_path(scale)
-    trials = {spec.name: spec for spec in _trials(results, load_scale({"scale": scale, "seeds": [0]}))}
-    found, notes = gather(results, load_suite({"scale": scale, "seeds": sorted(set(seeds))}).specs | trials)
+    suite = load_suite({"scale": scale, "seeds": sorted(set(seeds))})
+    found, notes = gather(results, suite.specs | {spec.name: spec for spec in _trials(results, suite.scale)})
     before = read(archive) if archive.exists() else {}
     today = _asked_today(scale, before.values())
     kept = {name: run for name, run in before.items() if name in today}

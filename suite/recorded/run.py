@@ -25,6 +25,15 @@ def files_of(spec: RunSpec | FinetuningSpec) -> list[str]:
     return ["record.json", "history.csv", *(["probes.npz"] if spec.probes else [])]
 
 
+def spec_of(record: dict[str, Any]) -> RunSpec | FinetuningSpec:
+    """The spec that a record says.
+
+    Raises:
+        ValueError, TypeError, KeyError: it says none.
+    """
+    return (FinetuningSpec if "task" in record["spec"] else RunSpec).from_dict(record["spec"])
+
+
 class RecordedError(UserError):
     """An archive of runs, or a run in it, cannot be used."""
 
@@ -90,7 +99,7 @@ def checked(files: dict[str, bytes], origin: str = "") -> RecordedRun:
     """
     try:
         record = json.loads(files["record.json"])
-        spec = (FinetuningSpec if "task" in record["spec"] else RunSpec).from_dict(record["spec"])
+        spec = spec_of(record)
         name = spec.name
         _ = record["training_digest"], record["record_sha256"], record["provenance"]["commit"]
         _ = record["provenance"]["device"], record["provenance"]["machine"]["cpu"], record["provenance"]["versions"]["torch"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
-from suite.finetuning import METHODS_OF_TABLE4, finetuning, searched_data
+from suite.finetuning import METHODS_OF_TABLE4, TASKS_OF_TABLE4, bases, finetuning, searched_data
 from suite.scale import Scale
 from suite.tuning.protocol import Point
 from suite.tuning.search import search
@@ -20,6 +20,13 @@ _RATE = ("lr",)
 def trial(scale: Scale, base: RunSpec, task: str, method: str, lr: float) -> FinetuningSpec:
     """A run of a search, with a seed and validation examples that the table does not use; see :func:`suite.finetuning.finetuning`."""
     return replace(finetuning(scale, base, task, method, scale.protocol.seed, lr), data=searched_data(scale))
+
+
+def is_trial(scale: Scale, spec: FinetuningSpec) -> bool:
+    """Whether a run is a trial that a search of the scale may ask for, at whatever rate."""
+    if spec.task not in TASKS_OF_TABLE4 or spec.method not in METHODS_OF_TABLE4:
+        return False
+    return any(trial(scale, base, spec.task, spec.method, spec.lr) == spec for base in bases(scale) if base.name == spec.base)
 
 
 def tune(scale: Scale, base: RunSpec, task: str, run: Callable[[FinetuningSpec], dict[str, Any]]) -> list[dict[str, Any]]:

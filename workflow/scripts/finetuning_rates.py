@@ -16,24 +16,27 @@ with job(snakemake):
     from suite.collection import RESULTS
     from suite.finetuning import bases
     from suite.jobs import check_code
-    from suite.recorded.restore import changed
+    from suite.recorded.restore import changed, restored
     from suite.scale import load_scale
     from suite.tuning.finetuning import tune
 
     scale = load_scale({"scale": snakemake.params.scale, "seeds": snakemake.params.seeds})
-    inputs = {"base": Path(snakemake.input.base), "data": Path(snakemake.input.task).parent, "rows": Path(snakemake.input.rows).parent}
+    rows, device = Path(snakemake.input.rows).parent, "cuda" if snakemake.resources.gpu else "cpu"
+    read = {"base": Path(snakemake.input.base), "data": Path(snakemake.input.task).parent, "device": device}
+    resume = snakemake.config.get("resume")  # no param: a finished search is not made again because it changes
 
     def run(spec):
         """A trial's record; one that is there and of today's code and inputs is not trained again, so that a search that was stopped goes on."""
-        device = "cuda" if snakemake.resources.gpu else "cpu"
+        folder = RESULTS / "runs" / spec.name
         with contextlib.suppress(RunError):
             record = read_record(RESULTS, spec)
-            if not changed(spec, record, device, inputs["data"], inputs["base"]):
+            if not changed(spec, record, **read):
                 return record
-        paths = {"folder": RESULTS / "runs" / spec.name, "checkpoints": RESULTS / "checkpoints" / spec.name}
-        check_code(snakemake.params.code, finetuning_digest(spec, device))
         with logged(RESULTS / "logs" / "runs" / f"{spec.name}.log"):
-            return finetune(spec, **inputs, **paths, device=device, threads=snakemake.threads)
+            if resume == "recorded" and restored(spec, folder, **read):
+                return read_record(RESULTS, spec)
+            check_code(snakemake.params.code, finetuning_digest(spec, device))
+            return finetune(spec, **read, rows=rows, folder=folder, checkpoints=RESULTS / "checkpoints" / spec.name, threads=snakemake.threads)
 
     (base,) = (spec for spec in bases(scale) if spec.name == snakemake.params.base)
     with reserved_gpus(snakemake.resources.gpu, snakemake.rule):

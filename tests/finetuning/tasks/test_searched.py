@@ -3,7 +3,7 @@
 import pytest
 
 from poet.finetuning.examples import SPLITS, divided, prepare_task, read_split
-from poet.finetuning.tasks import TASKS
+from poet.finetuning.tasks import TASKS, Example, Origin, TaskData
 
 
 @pytest.fixture
@@ -34,4 +34,18 @@ def test_they_meet_neither_the_reported_examples_nor_those_that_are_trained_on(p
 )
 def test_a_size_of_0_and_a_split_that_is_too_small_hold_the_last_tenth_out(train, validation, found):
     end, first, last = found
-    assert divided([*range(100)], train, validation) == ([*range(end)], [*range(first, last)])
+    part = divided(task(range(100), []), train, validation)
+    assert (part.train, part.validation) == (examples(range(end)), examples(range(first, last)))
+
+
+def test_what_a_set_has_twice_is_not_measured():
+    part = divided(task([0, 1, 2, 1, 3, 4, 5, 6], [4, 9]), 3, 2)
+    assert (part.train, part.validation) == (examples([0, 1, 2]), examples([3, 5]))
+
+
+def examples(numbers):
+    return [Example((f"text {number}",), number % 2) for number in numbers]
+
+
+def task(train, validation):
+    return TaskData("cola", examples(train), examples(validation), Origin("real", "real: it"))

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from poet.finetuning.sources import finetuning_digest
 from suite.collection import load_suite
 from poet.launch.records import write_history, write_record
 from poet.launch.sources import training_digest
@@ -24,6 +25,15 @@ def write_meta(folder, rows=ROWS):
     """``meta.json`` of prepared data with a digest of its train rows, and that of the validation rows that all runs here have."""
     folder.mkdir(exist_ok=True)
     (folder / "meta.json").write_text(json.dumps({"splits": {"train": {"sha256": rows}, "validation": {"sha256": "v" * 64}}}))
+
+
+def finetuning_record(spec):
+    """The record of a finetuning run, without its own digest."""
+    return {
+        "status": "completed", "name": spec.name, "spec": spec.to_dict(), "spec_digest": spec.digest,
+        "training_digest": finetuning_digest(spec, "cpu"), "metric": 0.5, "train_sha256": "e" * 64, "validation_sha256": "v" * 64,
+        "base_weights_sha256": "w" * 64, "provenance": WHERE,
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="session")

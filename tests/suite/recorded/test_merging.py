@@ -5,14 +5,18 @@ from fractions import Fraction
 
 import pytest
 
+from poet.launch.records import write_record
 from poet.system.errors import UserError
+from suite.finetuning import bases, task_data
 from suite.recorded import archive
 from suite.recorded.__main__ import main
 from suite.recorded.merging import pack, take_in
 from suite.recorded.restore import unpack
-from suite.recorded.run import RecordedError
+from suite.recorded.run import RecordedError, checked
 from suite.scale import load_scale
+from suite.tuning import finetuning
 from suite.tuning.cells import Cell, Tuning, run_at
+from tests.suite.recorded.conftest import finetuning_record
 
 
 @pytest.fixture
@@ -70,6 +74,24 @@ def test_trials_of_a_results_folder_elsewhere_are_packed(write_run, tmp_path):
     (folder / "record.json").write_text("{")
     with pytest.raises(RecordedError, match="cannot be read: remove this folder"):
         pack(tmp_path, "smoke", [0], tmp_path / "new.parquet")
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_trials_of_finetuning_are_packed_and_stay_unless_they_are_of_another_search(first, recorded_run, tmp_path):
+    scale, path = load_scale({"scale": "smoke", "seeds": [first]}), tmp_path / "runs.parquet"
+    base, _ = bases(scale)
+    new, old = finetuning.trial(scale, base, "rte", "oft", 0.004), finetuning.trial(scale, base, "cola", "full", 0.001)
+    stale = dataclasses.replace(new, lr=0.002, data=task_data(scale.settings.finetuning))  # measured on the reported examples
+
+    def written(results, spec):
+        write_record(file := tmp_path / results / "runs" / spec.name / "record.json", finetuning_record(spec))
+        return checked({"record.json": file.read_bytes()})
+
+    archive.write(path, [recorded_run(base), written("elsewhere", old), written("elsewhere", stale)])
+    written("here", new)
+    written("here", stale)
+    packed = pack(tmp_path / "here", "smoke", [first], path)
+    assert packed.new == 1 and {*archive.read(path)} == {base.name, new.name, old.name} and stale.name in packed.notes[0]
 
 
 def test_a_trial_of_another_batch_is_dropped(ours, recorded_run, specs, trial, tmp_path):

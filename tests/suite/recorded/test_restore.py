@@ -5,13 +5,12 @@ import json
 
 import pytest
 
-from poet.finetuning.sources import finetuning_digest
 from poet.launch.records import write_record
 from suite.collection import load_suite
 from suite.recorded import archive
 from suite.recorded.restore import restored, unpack
 from suite.recorded.run import RecordedError, checked, sha256
-from tests.suite.recorded.conftest import ROWS, WHERE, write_meta
+from tests.suite.recorded.conftest import ROWS, finetuning_record, write_meta
 
 
 @pytest.fixture
@@ -76,12 +75,7 @@ def finetuned(tmp_path, finetuning, specs, capsys):
     """As ``asked``, of a finetuning run; ``examples`` and ``weights`` are today's."""
 
     def _asked(spec=finetuning, device="cpu", examples="e" * 64, weights="w" * 64, base="base.json", **changes):
-        record = {
-            "status": "completed", "name": finetuning.name, "spec": finetuning.to_dict(), "spec_digest": finetuning.digest,
-            "training_digest": finetuning_digest(finetuning, "cpu"), "metric": 0.5, "train_sha256": "e" * 64, "validation_sha256": "v" * 64,
-            "base_weights_sha256": "w" * 64, "provenance": WHERE, **changes,
-        }
-        write_record(tmp_path / "record.json", record)
+        write_record(tmp_path / "record.json", finetuning_record(finetuning) | changes)
         archive.write(tmp_path / "runs.parquet", [checked({"record.json": (tmp_path / "record.json").read_bytes()})])
         assert list(archive.read(tmp_path / "runs.parquet")) == [finetuning.name]
         write_meta(tmp_path, examples)
