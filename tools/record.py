@@ -64,10 +64,9 @@ def _runs(table: Path) -> int:
 def _with_recorded_rates(fresh: Path, kept: Path) -> str:
     """CSV of a table of learning rates, and of the recorded cells (model, row and length) that it lacks or has searched in part."""
     new, old = (pd.read_csv(path, dtype=str, keep_default_na=False) for path in (fresh, kept))
-    cell = [name for name in ("model", "variant", "length") if name in old]
-    if "state" in old:
-        ended = old[old.state != "searching"].set_index(cell).index
-        new = new[(new.state != "searching") | ~new.set_index(cell).index.isin(ended)]
+    cell = ["model", "variant", "length"]
+    ended = old[old.state != "searching"].set_index(cell).index
+    new = new[(new.state != "searching") | ~new.set_index(cell).index.isin(ended)]
     stay = old[~old.set_index(cell).index.isin(new.set_index(cell).index)]
     return pd.concat([new, stay]).fillna("").to_csv(index=False, lineterminator="\n")
 

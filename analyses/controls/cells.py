@@ -8,8 +8,6 @@ from poet.training.spec import RunSpec
 from suite.scale import Scale
 
 MODELS = ("60m", "130m", "350m")
-#: Where AdamW's rate was chosen at the upper end of what was tried, the controls go on to these multiples of it.
-BEYOND = (2, 4)
 #: The model of the grids and of the comparison at equal cost.
 SMALLEST = MODELS[0]
 ADAMW, NORMALIZED, TWO_RATES, FROZEN, EXACT, EPS, POET_FS, POET_BS = (
@@ -67,8 +65,7 @@ def cells(scale: Scale) -> list[Cell]:
 def other_rates(scale: Scale) -> list[float]:
     """Rates of AdamW beside its own, of which both initializations are shown the same; none if nothing else was tried.
 
-    A choice inside what was tried is shown with its neighbours. One at the end of it is shown with all that were tried; where it
-    is the largest, with larger ones as well.
+    A choice inside what was tried is shown with its neighbours, and one at the end of it with all that were tried.
     """
     steps = scale.settings.models[SMALLEST].steps
     tried = sorted(rates["lr"] for rates in scale.rate_table.tried(SMALLEST, "adamw", steps))
@@ -79,5 +76,4 @@ def other_rates(scale: Scale) -> list[float]:
     if not chosen.open_sides:
         place = tried.index(own)
         return [tried[place - 1], tried[place + 1]]
-    beyond = [multiple * own for multiple in BEYOND] if own == tried[-1] else []
-    return [lr for lr in (*tried, *beyond) if lr != own]
+    return [lr for lr in tried if lr != own]

@@ -89,9 +89,7 @@ def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str,
     elif code_changed(spec, record, device):
         found.append("training code")
     train, validation = (read_meta(data)["splits"][split]["sha256"] for split in ("train", "validation"))
-    # Records of 2026-11-22 and before do not say which validation rows they were measured on.
-    recorded = record["train_sha256" if finetuning else "data_sha256"], record.get("validation_sha256", validation)
-    if recorded != (train, validation):
+    if (record["train_sha256" if finetuning else "data_sha256"], record["validation_sha256"]) != (train, validation):
         found.append("examples" if finetuning else "prepared data")
     if finetuning and record["base_weights_sha256"] != json.loads(base.read_text())["weights_sha256"]:
         found.append("pretrained weights")

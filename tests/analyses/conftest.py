@@ -19,7 +19,7 @@ from tests.analyses.legibility import problems
 def evaluated(spec, perplexity):
     """History and end of a record whose perplexity is a function of the share of training; where that is NaN, it diverged."""
     rows = []
-    for step in range(spec.evaluate_every, spec.steps + 1, spec.evaluate_every):
+    for step in (*range(spec.evaluate_every, spec.steps, spec.evaluate_every), spec.steps):
         value = perplexity(step / spec.steps)
         rows.append({"step": step, "tokens": step, "train_loss": 5.0, "validation_perplexity": value})
         if math.isnan(value):
