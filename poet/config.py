@@ -1,4 +1,4 @@
-"""What a user of POET chooses."""
+"""Hyperparameters of POET."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class POETConfig:
     def __post_init__(self) -> None:
         for name, wanted in _types(POETConfig).items():
             value = getattr(self, name)
-            number = type(value) is int and isinstance(1.0, wanted)  # 1 is a number as good as 1.0
+            number = type(value) is int and isinstance(1.0, wanted)  # an int where a float is asked for
             if not number and (not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)):
                 raise ValueError(f"POETConfig.{name} is of type {getattr(wanted, '__name__', wanted)}, got {value!r}")
         if self.variant not in VARIANTS:
@@ -90,7 +90,10 @@ class POETConfig:
             raise ValueError("POETConfig.share_r splits `budget` of variant='fs': leave budget_r and budget_p unset")
 
     def primitives(self, in_features: int, out_features: int) -> tuple[Primitive, Primitive]:
-        """The primitives (R on the inputs, P on the outputs) of a layer.
+        """The primitives of a layer: R on the inputs, P on the outputs.
+
+        Args:
+            in_features, out_features: m and n.
 
         Raises:
             ValueError: a block size does not divide its dimension, or is larger than it.
@@ -99,11 +102,18 @@ class POETConfig:
         return variant.sides(in_features, out_features, **{name: getattr(self, name) for name in variant.options})
 
     def meaning(self) -> dict[str, Any]:
-        """What weights mean under this configuration, and how they are merged: the fields that the variant reads, but ``init``."""
+        """The fields that determine what stored parameters mean and how they are merged, by name.
+
+        Left out are ``init``, which the weights already reflect, and options of other variants.
+        """
         unread = {name for variant in VARIANTS.values() for name in variant.options} - set(VARIANTS[self.variant].options)
         return {f.name: getattr(self, f.name) for f in fields(POETConfig) if f.name not in {"init", *unread}}
 
     def difference(self, other: Mapping[str, Any]) -> str:
-        """The first field in which another :meth:`meaning` differs, with both values; empty if none does."""
+        """The first field in which another configuration differs, with both values; empty if none does.
+
+        Args:
+            other: the :meth:`meaning` of the other configuration. Fields that it lacks count as equal.
+        """
         differing = ((name, own, other.get(name, own)) for name, own in self.meaning().items())
         return next((f"{name}={theirs!r} instead of {own!r}" for name, own, theirs in differing if theirs != own), "")

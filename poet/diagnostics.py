@@ -1,4 +1,4 @@
-"""Numbers that describe a weight matrix: how spread its singular values and its neurons are."""
+"""Scalar diagnostics of a weight matrix: the entropy of its singular values, and the hyperspherical energy of its neurons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 def singular_value_entropy(singular_values: Tensor) -> Tensor:
     """H = -1/log(n) sum_i p_i log p_i with p_i = s_i^2 / sum_j s_j^2 (Section 4, "Dynamics of singular spectrum").
 
-    The paper prints it without the minus sign. 1 means that all singular values are equal, 0 that there is but one.
+    The paper prints it without the minus sign. 1 means that all singular values are equal, 0 that only one is not zero.
 
     Args:
         singular_values: (..., n) non-negative, floating dtype, n >= 2.
@@ -31,14 +31,14 @@ def singular_value_entropy(singular_values: Tensor) -> Tensor:
 
 
 def hyperspherical_energy(weight: Tensor) -> Tensor:
-    """HE(W) = sum over i != j of 1/||w_i - w_j||, neurons w_i at unit norm (Section 2); ordered pairs, so each twice.
+    """HE(W) = sum over i != j of 1/||w_i - w_j||, neurons w_i at unit norm (Section 2). The pairs are ordered: each counts twice.
 
     Args:
         weight: (n, m), neurons in rows as ``nn.Linear.weight`` stores them (the paper's columns), floating dtype.
 
     Returns:
-        A scalar, fp64; infinite if two neurons point the same way.
+        (), fp64; infinite if two neurons have the same direction.
     """
     neurons = torch.nn.functional.normalize(weight.double(), dim=1)
-    # Half of all ordered pairs, each distance once. Distances proper, not from the Gram matrix: near 0 that one cancels.
+    # pdist has each unordered pair once. It subtracts the vectors; distances from the Gram matrix would cancel near 0.
     return 2 * torch.pdist(neurons).reciprocal().sum()

@@ -1,4 +1,8 @@
-"""The four initializations of a base weight (Section 3.1, "Neuron initialization"; Table 5, Figure 3)."""
+"""The four initializations of a base weight (Section 3.1, "Neuron initialization"; Table 5, Figure 3).
+
+Each takes ``out_features``, ``in_features`` and a CPU generator (None for torch's global one), and returns (out, in) fp32 on
+the CPU.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ def standard(out_features: int, in_features: int, generator: torch.Generator | N
 
 
 def xavier(out_features: int, in_features: int, generator: torch.Generator | None = None) -> Tensor:
-    """Zero-mean Gaussian of variance 2/(in + out), (out, in) fp32 (Glorot and Bengio)."""
+    """Zero-mean Gaussian of variance 2/(in + out), (out, in) fp32 (Glorot and Bengio 2010)."""
     return (2.0 / (in_features + out_features)) ** 0.5 * _gaussian(out_features, in_features, generator)
 
 

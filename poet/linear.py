@@ -1,4 +1,4 @@
-"""POETLinear: a linear layer whose weight is R W0 P with W0 fixed (Equation (3))."""
+"""POETLinear: a linear layer whose weight is R W0 P with W0 frozen (Equation (3))."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from poet.transform import EffectiveWeight, EquivalentLinear, Structure, transfo
 
 
 class POETLinear(nn.Module):
-    """A drop-in ``nn.Linear`` with weight R W0 P; R and P start at the identity and are all that is trained.
+    """A drop-in ``nn.Linear`` with weight R W0 P (Equation (3)). R and P start at the identity; they and a bias are trained.
 
     Parameters: ``skew_r`` and ``skew_p``, those of the primitives of R and P (for blocks (k, b(b-1)/2), the strictly upper
     triangles of the skew-symmetric matrices; None for an identity side), ``bias`` (out,) where there is one, and the
     frozen weight ``base_weight`` (out, in) in the permuted basis. Buffers: the permutations ``permutation_in`` (in,) and
-    ``permutation_out`` (out,). How the weight is computed: :mod:`poet.transform`.
+    ``permutation_out`` (out,), int64. How the weight is computed: :mod:`poet.transform`.
 
     Args:
         in_features, out_features: m and n.
         config: see :class:`poet.config.POETConfig`.
-        bias: add a trainable bias, zero at the start.
-        generator: CPU generator for the initialization and the first primitives.
-        weight: (out, in), the weight to start from; needed (and used) with ``config.init == "keep"`` only.
-        device, dtype: of the parameters.
+        bias: add a trainable bias, initialized to zero.
+        generator: CPU generator for the initialization and the first permutations; None for torch's global one.
+        weight: (out, in), the initial weight with ``config.init == "keep"``; ignored otherwise.
+        device, dtype: of the parameters; torch's defaults if None. On "meta" nothing is initialized.
 
     Raises:
         ValueError: a block size does not divide its dimension, or ``init="keep"`` without a weight.
@@ -55,13 +55,13 @@ class POETLinear(nn.Module):
             skew = nn.Parameter(torch.zeros(primitive.shape, **place)) if primitive.parameters else None
             self.register_parameter(name, skew)
         self.register_parameter("bias", nn.Parameter(torch.zeros(out_features, **place)) if bias else None)
-        # A frozen parameter and no buffer: data parallelism sends buffers at every step, and shards parameters alone.
+        # A frozen parameter, not a buffer: DDP broadcasts buffers at each forward pass, and FSDP2 shards only parameters.
         self.base_weight = nn.Parameter(torch.empty(out_features, in_features, **place), requires_grad=False)
         self.register_buffer("permutation_in", torch.arange(in_features, device=device))
         self.register_buffer("permutation_out", torch.arange(out_features, device=device))
         if config.init == "keep" and weight is None:
             raise ValueError("POETConfig.init='keep' needs the weight to keep: wrap a model with apply_poet")
-        if self.base_weight.is_meta:  # shapes are all that is asked for
+        if self.base_weight.is_meta:  # shapes without values
             return
         if config.init != "keep":
             weight = INITIALIZATIONS[config.init](out_features, in_features, generator)
@@ -69,7 +69,7 @@ class POETLinear(nn.Module):
 
     @torch.no_grad()
     def _start_from(self, weight: Tensor, generator: torch.Generator | None) -> None:
-        """Take a dense (out, in) weight as the new base under freshly sampled primitives, R = P = I."""
+        """Make a dense (out, in) weight the base weight, permuted by newly sampled permutations, with R = P = I."""
         self.permutation_in.copy_(self.primitive_r.sample(generator))
         self.permutation_out.copy_(self.primitive_p.sample(generator))
         if self.skew_p is not None:
@@ -82,11 +82,17 @@ class POETLinear(nn.Module):
                 skew.zero_()
 
     def _tensors(self) -> tuple[Tensor | None, ...]:
-        """What the weight is computed from, in the order that :mod:`poet.transform` takes."""
+        """The tensors that the effective weight depends on, in the argument order of :mod:`poet.transform`."""
         return self.base_weight, self.skew_r, self.skew_p, self.permutation_in, self.permutation_out
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., in) -> (..., out), in the dtype of ``x`` (of autocast, where it is on).
+        """y = x W_RP^T + bias.
+
+        Args:
+            x: (..., in), any floating dtype.
+
+        Returns:
+            (..., out), in the dtype of ``x``, or of autocast where it is enabled.
 
         Raises:
             TypeError: ``x`` is not floating.
@@ -98,17 +104,17 @@ class POETLinear(nn.Module):
             raise ValueError(f"a POET layer of {self.in_features} inputs got an input of shape {tuple(x.shape)}")
         device = x.device.type
         if device in AUTOCAST and torch.is_autocast_enabled(device) and x.dtype != torch.float64:
-            x = x.to(torch.get_autocast_dtype(device))  # as nn.Linear has it
+            x = x.to(torch.get_autocast_dtype(device))  # as nn.Linear does
         y = EquivalentLinear.apply(x, *self._tensors(), self.structure)
         return y if self.bias is None else y + self.bias.to(y.dtype)
 
     @property
     def weight(self) -> Tensor:
-        """The effective weight, for code that reads ``linear.weight``; built anew at each access."""
+        """The effective weight, (out, in), for code that reads ``linear.weight``; computed at each access."""
         return self.effective_weight()
 
     def effective_weight(self) -> Tensor:
-        """(out, in) dense W_RP as ``nn.Linear`` stores it; differentiable once in R and P."""
+        """W_RP of Equation (3) as ``nn.Linear`` stores it: (out, in), the dtype of ``base_weight``; differentiable once in R and P."""
         return EffectiveWeight.apply(*map(whole, self._tensors()), self.structure)
 
     @torch.no_grad()
@@ -118,11 +124,11 @@ class POETLinear(nn.Module):
             return self.structure.factors(whole(self.skew_r), whole(self.skew_p))
 
     def rotations(self) -> tuple[Tensor, Tensor]:
-        """(R, P), dense (in, in) and (out, out), in the paper's orientation: W_RP = R W0 P."""
+        """(R, P) as dense matrices (in, in) and (out, out) of the dtype of ``base_weight``, in the paper's orientation: W_RP = R W0 P."""
         sides = self.structure.sides(*self.factors(), self.permutation_in, self.permutation_out)
         place = {"dtype": self.base_weight.dtype, "device": self.base_weight.device}
         identities = (torch.eye(side.primitive.dimension, **place) for side in sides)
-        # Row i of G is position i's. Both its rows and its columns go to their coordinates.
+        # Rows and columns of G are positions: Psi^T G Psi permutes both to coordinates.
         return tuple(
             side.to_coordinates(side.to_coordinates(side.apply(identity)).mT).mT
             for side, identity in zip(sides, identities, strict=True)
@@ -132,15 +138,16 @@ class POETLinear(nn.Module):
     def merge_and_reinitialize(self, generator: torch.Generator | None = None) -> None:
         """Merge R and P into the base weight, sample new primitives, and set R = P = I (Section 3.2.3, Step 5).
 
-        The weight is rounded once. With ``merge="neumann"`` it does not change. With ``merge="exact"`` the exact Cayley
-        map of the same parameters is merged: the singular values do not change, and the weight moves by the Neumann error.
+        The weight is rounded once. With ``merge="neumann"`` the effective weight does not change. With ``merge="exact"`` the
+        exact Cayley map of the same parameters is merged: the singular values do not change, and the effective weight changes
+        by the truncation error of the Neumann series.
 
         Args:
-            generator: CPU generator.
+            generator: CPU generator of the new permutations; None for torch's global one.
         """
         structure = self.structure._replace(terms=None) if self.config.merge == "exact" else self.structure
         base, skew_r, skew_p, *permutations = map(whole, self._tensors())
-        # In fp32 at least: blocks that are rounded to bf16 stretch the weight, and a thousand merges multiply that.
+        # In fp32 at least: blocks rounded to bf16 are not orthogonal, and the error compounds over a thousand merges.
         precise = wide(base.dtype)
         with autocast_off(base.device.type):
             factors = structure.factors(*(None if s is None else s.to(wide(s.dtype)) for s in (skew_r, skew_p)))
@@ -149,7 +156,7 @@ class POETLinear(nn.Module):
 
     @torch.no_grad()
     def to_linear(self) -> nn.Linear:
-        """A plain ``nn.Linear`` with the effective weight and a copy of the bias."""
+        """A plain ``nn.Linear`` with the effective weight and a copy of the bias, on the same device, in the same dtype."""
         place = {"device": self.base_weight.device, "dtype": self.base_weight.dtype}
         linear = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None, **place)
         linear.weight.copy_(self.effective_weight())
@@ -158,12 +165,12 @@ class POETLinear(nn.Module):
         return linear
 
     def get_extra_state(self) -> Tensor:
-        """The configuration in the state dict: (bytes,) uint8, JSON. Safetensors, checksums and FSDP2 ask for tensors."""
+        """The configuration in the state dict, as JSON in a (bytes,) uint8 tensor: safetensors, checksums and FSDP2 accept only tensors."""
         text = json.dumps(self.config.meaning()).encode()
         return torch.tensor(list(text), dtype=torch.uint8, device=self.base_weight.device)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Nothing to do: :meth:`_load_from_state_dict` has compared it, before any tensor was written."""
+        """Does nothing: :meth:`_load_from_state_dict` has compared the configuration before any tensor was copied."""
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, *more) -> None:
         saved = state_dict.get(key := prefix + "_extra_state")
@@ -174,7 +181,7 @@ class POETLinear(nn.Module):
                     "with that one (or remove the entries '_extra_state', to load it under this one)"
                 )
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, *more)
-        if key in missing:  # a state dict from before it knew
+        if key in missing:  # a state dict of a version that did not store the configuration
             missing.remove(key)
 
     def extra_repr(self) -> str:

@@ -1,4 +1,4 @@
-"""Turning a model into a POET model, merging it, and turning it back."""
+"""Wrapping the linear layers of a model, merging them, and exporting them to plain ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def poet_layers(model: nn.Module) -> Iterator[tuple[str, POETLinear]]:
 
 
 def _replace(model: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
-    """Put ``new`` wherever ``old`` is registered (a shared layer has several names), and return the model."""
+    """Replace ``old`` by ``new`` under every name (a shared layer has several), and return the model."""
     for module in list(model.modules()):
         for name, child in list(module._modules.items()):
             if child is old:
@@ -40,17 +40,20 @@ def apply_poet(
 ) -> nn.Module:
     """Replace every ``nn.Linear`` in place by a :class:`POETLinear`, and return the model.
 
-    What was wrapped, what was left and why is logged; :func:`poet.wrapping_report` has it. A warning says where trained weights
-    are drawn anew, and where ``Conv1D`` layers of transformers (GPT-2) are left alone.
+    What is wrapped, what is not and why is logged (logger ``poet``); :func:`poet.wrapping_report` returns it. A warning is given
+    where trained weights are initialized again, and where ``Conv1D`` layers of transformers (GPT-2) are not wrapped.
 
     Args:
-        model: any module. Weights are re-initialized as ``config.init`` says; ``init="keep"`` keeps them, and then the
-            model computes the same function as before. Biases are kept. Left alone are layers whose weight is tied to another's, and
+        model: any module. Weights are initialized again by ``config.init``; ``init="keep"`` keeps them, and then the
+            model computes the same function as before. Biases are kept. Not wrapped are layers whose weight is tied to another's, and
             subclasses of ``nn.Linear`` (such as the output projection of ``nn.MultiheadAttention``, whose weight is read directly).
         config: POET's hyperparameters.
-        exclude: layers to leave alone, and whatever is in them, by full name or by the last parts of it ("lm_head", "mlp.up_proj",
-            "layers.0").
-        generator: CPU generator; the same seed gives the same model on every device.
+        exclude: modules that are not wrapped, submodules included, by full name or by the last parts of it ("lm_head",
+            "mlp.up_proj", "layers.0").
+        generator: CPU generator; the same seed gives the same model on every device. None for torch's global one.
+
+    Returns:
+        The model; where it is itself an ``nn.Linear``, its replacement.
 
     Raises:
         ValueError: a block size does not divide a dimension (the sentence names the layer), nothing to replace, or a name of
@@ -66,7 +69,7 @@ def apply_poet(
     if not chosen:
         left = summary({name: why for name, _, why in surveyed}).replace("\n", "; ")
         raise ValueError(f"apply_poet found no nn.Linear to replace outside exclude={tuple(exclude)}: {left or 'no layer has a matrix'}")
-    for name, linear in chosen:  # all are checked before any is replaced: a refused model stays whole
+    for name, linear in chosen:  # all are checked before any is replaced: an error leaves the model unchanged
         try:
             config.primitives(linear.in_features, linear.out_features)
         except ValueError as error:
@@ -83,9 +86,9 @@ def apply_poet(
             device=linear.weight.device,
             dtype=linear.weight.dtype,
         )
-        layer.bias = linear.bias  # itself: it may be tied to another's
+        layer.bias = linear.bias  # the parameter itself: it may be tied to another's
         layer.train(linear.training)
-        for skew in (layer.skew_r, layer.skew_p):  # what was frozen stays frozen
+        for skew in (layer.skew_r, layer.skew_p):  # a frozen weight gives frozen R and P
             if skew is not None:
                 skew.requires_grad_(linear.weight.requires_grad)
         model = _replace(model, linear, layer)
@@ -106,7 +109,7 @@ def _warn(config: POETConfig, chosen: list[tuple[str, nn.Linear]], unread: list[
 
 
 def _looks_trained(weight: Tensor) -> bool:
-    """Whether a weight is out of a checkpoint, which ``from_pretrained`` marks, or has a gradient."""
+    """Whether a weight was loaded from a checkpoint, which ``from_pretrained`` marks, or has a gradient."""
     return getattr(weight, "_is_hf_initialized", False) or weight.grad is not None
 
 
@@ -123,9 +126,13 @@ def _refuse_saving(*arguments: object, **options: object) -> None:
 
 
 def allow_saving(model: nn.Module, allowed: bool = True) -> None:
-    """Let ``save_pretrained`` write R and P, as a checkpoint of training needs them, or refuse it again.
+    """Allow ``save_pretrained`` to write R and P, as a checkpoint of training needs them, or forbid it again.
 
-    :func:`apply_poet` has it refused: plain transformers reads such a folder, and draws the weights that it misses.
+    :func:`apply_poet` forbids it: plain transformers would load such a folder, and initialize the weights that it lacks.
+
+    Args:
+        model: a model with POET layers, or one that had them.
+        allowed: whether ``save_pretrained`` may write them.
     """
     for module in model.modules():
         vars(module).pop("save_pretrained", None)
@@ -134,9 +141,9 @@ def allow_saving(model: nn.Module, allowed: bool = True) -> None:
 
 
 def merge_and_reinitialize(model: nn.Module, generator: torch.Generator | None = None) -> None:
-    """Merge every POET layer and sample new primitives (Section 3.2.3, Step 5).
+    """Merge R and P of every POET layer into its base weight and sample new primitives (Section 3.2.3, Step 5).
 
-    Optimizer state is not touched here: :class:`poet.optim.MergeSchedule` does both.
+    Optimizer state is not reset here: :class:`poet.optim.MergeSchedule` does both.
 
     Args:
         model: a model that went through :func:`apply_poet`.
@@ -151,6 +158,12 @@ def export_dense(model: nn.Module) -> nn.Module:
     """Replace every :class:`POETLinear` in place by a plain ``nn.Linear`` with its effective weight.
 
     A Hugging Face model then saves with ``save_pretrained`` and loads in plain transformers.
+
+    Args:
+        model: a model that went through :func:`apply_poet`.
+
+    Returns:
+        The model; where it is itself a POET layer, its replacement.
     """
     allow_saving(model)
     for _, layer in list(poet_layers(model)):

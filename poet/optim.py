@@ -1,4 +1,7 @@
-"""POET's optimizer recipe: two learning rates, merges, state reset, and the clipping ramp after a merge."""
+"""POET's optimizer recipe (Appendix "Training details").
+
+Two learning rates, merges, the reset of optimizer state, and the ramp of the clipping threshold after a merge.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from poet.model import merge_and_reinitialize, poet_layers
 
 
 def poet_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """The parameters of R and P of every POET layer."""
+    """The trainable parameters of R and P of every POET layer, for blocks (k, b(b-1)/2) each."""
     layers = (layer for _, layer in poet_layers(model))
     return [skew for layer in layers for skew in (layer.skew_r, layer.skew_p) if skew is not None]
 
@@ -25,7 +28,10 @@ def parameter_groups(
     Args:
         lr: "lr (base)" of Tables 9 and 10: embeddings, head, norms, biases.
         poet_lr: "lr (POET)" of the same tables.
-        weight_decay: of the base group. POET's has none: decay would pull R and P to the identity.
+        weight_decay: of the base group. POET's group has none: decay would shrink R and P towards the identity.
+
+    Returns:
+        The group of R and P, then the base group, each a dict with ``params``, ``lr`` and ``weight_decay``.
     """
     factors = poet_parameters(model)
     own = {id(p) for p in factors}
@@ -37,13 +43,17 @@ def parameter_groups(
 
 
 def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parameter]) -> None:
-    """Zero every tensor (and number) of the optimizer's state for ``parameters``, step counts included.
+    """Zero every tensor and number of the optimizer's state for ``parameters``, step counts included.
 
-    Moments of the old R and P describe coordinates that no longer exist after a merge, and an fp32 master copy that
-    is not zeroed would apply the merged rotation twice.
+    Moments of the old R and P are of a basis that no longer exists after a merge. An fp32 master copy that is not zeroed
+    would apply the merged rotation twice.
+
+    Args:
+        optimizer: any torch optimizer with a state per parameter.
+        parameters: those whose state is reset.
 
     Raises:
-        TypeError: the state is made of something else.
+        TypeError: an entry of the state is neither a tensor, a number nor None.
     """
     tensors = []
     for parameter in parameters:
@@ -63,14 +73,14 @@ def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parame
 
 
 class MergeSchedule:
-    """Merges every ``config.merge_every`` optimizer steps. Its only state is the step, which the caller gives.
+    """Merges every T_m = ``config.merge_every`` optimizer steps (Section 3.2.3, Step 5). It is stateless: the caller passes the step.
 
     Args:
         model: a POET model.
         config: its configuration (``merge_every``, ``reset_state``, ``clip_ramp_*``).
         optimizer: the optimizer whose state is reset at a merge.
-        seed: merge number i samples its primitives from a generator seeded with (seed, i): a resumed run, or another
-            rank, draws the same ones with nothing to store or send.
+        seed: merge number i samples its permutations from a generator seeded with (seed, i), so that a resumed run or another
+            rank samples the same ones without stored state or communication.
 
     Raises:
         ValueError: the model has no POET layer, or none of this configuration; or the optimizer is L-BFGS.
@@ -92,7 +102,12 @@ class MergeSchedule:
         self.model, self.config, self.optimizer, self.seed = model, config, optimizer, seed
 
     def clip_norm(self, step: int, base: float) -> float:
-        """Gradient-clipping threshold for step ``step`` (counted from 0): ``base``, lowered after a merge."""
+        """Gradient-clipping threshold: ``base``, lowered for ``clip_ramp_steps`` after a merge (Appendix "Training details").
+
+        Args:
+            step: number of the optimizer step, from 0.
+            base: threshold of the gradient norm without the ramp.
+        """
         since_merge = step % self.config.merge_every
         ramp = self.config.clip_ramp_steps
         if step < self.config.merge_every or since_merge >= ramp:
@@ -101,7 +116,17 @@ class MergeSchedule:
         return base * (start + (1 - start) * since_merge / ramp)
 
     def after_step(self, step: int) -> bool:
-        """Call after the optimizer's step number ``step`` (counted from 0); merges if one is due, and says so."""
+        """Merge if a merge is due; to be called after each optimizer step.
+
+        Args:
+            step: number of the optimizer step that was done, from 0.
+
+        Returns:
+            Whether the model was merged.
+
+        Raises:
+            TypeError: the optimizer has state that cannot be reset; see :func:`reset_state`.
+        """
         if (step + 1) % self.config.merge_every:
             return False
         index = (step + 1) // self.config.merge_every

@@ -1,7 +1,7 @@
-"""Skew-symmetric matrices, the two Cayley maps of Section 3.2.2, Equation (6), and the derivative of packed -> R.
+"""Skew-symmetric matrices, the two Cayley maps of Section 3.2.2, Equation (6), and the VJP of packed -> R.
 
 Shapes: ``...`` stands for any leading dimensions, ``B`` for a batch, ``b`` for the block size. A skew-symmetric matrix is
-given by its strictly upper triangle, row by row: the packed form, b(b-1)/2 numbers.
+stored as its strictly upper triangle, row by row: the packed form, b(b-1)/2 elements.
 
 The Cayley-Neumann map R = (I + Q)(I + Q + ... + Q^k) is computed from even powers, which are symmetric. With X = Q^2,
 E_0 = I and E_i = I + X E_{i-1}:
@@ -30,7 +30,7 @@ def packed_size(block_size: int) -> int:
 
 
 def block_size_of(packed: int) -> int:
-    """The block size b whose packed form has ``packed`` numbers.
+    """The block size b whose packed form has ``packed`` elements.
 
     Raises:
         ValueError: no b has b(b-1)/2 == packed.
@@ -42,12 +42,12 @@ def block_size_of(packed: int) -> int:
 
 
 class _Constants(NamedTuple):
-    """What a block size stands for.
+    """Index tables and identity of a block size: functions of b, dtype and device alone.
 
     Attributes:
-        source: (b^2,) int32, the packed entry of each flat entry of Q.
+        source: (b^2,) int32, index of the packed element for each element of the flattened Q.
         sign: (b^2,), its sign: 1 above the diagonal, -1 below, 0 on it.
-        upper: (b(b-1)/2,) int32, the flat entry of each packed one.
+        upper: (b(b-1)/2,) int32, index into the flattened Q for each packed element.
         identity: (b, b).
     """
 
@@ -59,7 +59,7 @@ class _Constants(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def _kept_constants(b: int, dtype: torch.dtype, device: torch.device) -> _Constants:
-    with torch.inference_mode(False):  # they outlive the call, and training has to be able to use them
+    with torch.inference_mode(False):  # they are cached: training may use them after inference
         rows, columns = torch.triu_indices(b, b, offset=1, device=device, dtype=torch.int32)
         source = torch.zeros(b, b, dtype=torch.int32, device=device)
         source[rows, columns] = source[columns, rows] = torch.arange(rows.numel(), dtype=torch.int32, device=device)
@@ -69,18 +69,18 @@ def _kept_constants(b: int, dtype: torch.dtype, device: torch.device) -> _Consta
 
 
 def _constants(b: int, like: Tensor) -> _Constants:
-    """Those for the dtype and device of ``like``. Traced and simulated tensors (FakeTensor) are not kept."""
-    # What an operation makes of it is asked: where tensors are simulated, real ones may be taken too.
+    """The constants in the dtype and on the device of ``like``. Traced and fake tensors (FakeTensor) are not cached."""
+    # The result of an operation has the type to check: under a FakeTensorMode ``like`` itself may be a real tensor.
     kept = not torch.compiler.is_compiling() and type(like.detach()) is Tensor
     return (_kept_constants if kept else _kept_constants.__wrapped__)(b, like.dtype, like.device)
 
 
 def skew_unpack(packed: Tensor, block_size: int | None = None) -> Tensor:
-    """Skew-symmetric matrix from its strictly upper triangle.
+    """Skew-symmetric matrix Q from its strictly upper triangle.
 
     Args:
         packed: (..., b(b-1)/2), any floating dtype.
-        block_size: b; read off the last dimension if None (needed for b <= 1 alone).
+        block_size: b; inferred from the last dimension if None, which is ambiguous for b <= 1 only.
 
     Returns:
         (..., b, b), same dtype, Q = -Q^T.
@@ -98,7 +98,7 @@ def skew_unpack(packed: Tensor, block_size: int | None = None) -> Tensor:
 
 
 def skew_pack(q: Tensor) -> Tensor:
-    """Strictly upper triangle of (..., b, b), row by row, as (..., b(b-1)/2)."""
+    """Strictly upper triangle of ``q`` (..., b, b), row by row: (..., b(b-1)/2), same dtype."""
     return q.flatten(-2).index_select(-1, _constants(q.shape[-1], q).upper)
 
 
@@ -106,10 +106,10 @@ def cayley(q: Tensor) -> Tensor:
     """The exact Cayley map R = (I + Q)(I - Q)^-1, Equation (6), left-hand side.
 
     Args:
-        q: (..., b, b) skew-symmetric. Half precision is solved in fp32 and rounded back.
+        q: (..., b, b) skew-symmetric, any floating dtype. Half precision is solved in fp32 and rounded back.
 
     Returns:
-        (..., b, b), orthogonal to rounding, determinant 1.
+        (..., b, b), same dtype, orthogonal to rounding, determinant 1.
     """
     precise = q.to(wide(q.dtype))
     identity = torch.eye(q.shape[-1], dtype=precise.dtype, device=q.device)
@@ -121,13 +121,13 @@ def cayley_neumann(q: Tensor, terms: int) -> Tensor:
     """The Cayley-Neumann parameterization R = (I + Q)(I + Q + ... + Q^k), Equation (6), right-hand side.
 
     Args:
-        q: (..., b, b) skew-symmetric. Half precision is computed in fp32 and rounded once.
+        q: (..., b, b) skew-symmetric, any floating dtype. Half precision is computed in fp32 and rounded once.
         terms: k >= 0. k = 0 gives I + Q.
 
     Returns:
-        (..., b, b). With C the exact Cayley map, R = C (I - Q^(k+1)), so where the spectral norm of Q is below 1 the
-        distance to C falls with k, but the error of R R^T does not fall evenly: ||Q||^(2k+2) for even k, where
-        Q^(k+1) is skew and its first order cancels, and 2 ||Q||^(k+1) for odd k. k = 2 is closer to orthogonal than 3.
+        (..., b, b), same dtype. With C the exact Cayley map, R = C (I - Q^(k+1)). So where the spectral norm of Q is below 1,
+        the distance to C falls with k. The error of R R^T is not monotonic in k: it is ||Q||^(2k+2) for even k, where
+        Q^(k+1) is skew-symmetric and its first order cancels, and 2 ||Q||^(k+1) for odd k. k = 2 is closer to orthogonal than 3.
 
     Raises:
         ValueError: k < 0.
@@ -139,7 +139,7 @@ def cayley_neumann(q: Tensor, terms: int) -> Tensor:
 
 
 def _even_sums(q: Tensor, terms: int) -> list[Tensor]:
-    """[E_0, ..., E_j] of the module's docstring, j = terms // 2: what the map and its derivative share. E_0 is (b, b)."""
+    """[E_0, ..., E_j] of the module's docstring, j = terms // 2, which the map and its VJP share. E_0 is (b, b), the others (B, b, b)."""
     sums = [_constants(q.shape[-1], q).identity]
     if terms > 1:
         sums.append(torch.baddbmm(sums[0], q, q))
@@ -151,7 +151,7 @@ def _even_sums(q: Tensor, terms: int) -> list[Tensor]:
 
 
 def _series(q: Tensor, terms: int, sums: list[Tensor]) -> Tensor:
-    """The map of q (B, b, b), given its even sums."""
+    """The Cayley-Neumann map of q (B, b, b), given its even sums."""
     if terms == 0:
         return q + sums[0]
     if terms == 1:
@@ -162,14 +162,14 @@ def _series(q: Tensor, terms: int, sums: list[Tensor]) -> Tensor:
 
 
 def _series_vjp(q: Tensor, grad: Tensor, terms: int) -> Tensor:
-    """H (B, b, b), whose part H - H^T is the gradient of a loss by Q, given its gradient by :func:`_series`.
+    """VJP of :func:`_series`: H (B, b, b) such that H - H^T is the gradient with respect to Q, given that with respect to R.
 
     Three products beside X for the paper's k = 3.
     """
     if terms == 0:
         return grad
     half, sums = terms // 2, _even_sums(q, terms)
-    # by_square: gradient by way of X. by_sum: by way of E_i, beginning with E_j. direct: by way of Q itself.
+    # by_square: the gradient with respect to X. by_sum: with respect to E_i, from E_j on. direct: that of Q outside X and E_i.
     if terms % 2:
         direct = by_square = torch.bmm(grad, sums[-1]) if half else grad
         by_sum, times = torch.bmm(sums[1].sub(q, alpha=2), grad) if half else None, 2.0
@@ -184,12 +184,12 @@ def _series_vjp(q: Tensor, grad: Tensor, terms: int) -> Tensor:
             by_sum += by_pair
     if half:
         by_square = by_sum.add_(by_square)
-    # The derivative of X = Q^2 gives -(Xbar Q + Q Xbar), whose skew part is that of -S Q with S = Xbar + Xbar^T.
+    # The VJP of X = Q^2 is -(Xbar Q + Q Xbar). Its skew-symmetric part is that of -S Q with S = Xbar + Xbar^T.
     return torch.baddbmm(direct, by_square + by_square.mT, q, beta=times, alpha=-1)
 
 
 def rotation_blocks_reference(packed: Tensor, terms: int | None) -> Tensor:
-    """Orthogonal blocks from packed skew matrices.
+    """Orthogonal blocks from packed skew-symmetric matrices, Equation (6).
 
     Args:
         packed: (B, b(b-1)/2), any floating dtype.
@@ -202,10 +202,10 @@ def rotation_blocks_reference(packed: Tensor, terms: int | None) -> Tensor:
 
 
 def rotation_blocks_vjp_reference(packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:
-    """Gradient with respect to what :func:`rotation_blocks_reference` was called with.
+    """VJP of :func:`rotation_blocks_reference`: the gradient with respect to ``packed``.
 
     Args:
-        packed: (B, b(b-1)/2).
+        packed: (B, b(b-1)/2), as in the call.
         grad: (B, b, b), gradient of the loss with respect to the blocks.
         terms: as in the call.
 
@@ -221,7 +221,7 @@ def _map(q: Tensor, terms: int | None) -> Tensor:
 
 
 def _map_vjp(q: Tensor, grad: Tensor, terms: int | None) -> Tensor:
-    """H (B, b, b), whose part H - H^T is the gradient by Q."""
+    """VJP of :func:`_map`: H (B, b, b) such that H - H^T is the gradient with respect to Q."""
     grad = cast(grad, q.dtype)
     if terms is not None:
         return _series_vjp(q, grad, terms)
@@ -231,7 +231,10 @@ def _map_vjp(q: Tensor, grad: Tensor, terms: int | None) -> Tensor:
 
 
 def rotation_blocks(packed: Tensor, terms: int | None) -> Tensor:
-    """:func:`rotation_blocks_reference`, by Triton kernels where they serve: these round small 16-bit blocks more often."""
+    """:func:`rotation_blocks_reference`, by Triton kernels where :func:`poet.kernels.triton_serves`.
+
+    The kernels round intermediate products of small half-precision blocks; the reference rounds the result alone.
+    """
     if not triton_serves(packed):
         return rotation_blocks_reference(packed, terms)
     from poet.kernels import rotation
@@ -243,7 +246,7 @@ def rotation_blocks(packed: Tensor, terms: int | None) -> Tensor:
 
 
 def rotation_blocks_vjp(packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:
-    """:func:`rotation_blocks_vjp_reference`, by Triton kernels where they serve."""
+    """:func:`rotation_blocks_vjp_reference`, by Triton kernels where :func:`poet.kernels.triton_serves`."""
     if not triton_serves(packed):
         return rotation_blocks_vjp_reference(packed, grad, terms)
     from poet.kernels import rotation
@@ -253,6 +256,13 @@ def rotation_blocks_vjp(packed: Tensor, grad: Tensor, terms: int | None) -> Tens
 
 
 def orthogonality_error(r: Tensor) -> Tensor:
-    """e_orth = ||R R^T - I||_F / ||I||_F (Section 5.3, Figure 10), for (..., b, b), as (...)."""
+    """e_orth = ||R R^T - I||_F / ||I||_F (Section 5.3, Figure 10).
+
+    Args:
+        r: (..., b, b), fp32 or fp64.
+
+    Returns:
+        (...), same dtype; 0 for an orthogonal matrix.
+    """
     identity = torch.eye(r.shape[-1], dtype=r.dtype, device=r.device)
     return torch.linalg.matrix_norm(r @ r.mT - identity) / math.sqrt(r.shape[-1])

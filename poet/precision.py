@@ -1,4 +1,4 @@
-"""In which precision POET computes."""
+"""The dtypes in which POET computes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 
 import torch
 
-#: Types of device that know autocast. Asked once: ``torch.compile`` cannot trace the question.
+#: Device types with autocast. Determined at import: ``torch.compile`` cannot trace the query.
 AUTOCAST = frozenset(
     device for device in ("cpu", "cuda", "hpu", "mps", "mtia", "xla", "xpu") if torch.amp.is_autocast_available(device)
 )
@@ -24,10 +24,10 @@ def autocast_off(device: str) -> contextlib.AbstractContextManager:
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
-    """The dtype that half precision is computed in, so that only results are rounded; others are their own."""
+    """The dtype of intermediate results: fp32 for bf16 and fp16, so that only results are rounded; others stay themselves."""
     return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
 
 
 def cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """``tensor.to(dtype)`` without the call where there is nothing to do: small layers make thirty of them a step."""
+    """``tensor.to(dtype)``, without the call where the dtype is right: a small layer makes thirty such calls a step."""
     return tensor if tensor.dtype == dtype else tensor.to(dtype)

@@ -1,4 +1,4 @@
-"""Parameters that FSDP2's ``fully_shard`` has divided among processes (``torch.distributed.tensor.DTensor``)."""
+"""Parameters that FSDP2's ``fully_shard`` has sharded (``torch.distributed.tensor.DTensor``)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ from torch import Tensor
 
 
 def whole(tensor: Tensor | None) -> Tensor | None:
-    """A sharded tensor gathered, which all processes have to ask for; any other one as it is."""
+    """The full tensor of a sharded one; any other tensor, or None, as it is.
+
+    The all-gather is collective: every rank has to call it.
+    """
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
 def assign(target: Tensor, values: Tensor) -> None:
-    """Write ``values`` to ``target`` of the same shape; to each process its shard where it is divided."""
+    """Copy ``values`` into ``target``, of the same shape; where ``target`` is sharded, each rank copies its shard.
+
+    Args:
+        target: a tensor or a DTensor.
+        values: the full tensor, equal on every rank.
+    """
     if hasattr(target, "full_tensor"):
         from torch.distributed.tensor import distribute_tensor
 
-        # Every process has computed the same values: each takes its shard, and nothing is sent.
+        # Every rank has computed the same values, so that each cuts its own shard and no communication is needed.
         values = distribute_tensor(values, target.device_mesh, target.placements, src_data_rank=None)
     target.copy_(values)

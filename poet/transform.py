@@ -4,8 +4,9 @@ Orientation: the paper's W is (m inputs, n outputs) and y = W^T x; ``nn.Linear``
 weight is P^T W0^T R^T. The base weight is stored in the permuted basis, where each primitive acts on positions in order
 (:mod:`poet.primitives`): row i and column j belong to output ``permutation_out[i]`` and input ``permutation_in[j]``.
 
-A layer call builds W_RP, uses it as ``nn.Linear`` would, and drops it. It saves its input, the base weight and the small
-factors. Backward forms the gradient of W_RP once, takes it back to the factors, and builds W_RP again.
+A layer call builds W_RP, uses it as ``nn.Linear`` would, and drops it. It saves its input, the frozen base weight and the
+small factors. Backward forms the gradient with respect to W_RP once, passes it through the vector-Jacobian product (VJP)
+of the transform, and builds W_RP again.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Side(NamedTuple):
     """R or P of one call.
 
     Attributes:
-        primitive: what kind of matrix it is.
-        factors: the primitive's factors, or None where this side is the identity.
+        primitive: the structure of the orthogonal matrix G.
+        factors: the primitive's factors, for blocks (k, b, b), or None where this side is the identity.
         permutation: (m,) int64, the coordinate of each position. An identity side is stored unpermuted.
     """
 
@@ -35,15 +36,15 @@ class Side(NamedTuple):
     permutation: Tensor
 
     def apply(self, x: Tensor, *, transpose: bool = False) -> Tensor:
-        """G x or G^T x for x (m, s) by positions; x itself on an identity side."""
+        """G x or G^T x, (m, s), for x (m, s) in the permuted basis; x itself on an identity side."""
         return x if self.factors is None else self.primitive.apply(self.factors, x, transpose=transpose)
 
     def to_coordinates(self, x: Tensor) -> Tensor:
-        """Rows of x (m, s), which are positions, put to their coordinates."""
+        """Psi^T x: the rows of x (m, s) permuted from positions to coordinates."""
         return x if self.factors is None else torch.empty_like(x).index_copy_(0, self.permutation, x)
 
     def to(self, dtype: torch.dtype) -> Side:
-        """The same with factors of another dtype."""
+        """The same side with its factors cast to ``dtype``."""
         if self.factors is None or self.factors.dtype == dtype:
             return self
         return self._replace(factors=self.factors.to(dtype))
@@ -53,30 +54,39 @@ Gradients = tuple[Tensor | None, Tensor | None]
 
 
 def transform_reference(base: Tensor, r: Side, p: Side) -> Tensor:
-    """W_RP, (n, m), from the base weight (n, m) in the permuted basis. Half precision is computed in fp32, rounded once."""
+    """W_RP = R W0 P of Equation (3), as ``nn.Linear`` stores it.
+
+    Args:
+        base: (n, m), the base weight in the permuted basis, any floating dtype.
+        r, p: the sides of dimension m and n.
+
+    Returns:
+        (n, m), the dtype of ``base``. Half precision is computed in fp32 and rounded once.
+    """
     precise = wide(base.dtype)
     r, p = r.to(precise), p.to(precise)
     return cast(_finished(r.apply(cast(base, precise).mT), r, p), base.dtype)
 
 
 def _finished(half: Tensor, r: Side, p: Side) -> Tensor:
-    """W_RP (n, m), from the weight that R alone was applied to, (m, n) by positions."""
+    """W_RP (n, m), from the weight with R alone applied, (m, n) in the permuted basis."""
     return p.to_coordinates(p.apply(r.to_coordinates(half).mT, transpose=True))
 
 
 def transform_vjp_reference(
     base: Tensor, r: Side, p: Side, grad: Tensor, wanted: tuple[bool, bool], build: bool
 ) -> tuple[Gradients, Tensor | None]:
-    """Gradients by the factors of both sides, and W_RP again: the two share the product with R.
+    """VJP of :func:`transform_reference` in the factors of both sides, and W_RP again: the two share the product with R.
 
     Args:
-        base, r, p: what :func:`transform_reference` was called with.
-        grad: (n, m), gradient of the loss by W_RP.
+        base, r, p: the arguments of :func:`transform_reference`.
+        grad: (n, m), gradient of the loss with respect to W_RP.
         wanted: whether R's factors need a gradient, and P's; an identity side does not.
         build: whether W_RP is needed too.
 
     Returns:
-        (gradients by R's and P's factors, fp32 for half precision, None where not wanted), and W_RP (n, m) or None.
+        The gradients with respect to R's and P's factors, of their shapes, fp32 for half precision, None where not wanted;
+        and W_RP, (n, m) of the dtype of ``base``, or None.
     """
     precise, dtype = wide(base.dtype), base.dtype
     r, p, base, grad = r.to(precise), p.to(precise), cast(base, precise), cast(grad, precise)
@@ -89,7 +99,7 @@ def transform_vjp_reference(
     if wanted[1]:
         by_p = p.primitive.apply_vjp(p.factors, half.mT, grad, transpose=True)
     if wanted[0]:
-        if (covered := r.primitive.covered) < base.shape[1]:  # no other input carries a gradient to R
+        if (covered := r.primitive.covered) < base.shape[1]:  # R's gradient depends on no other input
             grad, base = grad[:, :covered], base[:, :covered]
         by_r = r.primitive.apply_vjp(r.factors, base.mT, p.apply(grad).mT)
     return (by_r, by_p), cast(_finished(half, r, p), dtype) if build else None
@@ -100,7 +110,7 @@ def _triton_serves(base: Tensor, r: Side, p: Side) -> bool:
 
 
 def transform(base: Tensor, r: Side, p: Side) -> Tensor:
-    """:func:`transform_reference`, by Triton kernels where they serve."""
+    """:func:`transform_reference`, by Triton kernels where :func:`poet.kernels.triton_serves`; blocks alone have them."""
     if not _triton_serves(base, r, p):
         return transform_reference(base, r, p)
     from poet.kernels.block_transform import block_transform
@@ -112,7 +122,7 @@ def transform(base: Tensor, r: Side, p: Side) -> Tensor:
 def transform_vjp(
     base: Tensor, r: Side, p: Side, grad: Tensor, wanted: tuple[bool, bool], build: bool
 ) -> tuple[Gradients, Tensor | None]:
-    """:func:`transform_vjp_reference`, by Triton kernels where they serve."""
+    """:func:`transform_vjp_reference`, by Triton kernels where :func:`poet.kernels.triton_serves`; blocks alone have them."""
     if not _triton_serves(base, r, p):
         return transform_vjp_reference(base, r, p, grad, wanted, build)
     from poet.kernels.block_transform import block_transform_vjp
@@ -125,7 +135,7 @@ def transform_vjp(
 
 
 class Structure(NamedTuple):
-    """What a layer's weight is made by, beside tensors.
+    """What determines a layer's effective weight beside its tensors.
 
     Attributes:
         r, p: the primitives of R and P.
@@ -137,7 +147,11 @@ class Structure(NamedTuple):
     terms: int | None
 
     def factors(self, skew_r: Tensor | None, skew_p: Tensor | None) -> Gradients:
-        """The factors of both sides, None for the identity."""
+        """The factors of both sides, for blocks (k, b, b); None for an identity side.
+
+        Args:
+            skew_r, skew_p: the parameters of R and P, for blocks (k, b(b-1)/2); None for an identity side.
+        """
         if skew_r is not None and skew_p is not None and self.r.maps_like(self.p):
             both = self.r.factors(torch.cat((skew_r, skew_p)), self.terms)
             return both[: len(skew_r)], both[len(skew_r) :]
@@ -145,10 +159,16 @@ class Structure(NamedTuple):
         return tuple(None if skew is None else primitive.factors(skew, self.terms) for primitive, skew in pairs)
 
     def sides(self, g_r, g_p, permutation_in: Tensor, permutation_out: Tensor) -> tuple[Side, Side]:
+        """R and P of one call, from their factors and the permutations (m,) and (n,) int64."""
         return Side(self.r, g_r, permutation_in), Side(self.p, g_p, permutation_out)
 
     def factors_vjp(self, skew_r, skew_p, gradients: Gradients) -> Gradients:
-        """Gradients by the parameters, given those by the factors; None stays None."""
+        """VJP of :meth:`factors`: the gradients with respect to the parameters, of their shapes and dtype.
+
+        Args:
+            skew_r, skew_p: the arguments of :meth:`factors`.
+            gradients: with respect to the factors of R and of P, of their shapes; None stays None.
+        """
         if gradients[0] is not None and gradients[1] is not None and self.r.maps_like(self.p):
             both = self.r.factors_vjp(torch.cat((skew_r, skew_p)), torch.cat(gradients), self.terms)
             return both[: len(skew_r)], both[len(skew_r) :]
@@ -159,7 +179,7 @@ class Structure(NamedTuple):
 
 
 class EffectiveWeight(torch.autograd.Function):
-    """W_RP (n, m), differentiable once in the parameters of R and P."""
+    """W_RP (n, m), in the dtype of the base weight; differentiable once in the parameters of R and P."""
 
     @staticmethod
     def forward(ctx, base, skew_r, skew_p, permutation_in, permutation_out, structure):
@@ -181,10 +201,10 @@ class EffectiveWeight(torch.autograd.Function):
 
 
 class EquivalentLinear(torch.autograd.Function):
-    """x W_RP^T, differentiable once in x and the parameters of R and P.
+    """y = x W_RP^T, (..., n) for x (..., m); differentiable once in x and the parameters of R and P.
 
     It computes in the dtype of x: the base weight and the factors are rounded to it for the call, as autocast rounds the
-    weight of ``nn.Linear``.
+    weight of ``nn.Linear``. The forward pass saves no effective weight: backward builds W_RP again.
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Which layers of a model POET takes, which it leaves alone and why, and how both are reported."""
+"""Which layers of a model POET wraps, which not and why, and the report of both."""
 
 from __future__ import annotations
 
@@ -17,15 +17,23 @@ CONV1D = "a Conv1D of transformers: put nn.Linear with the transposed weight in 
 
 
 def wrapping_report(model: nn.Module) -> dict[str, str]:
-    """What :func:`poet.apply_poet` did with each layer that has a matrix, by name: "wrapped", or why it was left alone.
+    """What :func:`poet.apply_poet` did with each layer that has a matrix, by name: "wrapped", or the reason why it did not wrap it.
 
     ``apply_poet`` logs it (logger ``poet``, level INFO), and :func:`print_trainable_parameters` prints it.
+
+    Args:
+        model: a model that went through ``apply_poet``.
     """
     return {name: why or EXCLUDED for name, _, why in survey(model)}
 
 
 def survey(model: nn.Module, exclude: Sequence[str] = ()) -> list[tuple[str, nn.Module, str]]:
-    """(name, layer, why it is left alone) of every layer with a matrix; the reason is empty where it can be wrapped."""
+    """(name, layer, reason why it is not wrapped) of every layer with a matrix; the reason is empty where it can be wrapped.
+
+    Args:
+        model: any module.
+        exclude: names as :func:`poet.apply_poet` has them.
+    """
     owners = defaultdict(list)
     for name, module in model.named_modules():
         for key, parameter in module.named_parameters(recurse=False):
@@ -60,10 +68,14 @@ def is_named(name: str, entry: str) -> bool:
 
 
 def check_exclude(model: nn.Module, exclude: Sequence[str]) -> None:
-    """Refuse an entry that names nothing.
+    """Check that each entry names a module.
+
+    Args:
+        model: any module.
+        exclude: names as :func:`poet.apply_poet` has them.
 
     Raises:
-        ValueError: the sentence has the nearest name.
+        ValueError: an entry names no module; the sentence has the nearest name.
     """
     names = [name for name, _ in model.named_modules() if name]
     for entry in exclude:
@@ -74,7 +86,7 @@ def check_exclude(model: nn.Module, exclude: Sequence[str]) -> None:
 
 
 def summary(report: dict[str, str]) -> str:
-    """A report in a line for each reason: how many layers, and the first of their names."""
+    """A :func:`wrapping_report` as text: for each reason a line with the number of layers and the first names."""
     by_reason = defaultdict(list)
     for name, why in report.items():
         by_reason[why].append(name or "(root)")
@@ -86,7 +98,7 @@ def summary(report: dict[str, str]) -> str:
 
 
 def print_trainable_parameters(model: nn.Module) -> None:
-    """Print how many parameters are trained, in the words of ``peft``, and :func:`wrapping_report`."""
+    """Print the number of trainable parameters, in the format of ``peft``, and the :func:`wrapping_report`."""
     parameters = list(model.parameters())
     trained, total = (sum(p.numel() for p in chosen) for chosen in ([p for p in parameters if p.requires_grad], parameters))
     print(f"trainable params: {trained:,d} || all params: {total:,d} || trainable%: {100 * trained / total:.4f}")

@@ -1,16 +1,19 @@
-"""Whether finetuning taught a model anything, and claims over what it did teach: Tables 4 and 12."""
+"""What Tables 4 and 12 share: their cells, whether finetuning taught a model anything, and claims over what it did teach."""
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
 from analyses.common.evidence import largest_of
+from analyses.common.layout import mean_cell, measured_columns
 from poet.finetuning.spec import FinetuningSpec
 from suite.claim import Evidence
 from suite.judging import NOTHING
+from suite.statistics import paired_interval
 
 #: How many standard deviations above the baseline count as learned. Fixed before any run. Since 2026-11-23 they are of seeds and of
 #: validation examples together; before, of seeds alone.
@@ -34,6 +37,32 @@ def learned(values: Sequence[float], baseline: float, metric: str, examples: int
     return statistics.fmean(values) - baseline > LEARNED * math.hypot(statistics.stdev(values), error)
 
 
+def score_columns(values: Sequence[float]) -> dict[str, float]:
+    """:func:`analyses.common.layout.measured_columns` of a cell, with ``median`` (NaN if a run diverged) and the 95% interval of the mean, ``low`` and ``high``.
+
+    Args:
+        values: one for each seed; NaN where the run diverged.
+    """
+    columns, (_, low, high) = measured_columns(values), paired_interval(values)
+    median = math.nan if columns["diverged"] else statistics.median(values)
+    return {"measured": columns["measured"], "median": median, **columns, "low": low, "high": high}
+
+
+def score_cell(line: Any, digits: int) -> str:
+    """A measured score in Markdown: mean, spread and, of two seeds or more, the median."""
+    return mean_cell(line, digits) + (f" / {line.median:.{digits}f}" if line.n > 1 and not line.diverged else "")
+
+
+def stand_ins(tasks: Mapping[str, str]) -> str:
+    """A sentence on the tasks whose data a stand-in takes the place of; empty where there is none.
+
+    Args:
+        tasks: kind of the data (:class:`poet.finetuning.tasks.contract.Origin`) by printed name.
+    """
+    named = [task for task, kind in tasks.items() if kind == "stand-in"]
+    return f"Stand-ins, made by a rule, take the place of the data of {', '.join(named)}." if named else ""
+
+
 def judged_orders(frame: pd.DataFrame, column: str, baseline: str) -> str:
     """A sentence: on which values of a column some cell has learned at a rate inside what was tried, so that orders are judged there."""
     usable = frame[(frame.learned == "yes") & (frame.at_grid_end == "")]
@@ -43,7 +72,7 @@ def judged_orders(frame: pd.DataFrame, column: str, baseline: str) -> str:
     return f"Orders are judged on each {column} where some cell is above {baseline} by more than its scatter: {', '.join(able)}."
 
 
-def all_lower(comparisons: Sequence[Sequence[float] | None], runs: Sequence[FinetuningSpec], greatest: float, why: str) -> Evidence:
+def all_lower(comparisons: Sequence[Sequence[float] | None], runs: Sequence[FinetuningSpec], greatest: float, why: str, data: str) -> Evidence:
     """A claim that several differences are all negative, of which some could not be compared.
 
     Args:
@@ -51,15 +80,18 @@ def all_lower(comparisons: Sequence[Sequence[float] | None], runs: Sequence[Fine
         runs: of all of them.
         greatest: no difference is larger.
         why: some were left out.
+        data: what the note says of the tasks' data, by :func:`stand_ins`.
     """
     runs = tuple(dict.fromkeys(runs))
     compared = [differences for differences in comparisons if differences is not None]
+    left_out = f"{len(comparisons) - len(compared)} of {len(comparisons)} comparisons left out: {why}"
+    note = "; ".join(filter(None, ("" if len(compared) == len(comparisons) else left_out if compared else "nothing was learned that can be compared", data.rstrip("."))))
     if not compared:
-        return replace(NOTHING, runs=runs, note="nothing was learned that can be compared")
+        return replace(NOTHING, runs=runs, note=note)
+    found = largest_of(compared, runs, note)
     if len(compared) == len(comparisons):
-        return largest_of(compared, runs)
+        return found
     # The claim is of all: one comparison against it decides, but those left out may be anything.
-    found = largest_of(compared, runs, f"{len(comparisons) - len(compared)} of {len(comparisons)} comparisons left out: {why}")
     return replace(found, high=greatest, largest_of=found.largest_of if found.effect > 0 else ())
 
 

@@ -17,8 +17,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analyses.common.bart import parameter_counts
-from analyses.common.layout import crossed_table, markdown_page, mean_cell, measured_columns
-from analyses.common.learned import LEARNED, all_lower, judged_orders, learned, origins
+from analyses.common.layout import crossed_table, markdown_page
+from analyses.common.learned import LEARNED, all_lower, judged_orders, learned, origins, score_cell, score_columns, stand_ins
 from analyses.common.plotting import MARKERS, bars, figure_outputs, save_figure, spread_over
 from analyses.common.published import as_printed, read_published
 from poet.finetuning.rouge import METRICS
@@ -28,7 +28,6 @@ from suite.artifact import Artifact
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
-from suite.statistics import paired_interval
 from suite.summarization import BART_LR, METHODS_OF_TABLE12, TASKS_OF_TABLE12, pretraining, summarization
 
 PRINTED = read_published("table12").set_index("method")
@@ -64,11 +63,10 @@ def table(context: Context) -> pd.DataFrame:
         same = sum(len(set(context.summaries(spec))) == 1 for spec in specs)
         for metric, label in LABELS.items():
             values = [record["rouge"][metric] for record in records]
-            _, low, high = paired_interval(values)
             lead = first["lead"][metric]
             lines.append({
                 "method": method, "task": task, "metric": label, "published": float(printed.get(f"{task} {label}", math.nan)),
-                **measured_columns(values), "low": low, "high": high, "unit": "F-measure in percent", "lead": lead,
+                **score_columns(values), "unit": "F-measure in percent", "lead": lead, "validation_loss": statistics.fmean(record["metric"] for record in records),
                 "learned": "yes" if learned(values, lead, "rouge", first["examples"]["validation"]) else "no", "lead_sentences": first["lead_sentences"], "trainable": first["trainable_parameters"],
                 "bart_large_trainable": as_printed(counts[method], printed.trainable), "published_trainable": printed.trainable,
                 "learning_rate": specs[0].lr, "train_examples": first["examples"]["train"], "summaries": first["examples"]["validation"], "runs_of_one_text": same,
@@ -79,9 +77,9 @@ def table(context: Context) -> pd.DataFrame:
 
 def _number(line: Any) -> str:
     if line.diverged:
-        return mean_cell(line)
+        return score_cell(line, 2)
     printed = "–" if math.isnan(line.published) else f"{line.published:.2f}"
-    return f"{printed} / {mean_cell(line)}{'' if line.learned == 'yes' else ' °'}"
+    return f"{printed} / {score_cell(line, 2)}{'' if line.learned == 'yes' else ' °'}"
 
 
 def markdown(frame: pd.DataFrame, context: Context) -> str:
@@ -89,15 +87,16 @@ def markdown(frame: pd.DataFrame, context: Context) -> str:
     first, seeds = frame.iloc[0], context.scale.settings.summarization.seeds
     about = (
         f"{ARTIFACT.caption} Each cell: published / **measured at {first.scale} scale** on {_model(context)}, mean over {seeds} {'seeds' if seeds > 1 else 'seed'} of finetuning ± "
-        f"standard deviation. °: not above the lead by more than {LEARNED:g} standard deviations (of seeds, and the largest that the summaries can have), or one seed. The learning rate is {BART_LR:g} for "
-        "all, that of BART's authors, since the paper states none for this table; no rate is tuned for it."
+        f"standard deviation / median. °: not above the lead by more than {LEARNED:g} standard deviations (of seeds, and the largest that the summaries can have), or one seed. The learning rate is {BART_LR:g} for "
+        "all, that of BART's authors, since the paper states none for this table; no rate is tuned for it. One rate for all is a confound: LoRA and OFT train other "
+        "parameters than full finetuning, and may need another rate."
     )
     parameters = (
         "Trainable parameters: printed / counted on BART-large / **on the model here**. The count of POET on BART-large is that of R and P, as printed; on the "
         "model here it has the embeddings, norms and biases, which POET trains too."
     )
     return markdown_page(
-        f"{ARTIFACT.label}, {first.scale} scale", about, _layout(frame), _one_text(frame), parameters, fitness(frame), _apart(frame), sentences=origins(frame, "summaries")
+        f"{ARTIFACT.label}, {first.scale} scale", about, _layout(frame), _losses(frame), _one_text(frame), parameters, fitness(frame), _apart(frame), sentences=origins(frame, "summaries")
     )  # fmt: skip
 
 
@@ -124,6 +123,16 @@ def _layout(frame: pd.DataFrame) -> str:
 def fitness(frame: pd.DataFrame) -> str:
     """Whether anything was learned that can be compared."""
     return judged_orders(frame.assign(score=frame.task + " " + frame.metric, at_grid_end=""), "score", "the lead")
+
+
+def _losses(frame: pd.DataFrame) -> str:
+    """The validation loss of each method, which is measured on the references and needs no search."""
+    cells = frame.drop_duplicates(["method", "task"])
+    by_task = (
+        f"{task} ({part.data.iloc[0]}): " + ", ".join(f"{line.method} {'diverged' if line.diverged else f'{line.validation_loss:.3f}'}" for line in part.itertuples())
+        for task, part in cells.groupby("task", sort=False)
+    )
+    return f"Validation loss after the last epoch, in nats a token of the references, mean over seeds. {'. '.join(by_task)}."
 
 
 def _one_text(frame: pd.DataFrame) -> str:
@@ -162,7 +171,7 @@ def draw(frame: pd.DataFrame) -> Figure:
                 axis.plot([p + BESIDE for p in places], part.published, marker=MARKERS[1], linestyle="", markerfacecolor="none", label="printed")
             axis.axhline(part.lead.iloc[0], color="0.3", linestyle=":", label="lead of the document")
             short = [method.partition(" (")[0] for method in methods]
-            axis.set(title=f"{task}, {metric}", xticks=list(places), xticklabels=short, xlim=(-0.5, len(methods) - 0.5))
+            axis.set(title=f"{task} ({part.data.iloc[0]})\n{metric}", xticks=list(places), xticklabels=short, xlim=(-0.5, len(methods) - 0.5))
         row[0].set_ylabel("ROUGE")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False)
@@ -173,11 +182,12 @@ def draw(frame: pd.DataFrame) -> Figure:
 def _others_minus_poet(context: Context) -> Evidence:
     """How much higher another method's score is than POET's, where that is most, over cells of which one has learned."""
     frame, specs, comparisons = context.table("table12").set_index(["method", "task", "metric"]), cells(context.scale), []
+    data = stand_ins({task: frame.loc[(POET, task, LABELS[NAMED[0]]), "data"] for task in NAMES})
     for other, task, metric in itertools.product((name for name in METHODS if name != POET), NAMES, NAMED):
         ours, theirs = ([context.record(spec)["rouge"][metric] for spec in specs[name, task]] for name in (POET, other))
         able = "yes" in {frame.loc[(name, task, LABELS[metric]), "learned"] for name in (POET, other)}
         comparisons.append([b - a for a, b in zip(ours, theirs, strict=True)] if able else None)
-    return all_lower(comparisons, [spec for by_seed in specs.values() for spec in by_seed], GREATEST, "neither method has learned")
+    return all_lower(comparisons, [spec for by_seed in specs.values() for spec in by_seed], GREATEST, "neither method has learned", data)
 
 
 CLAIMS = (
@@ -194,7 +204,8 @@ CLAIMS = (
 def build(context: Context) -> None:
     frame = table(context)
     seeds = spread_over(context.scale.settings.summarization.seeds, "seeds of finetuning")
-    note = f"Filled: measured. Hollow: as printed, on BART-large. Dotted: the document's first sentences. {seeds}"
+    data = stand_ins(dict(zip(frame.task, frame.data, strict=True)))
+    note = f"Filled: measured. Hollow: as printed, on BART-large. Dotted: the document's first sentences. {seeds} {data}".rstrip()
     save_figure(draw(frame), frame, context, ARTIFACT, note, fitness(frame), markdown(frame, context))
 
 

@@ -13,7 +13,7 @@ two standard deviations (:mod:`analyses.common.learned`); claims compare the cel
 
 import itertools
 import statistics
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analyses.common.layout import crossed_table, markdown_page, mean_cell, measured_columns
-from analyses.common.learned import LEARNED, all_lower, judged_orders, learned, origins
+from analyses.common.layout import crossed_table, markdown_page
+from analyses.common.learned import LEARNED, all_lower, judged_orders, learned, origins, score_cell, score_columns, stand_ins
 from analyses.common.plotting import MARKERS, bars, figure_outputs, save_figure, spread_over
 from analyses.common.published import read_published
 from poet.finetuning.methods import FINETUNERS
@@ -36,7 +36,6 @@ from suite.context import Context
 from suite.finetuning import METHODS_OF_TABLE4, PRINTED_LR, bases, finetuning, tuned_rates
 from suite.judging import NOTHING
 from suite.scale import Scale
-from suite.statistics import paired_interval
 
 #: Printed name of a finetuning method to its key.
 METHODS = {FINETUNERS[key].label: key for key in METHODS_OF_TABLE4}
@@ -75,12 +74,12 @@ def table(context: Context) -> pd.DataFrame:
     for (rate, method, model, task), specs in sorted(cells(context.scale).items(), key=lambda item: item[0][0]):
         records = [context.record(spec) for spec in specs]
         values, first = [record["metric"] for record in records], records[0]
-        unit, (_, low, high) = TASKS[NAMES[task]].metric, paired_interval(values)
+        unit = TASKS[NAMES[task]].metric
         nothing = statistics.fmean(record["without_learning"] for record in records)
         inside = rate == PRINTED_RATE or tuned[models[model].variant, NAMES[task], METHODS[method]][1]
         lines.append({
             "rate": rate, "finetuning": method, "pretraining": model, "task": task, "published": PRINTED.loc[(method, model), task],
-            **measured_columns(values), "low": low, "high": high, "unit": unit, "without_learning": nothing,
+            **score_columns(values), "unit": unit, "without_learning": nothing,
             "learned": "yes" if learned(values, nothing, unit, first["examples"]["validation"]) else "no", "learning_rate": specs[0].lr, "at_grid_end": "" if inside else "lr",
             "trainable": first["trainable_parameters"], "train_examples": first["examples"]["train"],
             "validation_examples": first["examples"]["validation"], "data": first["origin"]["kind"], "origin": first["origin"]["sentence"],
@@ -91,7 +90,7 @@ def table(context: Context) -> pd.DataFrame:
 
 def _number(line: Any) -> str:
     marks = ("" if line.learned == "yes" else " °") + (" \\*" if line.at_grid_end else "")
-    return f"{line.published:.3f} / {mean_cell(line, 3)}{'' if line.diverged else marks}"
+    return f"{line.published:.3f} / {score_cell(line, 3)}{'' if line.diverged else marks}"
 
 
 def markdown(frame: pd.DataFrame, seeds: int) -> str:
@@ -99,7 +98,7 @@ def markdown(frame: pd.DataFrame, seeds: int) -> str:
     first = frame.iloc[0]
     about = (
         f"{ARTIFACT.caption} Each cell: published / **measured at {first['scale']} scale** on {first.model}, last epoch, mean over {seeds} {'seeds' if seeds > 1 else 'seed'} of "
-        f"finetuning ± standard deviation. °: not above one answer for all examples by more than {LEARNED:g} standard deviations (of seeds and of validation "
+        f"finetuning ± standard deviation / median. °: not above one answer for all examples by more than {LEARNED:g} standard deviations (of seeds and of validation "
         "examples, together), or one seed. "
         f"Learning rate as printed: {PRINTED_LR:g} for all; tuned alike: from a search of its own for each cell (\\*: chosen at an end of what was tried), "
         "by one other seed, on training examples that the table's runs do not see: a choice may follow chance."
@@ -146,7 +145,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def _higher(context: Context, rate: str, pairs: Iterable[tuple[tuple[str, str, str], tuple[str, str, str]]], of_models: bool = False) -> Evidence:
+def _higher(context: Context, rate: str, pairs: Sequence[tuple[tuple[str, str, str], tuple[str, str, str]]], of_models: bool = False) -> Evidence:
     """Whether the first of each pair of cells has the higher metric at a rate, by the pair where it has it least.
 
     ``of_models``: the pairs are of two pretrained models, one run of each, so their difference is one number however often both are finetuned.
@@ -161,7 +160,8 @@ def _higher(context: Context, rate: str, pairs: Iterable[tuple[tuple[str, str, s
         able = "yes" in set(frame.loc[list(pair), "learned"]) and frame.loc[list(pair), "at_grid_end"].isna().all()
         comparisons.append(None if not able else [statistics.fmean(differences)] if of_models else differences)
         runs += [spec for cell in pair for spec in specs[rate, *cell]]
-    return all_lower(comparisons, runs, GREATEST, "nothing was learned, or a rate lies at an end of what was tried")
+    data = stand_ins({cell[2]: frame.loc[cell, "data"] for pair in pairs for cell in pair})
+    return all_lower(comparisons, runs, GREATEST, "nothing was learned, or a rate lies at an end of what was tried", data)
 
 
 def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:
@@ -194,7 +194,8 @@ def build(context: Context) -> None:
     frame = table(context)
     rate = frame.rate.iloc[-1]
     seeds = spread_over(context.scale.settings.finetuning.seeds, "seeds of finetuning")
-    note = f"Filled: measured, learning rate {rate}. Hollow: as printed, on GLUE. Dotted: one answer for all examples. {seeds}"
+    data = stand_ins(dict(zip(frame.task, frame.data, strict=True)))
+    note = f"Filled: measured, learning rate {rate}. Hollow: as printed, on GLUE. Dotted: one answer for all examples. {seeds} {data}".rstrip()
     page = markdown(frame, context.scale.settings.finetuning.seeds)
     save_figure(draw(frame[frame.rate == rate]), frame, context, ARTIFACT, note, fitness(frame[frame.rate == rate]), page)
 

@@ -1,8 +1,8 @@
 """Triton counterparts of :mod:`poet.transform` and of the maps of :mod:`poet.orthogonal`.
 
-Those hold the one reference of each operation, and import the kernel that takes its place where :func:`triton_serves`.
-Kernels are operators (``torch.library``), so that ``torch.compile`` keeps them in one graph. They accumulate in fp32, write
-each number of a result from exactly one program, and so return the same bits each time.
+Those modules have the one reference of each operation, and import the kernel that replaces it where :func:`triton_serves`.
+Kernels are custom operators (``torch.library``), so that ``torch.compile`` keeps them in one graph. They accumulate in fp32.
+Each element of a result is written by exactly one program, without atomics, so results are deterministic.
 
 No GPU has timed them in this form: ``make bench-gpu`` does.
 """
@@ -22,5 +22,5 @@ def _has_triton() -> bool:
 
 
 def triton_serves(tensor: Tensor) -> bool:
-    """Whether a tensor is computed with by Triton kernels: on a GPU, where Triton is, in fp32 or half precision."""
+    """Whether Triton kernels serve for a tensor: it is on a GPU, not fp64, and Triton is installed."""
     return tensor.is_cuda and tensor.dtype != torch.float64 and _has_triton()

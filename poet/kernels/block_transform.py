@@ -1,9 +1,9 @@
-"""The two-sided transform (Equation (3)) for primitives of blocks, and its derivative: see :mod:`poet.transform`.
+"""The two-sided transform (Equation (3)) for primitives of blocks, and its VJP: see :mod:`poet.transform`.
 
-Two products with a transposed weight between them. A permutation of rows is free, since whole rows move; one of columns
-moves single numbers. So the product with R writes its result transposed: the columns to permute are rows there, and the
-product with P reads them in their natural order. The derivative is arranged in the same way. Per layer and training step
-these are two launches forward and five backward.
+Two products with a transpose between them. Permuting rows costs nothing extra, since whole rows are gathered or scattered;
+permuting columns would access single elements. So the product with R writes its result transposed: the columns to permute are
+rows there, and the product with P reads them in their natural order. The VJP is arranged in the same way. Per layer and
+training step these are two launches forward and five backward.
 
 Shape suffixes: ``n`` outputs, ``m`` inputs, ``b`` block size, ``p`` and ``q`` rows and columns of a result, ``s`` what a
 sum goes over.
@@ -18,9 +18,9 @@ from torch import Tensor
 
 from poet.kernels.tiles import STAGES, input_precision, launch_device
 
-#: Programs to aim at: one for each multiprocessor of an H100. Not read off the device: the parts of a sum depend on it.
+#: Number of programs to aim at: that of an H100's multiprocessors. Not queried: the parts of a split sum, and so its bits, depend on it.
 PROGRAMS = 132
-#: Shortest part of a split sum.
+#: Fewest terms of a part of a split sum.
 SHORTEST_PART = 512
 #: Longest edge of a tile of a result.
 TILE = 128
@@ -28,7 +28,7 @@ TILE = 128
 
 @triton.jit
 def _pick(index_ptr, position, inside):
-    """index[position] as int64, or the position itself where there is no index: offsets may pass 2^31."""
+    """index[position] as int64, or the position itself where there is no index: offsets may exceed 2^31."""
     if index_ptr is None:
         return position.to(tl.int64)
     else:
@@ -43,8 +43,8 @@ def _rotate_kernel(
 ):  # fmt: skip
     """Y[scatter[p], q] = sum_k G[p // B, p % B, k] X[gather[p - p % B + k], q] for p < blocks * B, k < B.
 
-    Beyond the blocks Y[scatter[p], q] = X[gather[p], q]. An index that is None leaves rows where they are. Neighbouring
-    programs have the same q.
+    Beyond the blocks Y[scatter[p], q] = X[gather[p], q]. An index that is None is the identity permutation. Programs with
+    adjacent ids have the same q.
     """
     TILES: tl.constexpr = (B + BLOCK_P - 1) // BLOCK_P
     rotated_tiles = blocks * TILES
@@ -89,7 +89,7 @@ def _correlate_kernel(
 ):  # fmt: skip
     """Z[i, g, p, q] = sum_s X1[gather[g * B + p], s] X2[s, g * B + q] over the i-th part of s.
 
-    A part has ``steps * BLOCK_K`` numbers: parts end where steps do, so that only the end of s needs a mask.
+    A part has ``steps * BLOCK_K`` terms: parts are whole steps, so that only the end of s needs a mask.
     """
     TILES_P: tl.constexpr = (B + BLOCK_P - 1) // BLOCK_P
     TILES_Q: tl.constexpr = (B + BLOCK_Q - 1) // BLOCK_Q
@@ -116,9 +116,17 @@ def _correlate_kernel(
 
 
 def tile_shape(b: int, element_size: int, *, square: bool) -> dict[str, int]:
-    """Tile of a result for blocks of size b, and depth of one step of its sum: 128 bytes of a row.
+    """Tile of a result, and the number of terms of one step of its sum: 128 bytes of a row.
 
-    A tile is no longer than a block on the sides along which a block lies: p, and q too where the result is ``square``.
+    A tile does not extend beyond a block: in p, and in q too where the result is ``square``.
+
+    Args:
+        b: block size.
+        element_size: bytes of an element of the operands, 2 or 4.
+        square: the result is (b, b), as the gradient with respect to a block is.
+
+    Returns:
+        ``BLOCK_P``, ``BLOCK_Q`` and ``BLOCK_K``, powers of two.
     """
     longest = TILE if element_size == 2 else TILE // 2
     edge = min(longest, max(16, triton.next_power_of_2(b)))
@@ -126,7 +134,7 @@ def tile_shape(b: int, element_size: int, *, square: bool) -> dict[str, int]:
 
 
 def warps(tile: dict[str, int]) -> int:
-    """Warps of a program: four for each 64 x 128 numbers of its result, so that they fit into registers."""
+    """Warps of a program: four for each 64 x 128 elements of its result, so that the accumulator fits into registers."""
     return 8 if tile["BLOCK_P"] * tile["BLOCK_Q"] > 64 * 128 else 4
 
 
@@ -136,7 +144,7 @@ def _rotate(g: Tensor, x: Tensor, y: Tensor, *, gather: Tensor | None = None, sc
     Args:
         g: (k, b, b), any strides, as those of x and y.
         x, y: (m, s), k * b <= m.
-        gather, scatter: (m,) int64, or None for rows in their order.
+        gather, scatter: (m,) int64, or None for the identity permutation.
     """
     (blocks, b, _), (size_p, size_q) = g.shape, x.shape
     tile = tile_shape(b, x.element_size(), square=False)
@@ -150,13 +158,18 @@ def _rotate(g: Tensor, x: Tensor, y: Tensor, *, gather: Tensor | None = None, sc
 
 
 def sum_parts(blocks: int, b: int, size_s: int) -> int:
-    """Into how many parts a sum over s is cut. It follows from shapes alone, so that any device gives the same result."""
+    """Number of parts that a sum is split into: a function of shapes alone, so that every device sums in the same order.
+
+    Args:
+        blocks, b: number and size of the blocks of the result.
+        size_s: terms of the sum.
+    """
     tiles = blocks * triton.cdiv(b, TILE) ** 2
     return max(1, min(PROGRAMS // tiles, size_s // SHORTEST_PART))
 
 
 def _correlate(x1: Tensor, x2: Tensor, blocks: int, b: int, gather: Tensor) -> Tensor:
-    """(k, b, b) fp32: block g is x1[gather][g's rows] @ x2[:, g's columns], for x1 (m, s) and x2 (s, m), any strides."""
+    """(k, b, b) fp32: block g is x1[gather][rows of g] @ x2[:, columns of g], for x1 (m, s) and x2 (s, m), any strides."""
     size_s, parts = x1.shape[1], sum_parts(blocks, b, x1.shape[1])
     tile = tile_shape(b, x1.element_size(), square=True)
     z = x1.new_empty(parts, blocks, b, b, dtype=torch.float32)
@@ -171,12 +184,12 @@ def _correlate(x1: Tensor, x2: Tensor, blocks: int, b: int, gather: Tensor) -> T
 
 
 def _half(base: Tensor, g_r: Tensor | None, permutation_in: Tensor) -> Tensor:
-    """(m, n): the base weight with R applied, inputs in their natural order."""
+    """(m, n): the base weight, transposed, with R applied and the inputs permuted to coordinates."""
     return base.mT if g_r is None else _rotate(g_r, base.mT, base.new_empty(base.mT.shape), scatter=permutation_in)
 
 
 def _finished(half: Tensor, g_p: Tensor | None, permutation_out: Tensor) -> Tensor:
-    """W_RP (n, m), from what :func:`_half` gives."""
+    """W_RP (n, m), from the result of :func:`_half`."""
     if g_p is None:
         return half.mT.clone(memory_format=torch.contiguous_format)
     return _rotate(g_p.mT, half.mT, half.new_empty(half.mT.shape), scatter=permutation_out)
@@ -194,7 +207,7 @@ def block_transform(
         permutation_in, permutation_out: (m,) and (n,) int64.
 
     Returns:
-        (n, m). Products are accumulated in fp32; the weight with R alone applied is rounded on the way.
+        (n, m), the dtype of ``base``. Products accumulate in fp32; the weight with R alone applied is rounded to that dtype.
     """
     return _finished(_half(base, g_r, permutation_in), g_p, permutation_out)
 
@@ -207,12 +220,13 @@ def block_transform_vjp(
     """:func:`poet.transform.transform_vjp_reference` in fp32, bf16 or fp16.
 
     Args:
-        base, g_r, g_p, permutation_in, permutation_out: what :func:`block_transform` was called with.
-        grad: (n, m), gradient of the loss by its result.
+        base, g_r, g_p, permutation_in, permutation_out: the arguments of :func:`block_transform`.
+        grad: (n, m), gradient of the loss with respect to its result; cast to the dtype of ``base``.
         wanted_r, wanted_p, build: which of the three results are needed.
 
     Returns:
-        (gradient by g_r, gradient by g_p, W_RP), the gradients fp32; what is not needed is an empty tensor.
+        The gradients with respect to g_r and g_p, (k, b, b) fp32, and W_RP, (n, m) of the dtype of ``base``; what is not needed
+        is an empty tensor.
     """
     by_r = by_p = weight = None
     grad = grad.to(base.dtype)
@@ -222,7 +236,7 @@ def block_transform_vjp(
             undone = base.new_empty(base.mT.shape)
             _rotate(g_p, grad, undone.mT, gather=permutation_out)
         by_r = _correlate(undone, base, *g_r.shape[:2], permutation_in)
-        del undone  # before another weight is made
+        del undone  # freed before another tensor of the weight's size is allocated
     if wanted_p or build:
         half = _half(base, g_r, permutation_in)
         if wanted_p:

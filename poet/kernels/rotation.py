@@ -1,8 +1,8 @@
 """Packing of skew-symmetric matrices, alone and with the Cayley-Neumann map: see :mod:`poet.orthogonal`.
 
-Where Q fits into the registers of one program (b <= 128 in 16-bit numbers, 64 in fp32: larger ones spill), one program a
+Where Q fits into the registers of one program (b <= 128 in half precision, 64 in fp32; larger ones spill), one program per
 matrix reads its packed form and evaluates R = I + Q(2I + ... + Q(2I + Q(2I + Q))) by Horner's rule on panels of rows, so
-that Q is never written. Larger blocks are unpacked here and multiplied by ``torch.bmm``.
+that Q is never written to memory. Larger blocks are unpacked here and multiplied by ``torch.bmm``.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from torch import Tensor
 
 from poet.kernels.tiles import input_precision, launch_device, upper_tile
 
-#: Edge of a tile of the packing kernels, and warps of a program of any kernel.
+#: Edge of a tile of the packing kernels, and warps of a program of every kernel here.
 TILE, NUM_WARPS = 64, 4
-#: Rows of a panel of the on-chip map, and the largest block that it takes, by bytes of a number.
+#: Rows of a panel of the on-chip map, and its maximal block size by bytes of an element.
 PANEL = 64
 ON_CHIP = {2: 128, 4: 64}
 
 
 @triton.jit
 def _packed_offset(row, column, b):
-    """Place of Q[row, column], row < column, in the packed form."""
+    """Index of Q[row, column], row < column, in the packed form."""
     return row * (2 * b - row - 1) // 2 + column - row - 1
 
 
 @triton.jit
 def _unpack_kernel(packed_ptr, q_ptr, b, TILE: tl.constexpr):
-    """A program writes one tile (i, j), i <= j, of the upper triangle of one Q, and the mirrored one."""
+    """A program writes one tile (i, j), i <= j, of the upper triangle of one Q, and the transposed tile (j, i)."""
     tiles = tl.cdiv(b, TILE)
     pairs = tiles * (tiles + 1) // 2
-    matrix = (tl.program_id(0) // pairs).to(tl.int64)  # the offsets below pass 2^31 for 512 matrices of size 2,048
+    matrix = (tl.program_id(0) // pairs).to(tl.int64)  # the offsets below reach 2^31 for 512 matrices of size 2,048
     tile_i, tile_j = upper_tile(tl.program_id(0) % pairs, tiles)
     rows = tile_i * TILE + tl.arange(0, TILE)[:, None]
     columns = tile_j * TILE + tl.arange(0, TILE)[None, :]
@@ -52,7 +52,7 @@ def _unpack_kernel(packed_ptr, q_ptr, b, TILE: tl.constexpr):
 
 @triton.jit
 def _pack_kernel(h_ptr, packed_ptr, b, TILE: tl.constexpr):
-    """A program reads two mirrored tiles of one H and writes the upper one of H - H^T."""
+    """A program reads the tiles (i, j) and (j, i) of one H and writes tile (i, j) of H - H^T."""
     tiles = tl.cdiv(b, TILE)
     pairs = tiles * (tiles + 1) // 2
     matrix = (tl.program_id(0) // pairs).to(tl.int64)
@@ -102,13 +102,13 @@ def _cayley_neumann_kernel(
 
 
 def on_chip_tile(b: int) -> dict[str, int]:
-    """Rows of a panel, and the size of Q with its margin."""
+    """Rows of a panel, and b rounded up to a power of two, 32 at least."""
     block = max(32, triton.next_power_of_2(b))
     return {"BLOCK_M": min(PANEL, block), "BLOCK_B": block}
 
 
 def fits_on_chip(b: int, packed: Tensor) -> bool:
-    """Whether :func:`cayley_neumann_packed` takes blocks of size b in the dtype of ``packed``."""
+    """Whether :func:`cayley_neumann_packed` supports block size b in the dtype of ``packed``."""
     return 2 <= b <= ON_CHIP[packed.element_size()]
 
 
@@ -119,7 +119,12 @@ def _programs(batch: int, b: int) -> tuple[int]:
 
 @torch.library.custom_op("poet::skew_unpack", mutates_args=())
 def skew_unpack(packed: Tensor, b: int) -> Tensor:
-    """:func:`poet.orthogonal.skew_unpack` of (B, b(b-1)/2) fp32 numbers."""
+    """:func:`poet.orthogonal.skew_unpack`: (B, b(b-1)/2) fp32 -> (B, b, b) fp32.
+
+    Args:
+        packed: (B, b(b-1)/2), any strides.
+        b: block size.
+    """
     packed = packed.contiguous()
     q = packed.new_empty(len(packed), b, b)
     if q.numel():
@@ -130,7 +135,7 @@ def skew_unpack(packed: Tensor, b: int) -> Tensor:
 
 @torch.library.custom_op("poet::skew_pack_difference", mutates_args=())
 def skew_pack_difference(h: Tensor) -> Tensor:
-    """The packed form of H - H^T, the adjoint of unpacking: (B, b, b) fp32 -> (B, b(b-1)/2)."""
+    """The packed form of H - H^T, which is the VJP of unpacking: (B, b, b) fp32, any strides -> (B, b(b-1)/2) fp32."""
     h = h.contiguous()
     batch, b, _ = h.shape
     packed = h.new_empty(batch, b * (b - 1) // 2)
@@ -142,10 +147,10 @@ def skew_pack_difference(h: Tensor) -> Tensor:
 
 @torch.library.custom_op("poet::cayley_neumann_packed", mutates_args=())
 def cayley_neumann_packed(packed: Tensor, b: int, terms: int) -> Tensor:
-    """R = (I + Q)(I + Q + ... + Q^k) of blocks for which :func:`fits_on_chip`.
+    """R = (I + Q)(I + Q + ... + Q^k), Equation (6), of blocks for which :func:`fits_on_chip`.
 
     Args:
-        packed: (B, b(b-1)/2), fp16, bf16 or fp32.
+        packed: (B, b(b-1)/2), fp16, bf16 or fp32, any strides.
         b: block size.
         terms: k >= 1.
 

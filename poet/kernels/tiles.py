@@ -1,4 +1,4 @@
-"""What the kernels share: how tiles are enumerated, how products of fp32 numbers are rounded, where a launch goes."""
+"""What the kernels share: the enumeration of tiles, the precision of fp32 products, and the device of a launch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-#: Buffers that a loop over loads has in flight. AMD has 64 KB of shared memory.
+#: Stages of a software-pipelined loop of loads. AMD GPUs have 64 KB of shared memory for them.
 STAGES = 2 if torch.version.hip else 3
 
 
@@ -29,10 +29,10 @@ def upper_tile(pair, tiles):
 
 
 def input_precision(dtype: torch.dtype) -> str:
-    """How ``tl.dot`` may round its operands.
+    """The ``input_precision`` of ``tl.dot`` for operands of a dtype.
 
-    For fp32 torch's own switch decides (``torch.set_float32_matmul_precision``): "highest", the default, asks for fp32
-    products, which are three TF32 ones on NVIDIA; otherwise one TF32 product. 16-bit operands are exact.
+    For fp32 it follows torch's setting (``torch.set_float32_matmul_precision``). "highest", the default, means fp32
+    products, which are three TF32 products on NVIDIA. Any other setting means one TF32 product. Half-precision operands are exact.
     """
     if dtype != torch.float32:
         return "ieee"
@@ -42,5 +42,5 @@ def input_precision(dtype: torch.dtype) -> str:
 
 
 def launch_device(tensor: Tensor):
-    """A context in which Triton launches on the tensor's device (the interpreter's tensors have none to select)."""
+    """A context in which Triton launches on the tensor's device; the interpreter's CPU tensors need none."""
     return torch.cuda.device(tensor.device) if tensor.is_cuda else contextlib.nullcontext()

@@ -7,7 +7,11 @@ from poet.primitives.contract import Variant
 
 
 def block_stochastic(dimension: int, block_size: int) -> BlockPrimitive:
-    """m/b blocks under a random permutation; block size 0 is the identity.
+    """m/b blocks under a random permutation of the coordinates, Equation (5).
+
+    Args:
+        dimension: m.
+        block_size: b, a divisor of m; 0 gives the identity.
 
     Raises:
         ValueError: the block size is below 2 (and not 0), or does not divide the dimension.

@@ -1,4 +1,4 @@
-"""Primitives of small orthogonal blocks, each the Cayley map of a skew-symmetric matrix."""
+"""Primitives of small orthogonal blocks, each the Cayley map of a skew-symmetric matrix (Equations (4), (5) and (6))."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from poet.primitives.contract import Primitive
 class BlockPrimitive(Primitive):
     """G = Diag(G_1, ..., G_k, I) on positions: k blocks of size b, one after the other.
 
-    Fully stochastic SPO has one block on a random subset, block-stochastic SPO has m/b, so that every coordinate moves.
+    Fully stochastic SPO (Equation (4)) has one block on a random subset of the coordinates. Block-stochastic SPO
+    (Equation (5)) has m/b blocks, so that every coordinate is in one.
 
     Attributes:
         block_size: b. 0 makes G the identity.
@@ -35,7 +36,7 @@ class BlockPrimitive(Primitive):
         return self.blocks * self.block_size
 
     def factors(self, packed: Tensor, terms: int | None) -> Tensor:
-        """The blocks, (k, b, b)."""
+        """The orthogonal blocks, (k, b, b), of packed parameters (k, b(b-1)/2): :func:`poet.orthogonal.rotation_blocks`."""
         return rotation_blocks(packed, terms)
 
     def factors_vjp(self, packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:

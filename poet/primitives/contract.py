@@ -1,8 +1,8 @@
-"""What a stochastic primitive has to say of itself (Section 3.2.1).
+"""The interface of a stochastic primitive (Section 3.2.1).
 
-A primitive is a structured orthogonal matrix G of one side of a weight. It acts on positions 0, ..., m-1; a permutation
-that it samples says which coordinate each position is. The transform (:mod:`poet.transform`) moves coordinates to
-positions and back, so that a primitive sees none of them.
+A primitive is a structured orthogonal matrix G of one side of a weight. It acts on positions 0, ..., m-1. A permutation
+that it samples maps positions to coordinates. The transform (:mod:`poet.transform`) applies this permutation and its
+inverse, so that a primitive sees no coordinates.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Primitive(ABC):
-    """One side's primitive.
+    """One side's primitive: structure and sizes of G, but no tensor. The layer owns the parameters.
 
     Attributes:
-        dimension: m, the size of G.
+        dimension: m; G is (m, m).
     """
 
     dimension: int
@@ -35,7 +35,7 @@ class Primitive(ABC):
     @property
     @abstractmethod
     def covered(self) -> int:
-        """How many positions G moves: the first ones."""
+        """Number of positions that G acts on: the first ones. On the others it is the identity."""
 
     @property
     def parameters(self) -> int:
@@ -43,9 +43,13 @@ class Primitive(ABC):
         return math.prod(self.shape)
 
     def sample(self, generator: torch.Generator | None) -> Tensor:
-        """A permutation of the coordinates, (m,) int64 on the CPU: position i holds coordinate ``permutation[i]``.
+        """A random permutation of the coordinates; positions that G does not act on keep the natural order.
 
-        Positions that G does not move keep the natural order.
+        Args:
+            generator: CPU generator, or None for torch's global one.
+
+        Returns:
+            (m,) int64 on the CPU: position i is coordinate ``permutation[i]``.
         """
         shuffled = torch.randperm(self.dimension, generator=generator)
         if self.covered == self.dimension:
@@ -54,16 +58,27 @@ class Primitive(ABC):
 
     @abstractmethod
     def factors(self, packed: Tensor, terms: int | None) -> Tensor:
-        """What :meth:`apply` needs of the parameters, computed once a call.
+        """What :meth:`apply` needs of the parameters, computed once a forward pass.
 
         Args:
-            packed: of :attr:`shape`.
-            terms: k of the Cayley-Neumann map, None for the exact one, where the primitive has such a map.
+            packed: the parameters, of :attr:`shape`, any floating dtype.
+            terms: k of the Cayley-Neumann map (Equation (6)), None for the exact Cayley map, where the primitive has one.
+
+        Returns:
+            A tensor of the dtype of ``packed``; its shape is the primitive's own.
         """
 
     @abstractmethod
     def factors_vjp(self, packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:
-        """Gradient by ``packed``, given the gradient ``grad`` by :meth:`factors`, and of its shape."""
+        """VJP of :meth:`factors`.
+
+        Args:
+            packed, terms: the arguments of :meth:`factors`.
+            grad: gradient of the loss with respect to the factors, of their shape.
+
+        Returns:
+            The gradient with respect to ``packed``, of its shape and dtype.
+        """
 
     def maps_like(self, other: Primitive) -> bool:
         """Whether :meth:`factors` and its VJP treat each row of ``packed`` alone, and as ``other`` would.
@@ -74,20 +89,26 @@ class Primitive(ABC):
 
     @abstractmethod
     def apply(self, factors: Tensor, x: Tensor, *, transpose: bool = False) -> Tensor:
-        """G x, or G^T x, as a new tensor.
+        """G x, or G^T x where ``transpose``, as a new tensor.
 
         Args:
-            factors: what :meth:`factors` returned, of the dtype of ``x``.
+            factors: the result of :meth:`factors`, cast to the dtype of ``x``.
             x: (m, s), any strides.
+
+        Returns:
+            (m, s), the dtype of ``x``.
         """
 
     @abstractmethod
     def apply_vjp(self, factors: Tensor, x: Tensor, grad: Tensor, *, transpose: bool = False) -> Tensor:
-        """Gradient by ``factors`` of a loss whose gradient by :meth:`apply` is ``grad``.
+        """VJP of :meth:`apply` in the factors.
 
         Args:
-            factors, x, transpose: of the call. Rows of ``x`` and ``grad`` beyond ``covered`` may be missing.
-            grad: (m, s), any strides.
+            factors, x, transpose: the arguments of :meth:`apply`. Rows of ``x`` and ``grad`` beyond ``covered`` may be missing.
+            grad: (m, s), any strides, gradient of the loss with respect to the result.
+
+        Returns:
+            The gradient with respect to ``factors``, of their shape and dtype.
         """
 
 
@@ -96,7 +117,8 @@ class Variant(NamedTuple):
 
     Attributes:
         options: the fields of :class:`poet.config.POETConfig` that it reads.
-        sides: (in_features, out_features, the options by name) -> the primitives of R and of P.
+        sides: (in_features, out_features, the options by name) -> the primitives of R and of P; ValueError where an option
+            does not fit the dimensions.
     """
 
     options: tuple[str, ...]

@@ -9,7 +9,11 @@ from poet.primitives.contract import Variant
 
 
 def fully_stochastic(dimension: int, budget: float) -> BlockPrimitive:
-    """One block on a random subset of b = budget * m coordinates.
+    """One block on a random subset of b = budget * m coordinates, Equation (4).
+
+    Args:
+        dimension: m.
+        budget: b/m, in [0, 1]; b is rounded to a whole number. 0 gives the identity.
 
     Raises:
         ValueError: the budget is outside [0, 1], or so small that the block has fewer than two coordinates.
@@ -29,8 +33,13 @@ def split_budget(
 ) -> tuple[BlockPrimitive, BlockPrimitive]:
     """Primitives of R and P that share a constant number of parameters (Section 4, Figure 5).
 
-    The total is that of b_in = budget * m and b_out = budget * n; R's block gets ``share_r`` of it and P's the rest,
-    each as near as a whole block size comes.
+    The total is that of b_in = budget * m and b_out = budget * n. R's block gets ``share_r`` of it and P's the rest, each
+    rounded to the nearest whole block size.
+
+    Args:
+        in_features, out_features: m and n.
+        budget: b/m and b/n that give the total, in [0, 1].
+        share_r: R's share of the total, in [0, 1].
 
     Raises:
         ValueError: the budget is outside [0, 1], or a block would be larger than its dimension.

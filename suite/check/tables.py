@@ -21,7 +21,7 @@ Kind = Literal["trained", "computed", "counted", "of the machine"]
 VALUES = ("measured", "effect", "perplexity")
 #: Columns that say how a number was come by, or that follow from judged numbers of this row and others.
 BESIDE = frozenset(
-    "n std diverged collapsed runs_of_one_text low high p holm_p seeds runs note gain gain_share measured_difference difference_low difference_high cost cost_unit origin".split()
+    "median validation_loss n std diverged collapsed runs_of_one_text low high p holm_p seeds runs note gain gain_share measured_difference difference_low difference_high cost cost_unit origin".split()
 )
 #: Words that follow from a row's number: where that one is trained, they may turn with it.
 CONCLUSIONS = frozenset(("verdict", "result", "fitness", "direction", "crossed"))
