@@ -86,7 +86,7 @@ def one_step(spec):
 
 @pytest.mark.parametrize("model", (*MODELS, "3b"))
 def test_poet_holds_no_more_than_adamw_at_any_size_of_mini(model):
-    """Of the same model, in bytes; and each layer, whose indices are int64. It would notice a gradient or Adam's moments of the frozen weight."""
+    """Of the same model, in bytes; and each layer, whose indices are int64. It would notice Adam's moments of the frozen weight."""
     scale = load_scale({"scale": "mini", "seeds": [0]})
     adamw = scale.run(model, "adamw", 0)
     for row in POET.rows:
