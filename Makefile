@@ -1,5 +1,9 @@
 # Two commands for a fresh machine: `make results/table2.csv` and `make test`. Python 3.11 or newer with venv is all
 # that has to be there.
+
+# Rules for C and the like would take a target that is none of these, where a file of its name lies beside it.
+MAKEFLAGS += --no-builtin-rules
+
 PYTHON ?= python3
 SCALE ?= mini
 SEEDS ?= [0]
@@ -38,6 +42,7 @@ snakemake = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/snakemake --cores $(CORE
 
 # The stamp is written last: an installation that was cut short is done again.
 .venv/installed: requirements.lock constraints-cuda.txt
+	@command -v $(PYTHON) >/dev/null || { echo "error: there is no $(PYTHON): install Python 3.11 or newer, or call make with PYTHON=<where it is>" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "error: Python 3.11 or newer is needed, $(PYTHON) is older: call make with PYTHON=<a newer one>")'
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "error: $(PYTHON) has no venv: install it (Debian: python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
@@ -84,7 +89,8 @@ why: .venv/installed
 
 # As the check: 1 if a number left its tolerance, 2 if A and B cannot be compared. make itself then ends with 2.
 compare: .venv/installed
-	.venv/bin/python -m suite compare $(or $(A),$(error compare needs A= and B=: two results folders, or two tables)) $(or $(B),$(error compare needs B=: the other folder, or table))
+	@$(if $(and $(A),$(B)),:,echo "error: compare needs two results folders or two tables: call make compare A=analyses/recorded/mini B=results/mini" >&2; exit 2)
+	.venv/bin/python -m suite compare $(A) $(B)
 
 test: .venv/installed
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from poet.launch.records import Altered, again, check_file, check_record
-from poet.system.errors import UserError
+from poet.system.errors import UserError, command_line
 from suite.collection import RESULTS, load_suite
 from suite.recorded.archive import archive_path, read
 from suite.recorded.run import FILES
@@ -83,6 +83,7 @@ def artifacts(results: Path) -> Iterator[str]:
                     yield f"{lost} is gone, which {suite.outputs(name)[0]} was made from: make both again with `{command}`"
 
 
+@command_line
 def main(arguments: list[str] | None = None) -> int:
     """The command line: 0 if everything is whole, else 1."""
     parser = argparse.ArgumentParser(prog="python -m suite.verify", description=__doc__)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
+from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read
@@ -14,8 +15,9 @@ from suite.recorded.run import RecordedRun
 
 
 def costs(root: Path) -> dict[str, str]:
-    """Of pretraining. Of mini: Table 2, and all that ``make all`` trains. Of night: the rungs of the ladder, the trials of rates, and a step of POET beside AdamW's."""
-    mini, night = ({n: run for n, run in read(archive_path(scale, root)).items() if isinstance(run.spec, RunSpec)} for scale in ("mini", "night"))
+    """Of mini: Table 2, all that ``make all`` pretrains, and finetuning of Tables 4 and 12. Of night: the rungs of the ladder, the trials of rates, and a step of POET beside AdamW's."""
+    archives = {scale: read(archive_path(scale, root)) for scale in ("mini", "night")}
+    mini, night = ({n: run for n, run in runs.items() if isinstance(run.spec, RunSpec)} for runs in archives.values())
     seeds = recorded_seeds("mini", mini.values())
     suite = load_suite({"scale": "mini", "seeds": seeds})
     table2, everything = suite.artifacts["table2"].runs(suite.scale), [s for a in suite.artifacts.values() if a.in_all for s in a.runs(suite.scale)]
@@ -23,6 +25,7 @@ def costs(root: Path) -> dict[str, str]:
     return {
         "cost-table2": _sentence(_recorded(mini, table2)),
         "cost-all": _sentence(_recorded(mini, everything)),
+        **{f"cost-{name}": _finetuning(_recorded(archives["mini"], suite.artifacts[name].finetunings(suite.scale))) for name in ("table4", "table12")},
         "cost-rungs": _sentence([run for run in night.values() if run.spec.seed != trials]),
         "cost-trials": _sentence([run for run in night.values() if run.spec.seed == trials]),
         **{f"step-{row}": _steps(night.values(), row) for row in ("poet-fs-1_2", "poet-bs-b256")},
@@ -39,7 +42,11 @@ def _steps(runs: Iterable[RecordedRun], row: str) -> str:
     return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
 
-def _recorded(runs: dict[str, RecordedRun], specs: Iterable[RunSpec]) -> list[RecordedRun]:
+def _finetuning(runs: list[RecordedRun]) -> str:
+    return f"{len(runs)} runs, {sum(run.record['cost']['train_seconds'] for run in runs) / 60:,.1f} core-minutes"
+
+
+def _recorded(runs: dict[str, RecordedRun], specs: Iterable[RunSpec | FinetuningSpec]) -> list[RecordedRun]:
     return [runs[name] for name in dict.fromkeys(spec.name for spec in specs) if name in runs]
 
 

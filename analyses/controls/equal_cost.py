@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import EngFormatter, NullFormatter
+from matplotlib.ticker import EngFormatter
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.evidence import perplexities
@@ -98,13 +98,11 @@ def draw_cost(axis: Axes, frame: pd.DataFrame, cost: str, styles: Mapping[str, i
         equal = frame[(frame.quantity == EQUAL.format(cost=cost)) & (frame.cost == line.cost)].measured.iloc[0]
         axis.plot([line.cost] * 2, [line.measured, equal], linestyle=":", color="black", linewidth=1)
         axis.plot(line.cost, equal, marker=MARKERS[0], linestyle="", fillstyle="none", color="black")
-    ticks = sorted(adamw.cost)
     axis.set(
         title=f"{title}: AdamW at equal {cost}", xlabel=f"{cost} of a whole run",
         ylabel="validation perplexity", xscale="log", yscale="log",
     )
-    axis.set_xticks(ticks)
-    axis.xaxis.set_major_formatter(EngFormatter(COSTS[cost], places=1))
-    axis.xaxis.set_minor_formatter(NullFormatter())
+    plain_logarithmic(axis.xaxis, most=3)  # with units they are long
+    axis.xaxis.set_major_formatter(EngFormatter(COSTS[cost]))
     plain_logarithmic(axis.yaxis)
     axis.legend(fontsize="small")

@@ -1,8 +1,11 @@
 """The errors that a user can do something about."""
 
 import functools
+import os
+import signal
 import sys
 from collections.abc import Callable
+from typing import TextIO
 
 
 class UserError(Exception):
@@ -10,14 +13,33 @@ class UserError(Exception):
 
 
 def command_line(main: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command line's ``main``: a :class:`UserError` is its last line, and 2 its exit status."""
+    """Decorate a command line's ``main``: a :class:`UserError` is its last line, and 2 its exit status.
+
+    Where nobody reads its output to the end, as with ``| head``, it ends without a word, as a shell's commands do.
+    """
 
     @functools.wraps(main)
     def wrapped(*arguments, **options) -> int:
         try:
-            return main(*arguments, **options)
+            code = main(*arguments, **options)
+            sys.stdout.flush()
+            return code
+        except BrokenPipeError:
+            if not _closed(sys.stdout):
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it ends
+            return 128 + signal.SIGPIPE
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
 
     return wrapped
+
+
+def _closed(stream: TextIO) -> bool:
+    """Whether nobody reads a stream any more; a line that is written is the way to see it."""
+    try:
+        print(file=stream, flush=True)
+    except BrokenPipeError:
+        return True
+    return False

@@ -20,6 +20,7 @@ from poet.finetuning.rouge import lead, rouge
 from poet.finetuning.run import FinetuningRun
 from poet.finetuning.spec import BartArchitecture, Decoding, FinetuningSpec
 from poet.launch.records import check_record
+from poet.system import progress
 from poet.system.validation import ConfigError
 from poet.training.errors import RunError
 from suite.summarization import check_base
@@ -169,6 +170,14 @@ def test_one_that_is_killed_while_it_writes_keeps_its_training(summarize, monkey
     monkeypatch.setattr(summarization, "write_summaries", write)
     monkeypatch.setattr(FinetuningRun, "advance", None)  # nothing is trained again
     assert summarize(summaries())[1]["summaries"] == 10
+
+
+def test_the_search_says_how_far_it_is(summarize, monkeypatch, capsys):
+    monkeypatch.setattr(bart, "EVALUATION_ROWS", 4)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", -1.0)  # a line at each step
+    summarize(summaries())
+    said = capsys.readouterr().err
+    assert [f"beam search: {count} of 10 summaries" in said for count in (4, 8, 10)] == [True] * 3
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -200,6 +200,13 @@ def test_what_is_recorded_is_drawn_legibly():
     assert not problems(figure)
 
 
+def test_runs_of_nearly_the_same_cost_have_no_ticks_that_touch():
+    """A run of twice the steps may take hardly longer, on a machine that does something else at first."""
+    frame = pd.read_csv(ROOT / "analyses/recorded/mini/controls.csv", keep_default_na=False, na_values=[""])
+    frame.loc[(frame.control == "AdamW, 1x steps") & (frame.cost_unit == "s"), "cost"] *= 1.7
+    assert not problems(controls.draw(frame, load_scale(MINI)))
+
+
 def test_shares_need_an_advantage(recorded):
     context = recorded(
         controls.ARTIFACT, lambda spec: {"validation_perplexity": 90.0 if spec.method == "poet" else 80.0}

@@ -1,14 +1,27 @@
 """Table 1: formulas against hand counts, and what real runs held beside them."""
 
+import dataclasses
+import itertools
 import math
 import types
 
 import pandas as pd
 import pytest
+import torch
 
+from analyses.common.grid import MODELS
 from analyses.tables.table1 import table1
 from analyses.tables.table1.memory_formulas import FORMULAS, expected, published
+from benchmarks.memory import held_bytes
+from poet.methods import get_method
+from poet.methods.contract import parse_parameters
+from poet.methods.poet import POET
+from poet.model import poet_layers
+from poet.orthogonal import _constants
+from poet.training.llama import build_llama
+from poet.training.memory import count_elements
 from poet.training.run import Run
+from suite.scale import load_scale
 
 BUDGET = types.SimpleNamespace(budget=0.5)
 
@@ -49,6 +62,41 @@ def test_formulas_are_what_a_real_step_holds(make_spec, data, key):
         held = table1.held_by_shape([layer]).to_dict("index")
         assert held == {(layer["m"], layer["n"]): expected(FORMULAS[key], layer["m"], layer["n"], run.method.parameters)}
     assert set(table1.held_by_shape(run.elements).index) == {(32, 32), (32, 64), (64, 32)}
+
+
+def one_step(spec):
+    """Bytes in memory after a first step of a run's model (parameters, buffers, gradients, optimizer state, cached constants), and what Table 1 counts."""
+    method = get_method(spec.method)
+    method = method(parse_parameters(method, spec.parameters), weight_decay=spec.weight_decay)
+    model = method.prepare(build_llama(spec.architecture, seed=0), 0)
+    optimizers = method.optimizers(model)
+    tokens = torch.arange(4)[None]
+    model(input_ids=tokens, labels=tokens).loss.backward()
+    for optimizer in optimizers:
+        optimizer.step()
+    layers = [layer for _, layer in poet_layers(model)]
+    sizes = {side.block_size for layer in layers for side in (layer.primitive_r, layer.primitive_p)}
+    held = [
+        *model.parameters(), *model.buffers(), *(p.grad for p in model.parameters() if p.grad is not None),
+        *(v for optimizer in optimizers for state in optimizer.state.values() for v in state.values() if isinstance(v, torch.Tensor)),
+        *itertools.chain(*(_constants(b, layers[0].base_weight) for b in sizes)),
+    ]  # fmt: skip
+    return held_bytes(held), {line["layer"]: line for line in count_elements(model, optimizers)}
+
+
+@pytest.mark.parametrize("model", (*MODELS, "3b"))
+def test_poet_holds_no_more_than_adamw_at_any_size_of_mini(model):
+    """Of the same model, in bytes; and each layer, whose indices are int64. It would notice Adam's moments of the frozen weight."""
+    scale = load_scale({"scale": "mini", "seeds": [0]})
+    adamw = scale.run(model, "adamw", 0)
+    for row in POET.rows:
+        spec = scale.run(model, row.key, 0)
+        same = dataclasses.replace(adamw, architecture=spec.architecture)
+        (ours, layers), (theirs, plain) = one_step(spec), one_step(same)
+        assert ours <= theirs, row.key
+        for name, line in layers.items():
+            elements = line["weights"] + line["gradients"] + line["state"] + 2 * line["indices"]
+            assert elements <= sum(plain[name][quantity] for quantity in ("weights", "gradients", "state")), (row.key, name)
 
 
 def held(spec, changes=()):

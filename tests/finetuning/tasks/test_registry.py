@@ -10,6 +10,7 @@ from poet.data.errors import DataError
 from poet.data import package_index
 from poet.finetuning.tasks import TASKS, load_task
 from poet.finetuning.tasks.contract import Task
+from poet.finetuning.tasks.rewording import broken
 
 GLUE = ("cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst2", "stsb")
 SUMMARIES = ("xsum", "cnn_dailymail")
@@ -55,6 +56,24 @@ def test_a_limit_takes_the_first_of_an_order_that_stays(offline, name):
     part = load_task(name, "offline", offline, limit={"train": 7, "validation": 5})
     assert part.train == whole.train[:7] and part.validation == whole.validation[:5]
     assert load_task(name, "offline", offline) == whole
+
+
+@pytest.mark.parametrize("name", [name for name, task in TASKS.items() if task.classes > 1])
+def test_classes_are_balanced_in_both_splits_and_in_any_first_part(offline, name):
+    """One answer for all is then worth 1 over the number of classes, wherever a scale cuts."""
+    task, data = TASKS[name], load_task(name, "offline", offline)
+    for examples in (data.train, data.validation):
+        assert len(examples) % task.classes == 0
+        for end in range(task.classes, len(examples) + 1, task.classes):
+            assert sorted(e.target for e in examples[end - task.classes : end]) == list(range(task.classes))
+
+
+def test_no_sentence_of_cola_comes_with_both_answers_or_in_both_splits(offline):
+    """Neither as it stands in one place and broken in another."""
+    data = load_task("cola", "offline", offline)
+    texts = [e.texts[0] for e in data.train + data.validation]
+    assert len(set(texts)) == len(texts)
+    assert not {broken(e.texts[0]) for e in data.train + data.validation if e.target} & set(texts)
 
 
 @pytest.mark.parametrize("name", [name for name in TASKS if name != "stsb"])  # whose splits are its makers'
