@@ -35,7 +35,8 @@ def test_the_reference_points_are_table_2s_runs():
         assert normalized.parameters == {**adamw.parameters, "init": "normalized"}
         poet, frozen = own[model, controls.POET_FS], own[model, controls.FROZEN]
         assert frozen.parameters == {**poet.parameters, "budget_r": 0.0, "budget_p": 0.0}
-        assert known[own[model, controls.TWO_RATES].name] == own[model, controls.TWO_RATES]
+        rates = own[model, controls.TWO_RATES].parameters
+        assert rates == scale.learning_rates(model, "adamw-two-rates") and rates["lr"] > rates["matrix_lr"]
 
 
 def rates_shown(scale, control):
