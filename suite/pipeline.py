@@ -1,7 +1,8 @@
 """One pipeline at a time in a folder: who is at work in it, what a killed one left, and what failed.
 
 Snakemake's own lock tells only pipelines with equal outputs from each other, and outlives a process that is killed. A pipeline
-therefore holds a lock of the operating system, which ends with its process, and says in the same file who it is.
+therefore holds a lock of the operating system, which one process can have and which ends with it, and says in the same file who it is.
+Where a file system has no such locks, that word is compared with the processes that live.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import psutil
 
@@ -56,8 +57,9 @@ def claim() -> None:
         say(f"note: {_named(before)} was killed at work here: its lock is cleared" + (f", and {ended} processes that it left were ended" if ended else ""))
     name = f"{socket.gethostname()}-{os.getpid()}-{time.time():.0f}"
     file.truncate(0)
-    file.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "name": name}))
+    file.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": psutil.Process().create_time(), "name": name}))
     file.flush()
+    os.fsync(file.fileno())  # Snakemake's lock comes later: what a power cut leaves of this word stands alone
     ERRORS.unlink(missing_ok=True)
     os.environ[NAME] = name
     atexit.register(_end, file)
@@ -80,26 +82,40 @@ def _locked() -> TextIO:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        who = _holder()
-        who = _named(who) if who else "another process"
-        raise UserError(f"{who} is at work in {Path.cwd()}: wait for it or end it, then call again") from None
+        raise _at_work(_holder()) from None
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
             raise
-        say(f"note: the file system of {Path.cwd()} has no locks: nothing keeps a second pipeline from this folder")
+        if (holder := _holder()) and _lives(holder):
+            raise _at_work(holder) from None
+        say(f"note: the file system of {Path.cwd()} has no locks: a second pipeline that starts at the same moment, or on another machine, may not be noticed")
     return file
 
 
-def _holder() -> dict[str, str] | None:
+def _at_work(holder: dict[str, Any] | None) -> UserError:
+    who = _named(holder) if holder else "another process"
+    return UserError(f"{who} is at work in {Path.cwd()}: wait for it or end it, then call again")
+
+
+def _holder() -> dict[str, Any] | None:
     """Who said last that it is at work; None if it ended."""
     try:
         found = json.loads(HOLDER.read_text(encoding="utf-8"))
-        return {key: found[key] for key in ("host", "pid", "name")}
-    except (ValueError, TypeError, KeyError):  # empty, or killed while it wrote
+        # Pipelines of 2026-11-24 and before do not say when they started.
+        return {"host": str(found["host"]), "pid": int(found["pid"]), "started": float(found.get("started", 0)), "name": str(found["name"])}
+    except (ValueError, TypeError, KeyError, AttributeError):  # empty, or killed while it wrote
         return None
 
 
-def _named(holder: dict[str, str]) -> str:
+def _lives(holder: dict[str, Any]) -> bool:
+    """Whether a holder is a process of this host; another one with its number began at another time."""
+    try:
+        return holder["host"] == socket.gethostname() and abs(psutil.Process(holder["pid"]).create_time() - holder["started"]) < 1
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _named(holder: dict[str, Any]) -> str:
     return f"process {holder['pid']} on {holder['host']}"
 
 

@@ -19,9 +19,10 @@ from poet.finetuning.sources import finetuning_files
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.sources import data_sources, file_digests, training_sources
 from poet.system.errors import UserError
+from poet.training.errors import RunError
 from suite.artifact import names_read
 from suite.collection import RESULTS, Suite
-from suite.recorded.run import files_of
+from suite.recorded.run import files_of, whole_record
 from suite.sources import artifact_files, noted_sources, sources_note
 from suite.targets import check_targets
 from suite.wording import listed
@@ -84,10 +85,10 @@ def _of_run(suite: Suite, name: str) -> str:
     if not (folder / "record.json").exists():
         return "no record yet"
     try:
-        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        record = whole_record(folder / "record.json")
         before, digest, files = record["spec"], record["spec_digest"], record["sources"]
-    except (ValueError, TypeError, KeyError, OSError):
-        return "the record cannot be read"
+    except (RunError, TypeError, KeyError, OSError):
+        return "the record cannot be read, or was edited"
     reasons = []
     if digest != spec.digest:
         reasons.append(f"the spec changed: {_differences(before, json.loads(json.dumps(spec.to_dict())))}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from poet.training.spec import RunSpec
 from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read, write
 from suite.recorded.origin import read_origin
-from suite.recorded.run import RecordedError, RecordedRun, checked, files_of, spec_of
+from suite.recorded.run import RecordedError, RecordedRun, checked, files_of, spec_of, whole_record
 from suite.scale import Scale
 from suite.tuning import cells, finetuning
 from suite.tuning.protocol import load_protocol
@@ -60,15 +59,16 @@ def _trials(results: Path, scale: Scale) -> list[RunSpec | FinetuningSpec]:
     """Every trial of a search in a results folder, those of a round that has not ended among them.
 
     Raises:
-        RecordedError: a record cannot be read.
+        RunError: a record cannot be read, or was edited.
+        RecordedError: one says no spec.
     """
     found = []
     runs, record = results / "runs" / scale.name, f"seed{scale.protocol.seed}/record.json"
     for path in sorted([*runs.glob(f"*/*/{record}"), *runs.glob(f"finetuned/*/*/*/{record}")]):
         try:
-            spec = spec_of(json.loads(path.read_bytes()))
+            spec = spec_of(whole_record(path))
         except (ValueError, TypeError, KeyError):
-            raise RecordedError(f"{path} cannot be read: remove this folder and train the run again") from None
+            raise RecordedError(f"{path} says no run: remove this folder and train the run again") from None
         if _is_trial(scale, spec):
             found.append(spec)
     return found

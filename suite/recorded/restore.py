@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from poet.system.progress import say
 from poet.training.spec import RunSpec
 from suite.recorded.archive import archive_path, read
 from suite.recorded.origin import code_changed, write_note
-from suite.recorded.run import FILES, RecordedRun, device_of
+from suite.recorded.run import FILES, RecordedRun, device_of, whole_record
 
 
 def unpack(run: RecordedRun, folder: Path) -> None:
@@ -82,6 +81,9 @@ def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str,
         device: "cpu" or "cuda", where it would be trained.
         data: folder of the prepared data; of the prepared task for a finetuning run.
         base: of a finetuning run, the record of the pretrained one.
+
+    Raises:
+        RunError: the pretrained run's record was edited.
     """
     finetuning, found = isinstance(spec, FinetuningSpec), []
     if (then := device_of(record)) != device:
@@ -93,6 +95,6 @@ def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str,
     recorded = record["train_sha256" if finetuning else "data_sha256"], record.get("validation_sha256", validation)
     if recorded != (train, validation):
         found.append("examples" if finetuning else "prepared data")
-    if finetuning and record["base_weights_sha256"] != json.loads(base.read_text())["weights_sha256"]:
+    if finetuning and record["base_weights_sha256"] != (whole_record(base) or {}).get("weights_sha256"):
         found.append("pretrained weights")
     return found

@@ -101,22 +101,80 @@ def test_a_live_pipeline_cannot_be_unlocked(holding, tmp_path, monkeypatch):
         pipeline.unlock()
 
 
-def test_a_file_system_without_locks_is_named_and_keeps_nobody_away(tmp_path, monkeypatch, capsys):
+def test_of_pipelines_that_start_at_the_same_moment_one_has_the_folder(tmp_path):
+    """A claim that looks first and writes afterwards lets two pass."""
+    together = LIGHT + """
+from poet.system.errors import UserError
+from suite.pipeline import claim
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    claim()
+except UserError:
+    sys.exit(print("refused", flush=True))
+print("has it", flush=True)
+sys.stdin.readline()
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(pipeline.__file__).resolve().parents[1])}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen([sys.executable, "-c", together], cwd=tmp_path, env=environment, **pipes) for _ in range(4)]
+    assert [process.stdout.readline() for process in processes] == ["ready\n"] * 4
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert sorted(process.stdout.readline() for process in processes) == ["has it\n", *["refused\n"] * 3]
+    for process in processes:
+        process.communicate()
+
+
+@pytest.fixture
+def without_locks(tmp_path, monkeypatch):
+    """A folder on a file system without locks."""
+
     def flock(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pipeline.fcntl, "flock", flock)
+
+
+def test_a_file_system_without_locks_is_named(without_locks, capsys):
     with pipeline._locked():
-        assert "has no locks: nothing keeps a second pipeline from this folder" in capsys.readouterr().err
+        assert "has no locks: a second pipeline that starts at the same moment" in capsys.readouterr().err
+
+
+def test_a_live_pipeline_is_refused_without_locks_too(holding, without_locks):
+    """Otherwise its jobs would be ended as those of a killed one."""
+    with pytest.raises(UserError, match=f"process {holding[0].pid} on .* is at work"):
+        pipeline.claim()
+    assert Path(f"/proc/{holding[1]}").exists()
+
+
+def test_a_number_that_another_process_has_now_is_no_live_pipeline(holding, without_locks):
+    was = json.loads(HOLDER.read_text())
+    HOLDER.write_text(json.dumps(was | {"started": was["started"] - 60}))
+    pipeline.unlock()
+    assert pipeline._holder() is None
 
 
 def test_a_holder_that_was_cut_short_is_nobody(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     HOLDER.parent.mkdir()
-    for text in ("", '{"host": "a', "[]", '{"pid": 1}'):
-        HOLDER.write_text(text)
-        assert pipeline._holder() is None, text
+    for content in (b"", b'{"host": "a', b"[]", b'{"pid": 1}', b"\x00" * 80, b"\xff", b'{"host": "a", "pid": null, "name": "a"}'):
+        HOLDER.write_bytes(content)
+        assert pipeline._holder() is None, content
+        assert call(CLAIM, tmp_path).returncode == 0, content
+
+
+def test_who_is_at_work_is_on_the_disk_before_snakemake_locks_anything(tmp_path, monkeypatch):
+    """Or a power cut leaves Snakemake's lock, and nobody whom it belongs to."""
+    synced = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pipeline.atexit, "register", lambda *_: None)
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_size))
+    monkeypatch.setenv(NAME, "")
+    pipeline.claim()
+    assert synced == [HOLDER.stat().st_size] and synced[0]
 
 
 def test_errors_of_jobs_are_the_last_lines_and_each_is_said_once(tmp_path):

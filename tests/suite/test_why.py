@@ -1,5 +1,8 @@
 """What ``why`` says of runs, without Snakemake; tests/workflow/test_why.py has it with all of it."""
 
+import json
+
+from poet.launch.records import write_record
 from suite.collection import RESULTS, load_suite
 from suite.why import why
 
@@ -11,3 +14,14 @@ def test_a_trial_is_told_of_as_any_run(monkeypatch, tmp_path):
     record = RESULTS / "runs" / trial / "record.json"
     monkeypatch.setattr("suite.why._pending", lambda *_: {record: "missing"})
     assert why(suite, str(record)).splitlines()[1:] == [f"- {trial} is trained: no record yet"]
+
+
+def test_an_edited_record_gives_no_other_reason(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    suite = load_suite({"scale": "smoke", "seeds": [0]})
+    name, spec = next(iter(suite.trainable.items()))
+    record = RESULTS / "runs" / name / "record.json"
+    write_record(record, {"spec": spec.to_dict(), "spec_digest": spec.digest, "sources": {}})
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"spec_digest": "0"}))
+    monkeypatch.setattr("suite.why._pending", lambda *_: {record: "updated"})
+    assert why(suite, str(record)).splitlines()[1:] == [f"- {name} is trained: the record cannot be read, or was edited"]

@@ -11,10 +11,13 @@ with job(snakemake):
     from poet.launch.devices import reserved_gpus
     from suite.collection import RESULTS
     from suite.recorded.restore import restored
+    from suite.recorded.run import whole_record
     from suite.jobs import Aside, check_code
 
     resume = snakemake.config.get("resume")  # no param: a finished run is not trained again because it changes
     base, rows = (next(map(Path, paths), None) for paths in (snakemake.input.base, snakemake.input.rows))
+    if base:
+        whole_record(base)  # refused if it was edited: it says which weights these runs start from
     rows, device = rows and rows.parent, "cuda" if snakemake.resources.gpu else "cpu"
     given = (snakemake.params.spec, list(snakemake.input.tasks), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
     aside = Aside(RESULTS, len(snakemake.output.record) > 1)

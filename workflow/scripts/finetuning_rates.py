@@ -17,9 +17,11 @@ with job(snakemake):
     from suite.finetuning import bases
     from suite.jobs import check_code
     from suite.recorded.restore import changed, restored
+    from suite.recorded.run import whole_record
     from suite.scale import load_scale
     from suite.tuning.finetuning import tune
 
+    whole_record(Path(snakemake.input.base))  # refused if it was edited: it says which weights the trials start from
     scale = load_scale({"scale": snakemake.params.scale, "seeds": snakemake.params.seeds})
     rows, device = Path(snakemake.input.rows).parent, "cuda" if snakemake.resources.gpu else "cpu"
     read = {"base": Path(snakemake.input.base), "data": Path(snakemake.input.task).parent, "device": device}

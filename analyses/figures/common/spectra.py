@@ -53,11 +53,12 @@ def measured_steps(steps: int, merge_every: int) -> tuple[int, ...]:
 
 
 def run(scale: Scale, row: str, seed: int) -> RunSpec:
-    """The run of a method that all nine figures read. Muon trains what is no matrix at the rate that AdamW has."""
+    """The run of a method that all nine figures read. Where Muon was not tuned, it trains what is no matrix at AdamW's rate."""
     name = model(scale)
     steps = min(STEPS, scale.settings.models[name].steps)
     at = measured_steps(steps, scale.run(name, POET, seed).parameters["merge_every"])
-    overrides = {"lr": scale.run(name, "adamw", seed).parameters["lr"]} if row == "muon" else {}
+    untuned = row == "muon" and not scale.learning_rates(name, row)
+    overrides = {"lr": scale.run(name, "adamw", seed).parameters["lr"]} if untuned else {}
     return scale.run(name, row, seed, overrides=overrides, steps=steps, probes={"spectrum": at, "energy": at})
 
 

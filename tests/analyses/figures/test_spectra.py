@@ -52,10 +52,12 @@ def test_the_model_has_three_blocks_where_60m_has_fewer():
     assert found == {"smoke": "130m", "mini": "130m", "gpu": "60m", "paper": "60m"}
 
 
-def test_muon_trains_the_rest_at_the_rate_of_adamw():
-    scale = load_scale({"scale": "mini", "seeds": [0]})
-    adamw, muon = (spectra.run(scale, row, 0).parameters for row in ("adamw", "muon"))
-    assert muon["lr"] == adamw["lr"] and muon["muon_lr"] == 0.02
+def test_muon_has_its_own_rates_or_that_of_adamw():
+    for name, tuned in (("mini", True), ("paper", False)):
+        scale = load_scale({"scale": name, "seeds": [0]})
+        adamw, muon = (spectra.run(scale, row, 0).parameters for row in ("adamw", "muon"))
+        rates = {rate: muon[rate] for rate in ("lr", "muon_lr")}
+        assert rates == (scale.learning_rates("130m", "muon") if tuned else {"lr": adamw["lr"], "muon_lr": 0.02})
 
 
 def test_blocks_are_split_as_the_paper_splits_eight():

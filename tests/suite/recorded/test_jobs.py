@@ -1,9 +1,12 @@
 """Runs that share a job: what was finished outlives it."""
 
+import runpy
 import shutil
+import types
 
 import pytest
 
+from poet.launch.records import write_record
 from poet.training.errors import RunError
 from suite.jobs import Aside, check_code
 from tests.suite.recorded.conftest import write_meta
@@ -60,3 +63,20 @@ def test_code_that_changed_since_the_pipeline_began_trains_nothing():
     check_code(["of the data", "today's"], "today's")
     with pytest.raises(RunError, match="the code was changed since this pipeline began"):
         check_code(["of the data", "yesterday's"], "today's")
+
+
+@pytest.mark.parametrize("script", ["finetune", "finetuning_rates"])
+def test_nothing_is_finetuned_from_an_edited_record(script, repository, monkeypatch, tmp_path, capfd):
+    """The loop itself takes the digest of the pretrained weights from there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(repository / "workflow" / "scripts")
+    for name in ("OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM"):
+        monkeypatch.setenv(name, "1")
+    write_record(tmp_path / "record.json", {"weights_sha256": "0"})
+    (tmp_path / "record.json").write_text((tmp_path / "record.json").read_text().replace('"0"', '"1"'))
+    base, rows = ("record.json", "meta.json") if script == "finetuning_rates" else (["record.json"], ["meta.json"])
+    given = types.SimpleNamespace(base=base, rows=rows, task="meta.json")
+    snakemake = types.SimpleNamespace(input=given, log=["log"], threads=1, rule=script, resources=types.SimpleNamespace(gpu=0), config={})
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(str(repository / "workflow" / "scripts" / f"{script}.py"), {"snakemake": snakemake})
+    assert "record.json cannot be read as a record, or was edited: remove it" in (tmp_path / "log").read_text()

@@ -7,6 +7,7 @@ import pytest
 
 from poet.launch.records import write_record
 from poet.system.errors import UserError
+from poet.training.errors import RunError
 from suite.finetuning import bases, task_data
 from suite.recorded import archive
 from suite.recorded.__main__ import main
@@ -71,9 +72,12 @@ def test_trials_of_a_results_folder_elsewhere_are_packed(write_run, tmp_path):
     second = Tuning(scale, tmp_path).trials(waiting=True)
     folder = write_run(tmp_path, second[0], validation_perplexity=9.0)  # a round that has not ended
     assert len(second) > 1 and pack(tmp_path, "smoke", [0], tmp_path / "new.parquet").new == len(first) + 1
-    (folder / "record.json").write_text("{")
-    with pytest.raises(RecordedError, match="cannot be read: remove this folder"):
-        pack(tmp_path, "smoke", [0], tmp_path / "new.parquet")
+    whole = (folder / "record.json").read_text()
+    for text in ("{", whole.replace("9.0", "8.0"), whole.replace(f'"steps": {second[0].steps}', '"steps": 7')):
+        assert text != whole
+        (folder / "record.json").write_text(text)
+        with pytest.raises(RunError, match=f"{folder}.* was edited: remove it"):
+            pack(tmp_path, "smoke", [0], tmp_path / "new.parquet")
 
 
 @pytest.mark.parametrize("first", [0, 2])

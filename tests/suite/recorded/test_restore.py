@@ -6,9 +6,10 @@ import json
 import pytest
 
 from poet.launch.records import write_record
+from poet.training.errors import RunError
 from suite.collection import load_suite
 from suite.recorded import archive
-from suite.recorded.restore import restored, unpack
+from suite.recorded.restore import changed, restored, unpack
 from suite.recorded.run import RecordedError, checked, sha256
 from tests.suite.recorded.conftest import ROWS, finetuning_record, write_meta
 
@@ -79,7 +80,7 @@ def finetuned(tmp_path, finetuning, specs, capsys):
         archive.write(tmp_path / "runs.parquet", [checked({"record.json": (tmp_path / "record.json").read_bytes()})])
         assert list(archive.read(tmp_path / "runs.parquet")) == [finetuning.name]
         write_meta(tmp_path, examples)
-        (tmp_path / "base.json").write_text(json.dumps({"weights_sha256": weights}))
+        write_record(tmp_path / "base.json", {"weights_sha256": weights})
         folder = tmp_path / "runs" / "it"
         done = restored(spec, folder, tmp_path, device, tmp_path / "runs.parquet", base=base and tmp_path / base)
         assert done == (folder / "record.json").exists()
@@ -111,6 +112,14 @@ def test_an_edited_finetuning_record_is_refused(tmp_path, finetuned):
     record = json.loads((tmp_path / "record.json").read_text())
     with pytest.raises(RecordedError, match="was edited"):
         checked({"record.json": json.dumps({**record, "metric": 0.9}).encode()})
+
+
+def test_an_edited_record_of_the_pretrained_run_is_refused(tmp_path, finetuning):
+    write_meta(tmp_path, "e" * 64)
+    write_record(tmp_path / "base.json", {"weights_sha256": "0" * 64})
+    (tmp_path / "base.json").write_text((tmp_path / "base.json").read_text().replace("0" * 64, "w" * 64))
+    with pytest.raises(RunError, match="base.json cannot be read as a record, or was edited: remove it"):
+        changed(finetuning, finetuning_record(finetuning), "cpu", tmp_path, tmp_path / "base.json")
 
 
 def test_summaries_travel_with_their_record(tmp_path, finetuned, finetuning):
