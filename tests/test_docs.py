@@ -1,6 +1,9 @@
 """README.md and docs/: code runs, links lead somewhere, commands exist, generated parts say what is recorded."""
 
+import argparse
 import re
+import runpy
+import shlex
 import types
 
 import pytest
@@ -80,13 +83,58 @@ def test_every_python_example_is_run(repository, llama, tokens):
 
 def test_every_command_exists(repository):
     commands = "\n".join(blocks(repository, ""))
-    targets = set(re.findall(r"^([\w-]+):", (repository / "Makefile").read_text(), re.M))
-    named = re.findall(r"^make ([\w-]+)(?![\w/.-])", commands, re.M)
-    assert "test" in named and set(named) <= targets
+    makefile = (repository / "Makefile").read_text()
+    targets = set(re.findall(r"^([\w-]+):", makefile, re.M))
+    texts = [commands, *(page.read_text() for page in documents(repository))]
+    named = {name for text in texts for name in re.findall(r"(?:^|`|&& )make ([\w-]+)(?![\w/.-])", text, re.M)}
+    assert {"test", "verify"} <= named <= targets
+    options = {name for text in texts for name in re.findall(r"(?:^|`|&& )make [^`#\n]*?\b([A-Z]+)=", text, re.M)}
+    assert "SCALE" in options and options <= set(re.findall(r"\$\(([A-Z]+)\)", makefile))
     outputs = set(files(load_suite({"scale": "mini", "seeds": [0]})))
-    texts = (page.read_text() for page in documents(repository))
     asked = {name for text in texts for name in re.findall(r"(?:make|all) (results/[\w./]+\.\w+)", text)}
     assert "results/table2.csv" in asked and asked <= outputs
+
+
+class Parsed(Exception):
+    """A command line was understood; nothing is done."""
+
+
+def calls(repository, start):
+    """The words of every call that begins as ``start``, a regular expression, in text or in a block; optional ones as if they were given."""
+    text = "\n".join(page.read_text() for page in documents(repository) if page.name != "CHANGELOG.md")  # which has what is gone
+    found = re.findall(rf"(?:^|`|&& |: ){start} ([^`#\n]+)", text, re.M)
+    return [shlex.split(re.sub(r"(?<= )\[|\](?= |$)", "", words)) for words in dict.fromkeys(found)]
+
+
+def test_every_call_of_python_is_understood(repository, monkeypatch):
+    """A flag that is renamed, or a module that moves, leaves a line in the documents that does nothing."""
+    parse = argparse.ArgumentParser.parse_args
+
+    def only_parse(self, *arguments):
+        parse(self, *arguments)
+        raise Parsed
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", only_parse)
+    monkeypatch.chdir(repository)
+    found = calls(repository, r"(?:\.venv/bin/)?python(?= -m| \w+/)")
+    assert ["-m", "suite.tuning", "--status"] in found and ["tools/lengths.py", "night"] in found
+    for words in found:
+        name, given = (words[1], words[2:]) if words[0] == "-m" else (words[0], words[1:])
+        if name == "pytest":
+            continue
+        monkeypatch.setattr("sys.argv", [name, *given])
+        with pytest.raises(Parsed):
+            runpy.run_module(name, run_name="__main__") if words[0] == "-m" else runpy.run_path(name, run_name="__main__")
+
+
+def test_every_call_of_snakemake_is_understood(repository):
+    from snakemake.cli import get_argument_parser
+
+    found = calls(repository, "snakemake")
+    assert ["--profile", "workflow/profiles/slurm", "results/table2.csv", "--config", "scale=paper"] in found
+    parser = get_argument_parser([])
+    for words in found:
+        parser.parse_args(words)
 
 
 def test_the_readme_is_one_page(repository):

@@ -5,6 +5,7 @@ With numbers (``3 17``) it tries those alone. Nothing is trained: where Snakemak
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 import os
@@ -109,6 +110,9 @@ def standing(path: Path, text: str) -> Iterator[None]:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("numbers", type=int, nargs="*", help="of bad inputs; default: all")
+    given = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from conftest import ROOT, Project
 
@@ -117,7 +121,7 @@ def main() -> int:
         for part in ("tools", "benchmarks", "faults", "tests"):  # `make record` is of the repository
             shutil.copytree(ROOT / part, project.folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         tries = cases(project)
-        numbers = [int(word) for word in sys.argv[1:]] or range(len(tries))
+        numbers = given.numbers or range(len(tries))
         bad = 0
         for number in numbers:
             name, fault = tries[number]()
