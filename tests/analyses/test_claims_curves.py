@@ -32,15 +32,16 @@ def as_in_the_paper(spec):
 def judged(recorded, measured_claims):
     """``judged(name, record)``: what is measured about an artifact's claims by key."""
 
-    def _judged(name, record, seeds=SEEDS):
-        return measured_claims(name, recorded(find(name), record, seeds=seeds))
+    def _judged(name, record, seeds=SEEDS, scale="mini"):
+        return measured_claims(name, recorded(find(name), record, scale, seeds))
 
     return _judged
 
 
 @pytest.mark.parametrize("name", ["figure8", "figure26"])
 def test_curves_as_in_the_paper_reproduce_its_phases(judged, name):
-    assert {key: found["side"] for key, found in judged(name, as_in_the_paper).items() if found["side"] != "inside"} == {}
+    found = judged(name, as_in_the_paper, scale="paper")  # mini's 1.3b has too few evaluations to show both a fall and a crossing
+    assert {key: at["side"] for key, at in found.items() if at["side"] != "inside"} == {}
     assert {found["side"] for found in judged(name, as_in_the_paper, seeds=(0,)).values()} == {"neither"}
 
 
