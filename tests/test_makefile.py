@@ -1,5 +1,6 @@
 """What the Makefile says by itself: a target is refused in a sentence, whatever lies beside it."""
 
+import os
 import shutil
 import subprocess
 
@@ -10,9 +11,10 @@ import pytest
 def make(repository, tmp_path):
     """``make(words)``: what a call in a folder with the Makefile alone says, and its exit status."""
     shutil.copy(repository / "Makefile", tmp_path)
+    alone = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}  # `make test` itself sets these
 
     def _make(*words):
-        done = subprocess.run(["make", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(["make", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, env=alone)
         return done.stdout + done.stderr, done.returncode
 
     return _make

@@ -66,9 +66,9 @@ def test_a_changed_line_trains_again_whose_numbers_depend_on_it(copy, name):
 def test_words_train_nobody_again(copy):
     path, before = copy / "poet" / "transform.py", digests(copy)
     text = path.read_text()
-    assert '"""W_RP, (n, m)' in text
+    assert '"""W_RP (n, m)' in text
     try:
-        path.write_text(text.replace('"""W_RP, (n, m)', '"""The weight, (n, m)') + "\n# another comment\n")
+        path.write_text(text.replace('"""W_RP (n, m)', '"""The weight (n, m)') + "\n# another comment\n")
         assert digests(copy) == before
     finally:
         path.write_text(text)
