@@ -101,9 +101,8 @@ def _holder() -> dict[str, Any] | None:
     """Who said last that it is at work; None if it ended."""
     try:
         found = json.loads(HOLDER.read_text(encoding="utf-8"))
-        # Pipelines of 2026-11-24 and before do not say when they started.
-        return {"host": str(found["host"]), "pid": int(found["pid"]), "started": float(found.get("started", 0)), "name": str(found["name"])}
-    except (ValueError, TypeError, KeyError, AttributeError):  # empty, or killed while it wrote
+        return {"host": str(found["host"]), "pid": int(found["pid"]), "started": float(found["started"]), "name": str(found["name"])}
+    except (ValueError, TypeError, KeyError):  # empty, or killed while it wrote
         return None
 
 
