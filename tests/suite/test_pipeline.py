@@ -87,7 +87,7 @@ def test_a_live_pipeline_is_refused_by_name_and_a_killed_one_is_cleared_with_its
 def test_a_pipeline_of_another_host_is_cleared_by_unlock_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     HOLDER.parent.mkdir()
-    HOLDER.write_text(json.dumps({"host": "node7", "pid": 12, "name": "node7-12-0"}))
+    HOLDER.write_text(json.dumps({"host": "node7", "pid": 12, "started": 0, "name": "node7-12-0"}))
     refused = call(CLAIM, tmp_path)
     assert refused.returncode == 1
     assert "error: process 12 on node7 began a pipeline" in refused.stderr and "`make unlock`" in refused.stderr
