@@ -12,6 +12,7 @@ from typing import Any
 from poet.data.files import read_json
 from poet.launch.sources import digest, file_digests
 from poet.system.files import write_text
+from suite.artifact import EVERY
 from suite.discovery import find, locate, read_by
 from suite.scale import ROOT
 
@@ -29,7 +30,7 @@ def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
 
     Its own file with whatever that imports of ``analyses/`` and ``suite/``, directly or by way of others; and of ``poet/``, where it has no
     runs, which would be trained again. One that is built from other artifacts depends on theirs too: their claims stand there. Beside the code: templates, styles and scripts in
-    the folder that bears its name, and the published numbers.
+    the folder that bears its name, the published numbers, and for what is built from all others the recorded ladders.
 
     Args:
         name: of the artifact.
@@ -43,7 +44,8 @@ def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
     # Tables count parameters at paper scale, whichever scale they are made at.
     # Rates of shorter and longer runs follow the protocol of tuning.
     settings = {root / "config" / "scales" / "paper.yaml", root / "config" / "tuning.yaml"}
-    return code | assets | settings | {*(root / "analyses" / "published").glob("*.csv")}
+    ladders = set((root / "analyses" / "recorded").glob("*/ladder.csv")) if EVERY in own.reads else set()
+    return code | assets | settings | ladders | {*(root / "analyses" / "published").glob("*.csv")}
 
 
 def sources_note(folder: Path, name: str) -> Path:

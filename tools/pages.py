@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 from analyses.common.layout import markdown_table
+from analyses.ladder.full_length import gap_at_full_length
 from faults.catalogue import FAULTS
 from suite.check.tables import read
 from suite.discovery import discover
@@ -62,11 +63,11 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-claims": _bullets(mini / "claims.md"),
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
         "ladder-poet-fs-1_2": _gaps(kept / "night" / "ladder.csv", "poet-fs-1_2"),
-        "ladder-full": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2", "adamw"),
-        "ladder-full-two-rates": _at_full_length(kept / "night" / "ladder.csv", "poet-fs-1_2", "adamw-two-rates"),
-        "ladder-full-bs": _at_full_length(kept / "night" / "ladder.csv", "poet-bs-b256", "adamw"),
-        "ladder-full-bs-two-rates": _at_full_length(kept / "night" / "ladder.csv", "poet-bs-b256", "adamw-two-rates"),
-        "ladder-second-rate": _at_full_length(kept / "night" / "ladder.csv", "adamw-two-rates", "adamw"),
+        "ladder-full": gap_at_full_length("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv"),
+        "ladder-full-two-rates": gap_at_full_length("poet-fs-1_2", "adamw-two-rates", kept / "night" / "ladder.csv"),
+        "ladder-full-bs": gap_at_full_length("poet-bs-b256", "adamw", kept / "night" / "ladder.csv"),
+        "ladder-full-bs-two-rates": gap_at_full_length("poet-bs-b256", "adamw-two-rates", kept / "night" / "ladder.csv"),
+        "ladder-second-rate": gap_at_full_length("adamw-two-rates", "adamw", kept / "night" / "ladder.csv"),
         "protocol": protocol(load_protocol(root)),
         "rates": rates(sweeps),
         "grids": grids(sweeps),
@@ -112,14 +113,6 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
         **{f"gain-{name}": _span(gains[control]) for name, control in zip(("two-rates", "fs", "bs"), gains, strict=True)},
         "accumulation": f"{float(accumulation['effect']):.1f} ({float(accumulation['low']):.1f} to {float(accumulation['high']):.1f})",
     }
-
-
-def _at_full_length(ladder: Path, row: str, baseline: str) -> str:
-    """How far a row is above another at the full length, with the interval."""
-    full = {line["variant"]: line for line in read(ladder) if (line["model"], line["length"]) == ("60m", "1") and line["n"]}
-    mean, low, high = (float(full[row][f"gap_{baseline}{end}"]) for end in ("", "_low", "_high"))
-    shared = set(full[row]["seeds"].split()) & set(full[baseline]["seeds"].split())
-    return f"{mean:+.3f} ({low:+.3f} to {high:+.3f}, {len(shared)} seeds)"
 
 
 def _gaps(ladder: Path, row: str) -> str:

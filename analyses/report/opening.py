@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from analyses.controls.cells import ADAMW, POET_BS, POET_FS, TWO_RATES
+from analyses.ladder.full_length import MODEL, gap_at_full_length
 from analyses.report.sources import Row, read_rows
 from analyses.report.verdicts import Shown, reason_of
 from suite.context import Context
@@ -35,6 +36,12 @@ def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], 
         found.append((f"Parameter counts: {counts.count('yes')} of {len(counts)} equal the printed digits.", "table2", "table2.csv"))
     wrong = sum(entry["verdict"] == "confirmed error" for entry in errata)
     return [*found, (f"Errata: {wrong} of {len(errata)} entries are confirmed errors of the paper.", "errata", "errata.csv")]
+
+
+def longest() -> str:
+    """Whether POET passes AdamW in runs as long as the paper's; they are of another scale, and recorded."""
+    one, two = (gap_at_full_length("poet-fs-1_2", baseline) for baseline in ("adamw", "adamw-two-rates"))
+    return f"{POET_FS} at the paper's length ({MODEL} proxy, night scale, recorded): {one} nats from AdamW with one rate, {two} with two; plus is worse."
 
 
 def _sentence(what: str, some: Sequence[Shown], scale: str) -> str:

@@ -1,6 +1,6 @@
 """The report: everything that was found, on one page that needs no network and no other file.
 
-Built from what the other artifacts wrote and from the records of their runs, and from nothing else:
+Built from what the other artifacts wrote and from the records of their runs, and, for one sentence, from the recorded horizon ladder:
 
 - :mod:`analyses.report.sources`: which artifacts are on the page, and their files;
 - :mod:`analyses.report.opening`: what was found, for the first screen;
@@ -19,11 +19,12 @@ from markupsafe import Markup
 
 from analyses.common.controls import grounds_of_all, scale_section
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
+from analyses.ladder.full_length import RECORDED
 from analyses.report.cards import card, data_uri, groups
 from analyses.report.findings import errata, theory
 from analyses.report.markup import to_html
 from analyses.report.numbers import number
-from analyses.report.opening import findings, perplexities
+from analyses.report.opening import findings, longest, perplexities
 from analyses.report.provenance import provenance
 from analyses.report.sources import left_out, on_the_page, read_bytes
 from analyses.report.verdicts import by_result, claims
@@ -62,6 +63,7 @@ def page(context: Context) -> str:
         # Written by us, and the only HTML and CSS that is not escaped beside the tables' own.
         style=Markup((FOLDER / "style.css").read_text()), scale=context.scale, unjudged=context.scale.name in UNJUDGED_SCALES, left_out=beyond,
         unbuilt={label: context.left_out[name] for name, label in unbuilt.items()}, cards=cards, groups=groups(cards, artifacts),
+        longest=longest(), ladder=data_uri("text/csv", RECORDED.read_bytes()),
         findings=findings(context, artifacts, shown, entries), perplexities=perplexities(context, artifacts),
         claims=shown, results=by_result(shown), every_result=RESULTS, elsewhere=[claim for claim in shown if claim["artifact"] not in artifacts],
         claims_data=data_uri("text/csv", read_bytes(context, "claims.csv")),

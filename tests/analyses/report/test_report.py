@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from analyses.ladder.full_length import RECORDED
 from analyses.report.cards import SEPARATE
 from analyses.report.markup import LONG
 from analyses.report.provenance import ReportedRun, core_hours, flat, models
@@ -76,6 +77,13 @@ def page(built):
     return Page(built[1])
 
 
+def test_it_begins_with_the_longest_runs_that_were_recorded(built):
+    full = {line["variant"]: line for line in read(RECORDED) if (line["model"], line["length"]) == ("60m", "1")}["poet-fs-1_2"]
+    first = words(re.search(r'<ul class="findings">\s*<li>.*?</li>', built[1], re.S)[0])
+    for baseline in ("adamw", "adamw-two-rates"):
+        assert all(f"{float(full[f'gap_{baseline}{end}']):+.3f}" in first for end in ("", "_low", "_high"))
+
+
 def test_every_artifact_figure_claim_erratum_and_run_is_there_once(built, page):
     context, _ = built
     artifacts = on_the_page(context.scale)
@@ -111,7 +119,7 @@ def test_every_table_of_numbers_is_in_the_page(built, page):
     context, _ = built
     files = {output for a in [*on_the_page(context.scale).values(), find("claims")] for output in a.outputs if output.endswith(".csv")}
     downloads = {link["download"]: base64.b64decode(link["href"].removeprefix("data:text/csv;base64,")) for link in page.all("a") if "download" in link}
-    assert downloads == {name: (context.results / name).read_bytes() for name in files}
+    assert downloads == {RECORDED.name: RECORDED.read_bytes(), **{name: (context.results / name).read_bytes() for name in files}}
 
 
 def test_every_artifact_stands_below_its_title(built):
