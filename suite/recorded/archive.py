@@ -22,8 +22,9 @@ SCHEMA = pa.schema(
         *((file, pa.binary()) for file in FILES),
     ]
 )
-#: One page holds a column: what runs have in common is written once.
-_PAGE_BYTES = 2**30
+#: Large pages write once what runs have in common. Where one begins follows from what it holds: beside new runs most pages keep their
+#: bytes, and git keeps them once.
+_PAGE_BYTES = 2**20, 2**23
 
 
 def archive_path(scale: str, root: Path = ROOT) -> Path:
@@ -60,6 +61,7 @@ def write(path: Path, runs: Iterable[RecordedRun]) -> None:
         DiskError: the disk is full or the folder cannot be written.
     """
     rows = [row(run) for run in sorted(runs, key=lambda run: run.name)]
+    smallest, largest = _PAGE_BYTES
     with atomic_path(path) as temporary:
         pq.write_table(
             pa.Table.from_pylist(rows, SCHEMA),
@@ -68,7 +70,8 @@ def write(path: Path, runs: Iterable[RecordedRun]) -> None:
             compression_level=19,
             use_dictionary=False,
             write_statistics=False,
-            data_page_size=_PAGE_BYTES,
+            data_page_size=largest,
+            use_content_defined_chunking={"min_chunk_size": smallest, "max_chunk_size": largest},
             write_page_checksum=True,
         )
 

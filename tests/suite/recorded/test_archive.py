@@ -1,11 +1,14 @@
 """Equal runs give equal bytes, and an archive that is damaged is refused in one sentence."""
 
+import dataclasses
+import random
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from suite.recorded import archive
-from suite.recorded.run import RecordedError
+from suite.recorded.run import RecordedError, RecordedRun
 
 
 @pytest.fixture
@@ -79,3 +82,16 @@ def test_history_of_another_run_is_refused_though_its_column_says_its_digest(pat
     rows[0] |= {key: other[key] for key in ("history.csv", "history.csv_sha256")}
     pq.write_table(pa.Table.from_pylist(rows, archive.SCHEMA), path)
     assert "record and history of run" in refusal(path)
+
+
+def test_new_runs_leave_most_bytes_as_they_were(recorded_run, specs, tmp_path, monkeypatch):
+    """Git keeps equal bytes of two versions once. Histories are hexadecimal digits here, and written shorter: their bytes depend on where a page begins."""
+    monkeypatch.setattr(archive, "_PAGE_BYTES", (2**15, 2**18))
+    digits = random.Random(0)
+    seeds = [recorded_run(dataclasses.replace(specs["60m/adamw"], seed=seed)) for seed in range(200)]
+    runs = sorted((RecordedRun(run.spec, run.record, {"history.csv": b"%x" % digits.getrandbits(2**15)}) for run in seeds), key=lambda run: run.name)
+    archive.write(tmp_path / "before.parquet", runs[1:])
+    archive.write(tmp_path / "after.parquet", runs)  # every other run lies elsewhere now
+    before, after = ((tmp_path / f"{name}.parquet").read_bytes() for name in ("before", "after"))
+    probes = range(0, len(before) - 16, len(before) // 100)
+    assert sum(before[at : at + 16] in after for at in probes) > 0.6 * len(probes)
