@@ -37,7 +37,7 @@ def why(suite: Suite, target: str) -> str:
     check_targets(suite, [target])
     pending = _pending(suite, target)
     # Artifacts before the copies that show them, and runs before artifacts.
-    lines = [*_data(suite, pending), *_runs(suite, pending), *_artifacts(suite, pending)]
+    lines = [*_data(suite, pending), *_runs(suite, pending), *_searches(suite, pending), *_artifacts(suite, pending)]
     lines = lines or [f"{path} is only copied, from {suite.folder}: nothing is trained or built" for path in pending][:1]
     if not lines:
         return f"Nothing: {target} is up to date"
@@ -65,12 +65,14 @@ def _data(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
 
 def _of_data(suite: Suite, folder: Path) -> str:
     note = noted_sources(folder / "sources.json")
-    return _changed(note["files"], file_digests(data_sources(suite.scale.data["corpus"]))) if note else "its code changed, or files of it are missing"
+    changed = _changed(note["files"], file_digests(data_sources(suite.scale.data["corpus"]))) if note else ""
+    return changed or "its code changed, or files of it are missing"
 
 
 def _runs(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
     names = dict.fromkeys(str(path.parent.relative_to(RESULTS / "runs")) for path in pending if path.name in ("record.json", "history.csv"))
-    reasons = {name: _of_run(suite, name) for name in names}
+    known = suite.trainable.keys() | suite.finetunings.keys()  # a model that is given has a record, too, and nobody trains it
+    reasons = {name: _of_run(suite, name) for name in names if name in known}
     for job in itertools.chain(*map(suite.shared_jobs, suite.scale.models), suite.finetuning_jobs()):
         if any(reasons.get(name) for name in job):
             reasons |= {name: reasons[name] or "others that share their process are" for name in job if name in reasons}
@@ -101,6 +103,13 @@ def _of_run(suite: Suite, name: str) -> str:
         reasons.append(_changed(files, today))
     reasons += [f"{file} is missing" for file in files_of(spec) if not (folder / file).exists()]
     return "; ".join(filter(None, reasons))
+
+
+def _searches(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
+    """Of the learning rates of finetuning."""
+    parts = {f"{task} from {base.variant}": suite.tuned_part(base, task) for base, task in suite.finetuning_searches()}
+    for status, group in _grouped({name: pending[path] for name, path in parts.items() if path in pending}):
+        yield f"learning rates of finetuning are searched ({listed(group, 2)}): snakemake says: {status}"
 
 
 def _artifacts(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """How often the check finds fault with an unchanged method: simulated under the model that its tolerances assume.
 
-    python -m suite.check.alarms mini --checks 500 > analyses/recorded/alarms.csv
+    python -m suite.check.alarms mini --checks 200 > analyses/recorded/alarms.csv
 
 Every trained number that is recorded at a scale is drawn anew, recorded and fresh alike: its variance is that of its pool times the
 scatter between rows that was estimated, and its seeds are independent and normal (of logarithms where the pool is positive). The

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from poet.data.files import read_json
 from poet.finetuning.sources import finetuning_digest
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.records import record_digest
@@ -32,12 +33,8 @@ def read_origin(folder: Path) -> tuple[str, dict[str, Any]] | None:
 
     A run that is trained over a restored one has another record: the old note says nothing of it.
     """
-    try:
-        note = json.loads((folder / NOTE).read_text())
-        record = json.loads((folder / "record.json").read_text())
-    except (FileNotFoundError, ValueError):  # who reads the record says what is wrong with it
-        return None
-    return (note["origin"], record) if note["record_sha256"] == record_digest(record) else None
+    note, record = (read_json(folder / name) or {} for name in (NOTE, "record.json"))  # who reads the record says what is wrong with it
+    return (note.get("origin", ""), record) if note and record and note.get("record_sha256") == record_digest(record) else None
 
 
 def code_changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str) -> bool:

@@ -25,3 +25,13 @@ def test_an_edited_record_gives_no_other_reason(monkeypatch, tmp_path):
     record.write_text(json.dumps(json.loads(record.read_text()) | {"spec_digest": "0"}))
     monkeypatch.setattr("suite.why._pending", lambda *_: {record: "updated"})
     assert why(suite, str(record)).splitlines()[1:] == [f"- {name} is trained: the record cannot be read, or was edited"]
+
+
+def test_a_search_of_finetuning_is_no_copy_and_a_given_model_no_run(monkeypatch):
+    suite = load_suite({"scale": "paper", "seeds": [0]})
+    given = next(spec.base for spec in suite.finetunings.values() if suite.given_bart(spec))
+    bart = {RESULTS / "runs" / given / "record.json": "missing"}
+    searches = {suite.tuned_part(base, task): "missing" for base, task in suite.finetuning_searches()[:3]}
+    monkeypatch.setattr("suite.why._pending", lambda *_: bart | searches | {suite.folder / "finetuning_rates.csv": "missing"})
+    (line,) = why(suite, str(suite.folder / "finetuning_rates.csv")).splitlines()[1:]
+    assert line.startswith("- learning rates of finetuning are searched (cola from ") and line.endswith("snakemake says: missing")

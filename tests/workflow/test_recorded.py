@@ -4,7 +4,9 @@ import shutil
 
 RUN = "smoke/130m/adamw/seed0"
 RECORD = f"results/runs/{RUN}/record.json"
-RESUME = (RECORD, "--config", "scale=smoke", "resume=recorded")
+RESUME = (RECORD, "--config", "scale=smoke", "seeds=[0]", "resume=recorded")
+BASE = "smoke/60m/adamw/seed0"  # finetuning starts from its weights, and an archive has none
+BASE_RECORD = f"results/runs/{BASE}/record.json"
 
 
 def test_a_recorded_run_is_restored_and_a_stale_one_is_trained(project):
@@ -13,15 +15,16 @@ def test_a_recorded_run_is_restored_and_a_stale_one_is_trained(project):
     refused = project.snakemake(*RESUME)
     assert refused.returncode != 0 and "error: there are no recorded runs in" in refused.stderr and "Traceback" not in refused.stderr
 
-    assert project.snakemake(RECORD, "--config", "scale=smoke").returncode == 0
+    assert project.snakemake(RECORD, BASE_RECORD, "--config", "scale=smoke").returncode == 0
     packed = project.recorded("pack", "--scale", "smoke")
-    assert packed.returncode == 0 and packed.stdout.endswith("1 runs, 1 of them new\n"), packed.stderr
+    assert packed.returncode == 0 and packed.stdout.endswith("2 runs, 2 of them new\n"), packed.stderr
     trained = (project.folder / RECORD).read_bytes()
 
     shutil.rmtree(project.folder / "results" / "runs")
     log.unlink()
-    done = project.snakemake(*RESUME)
+    done = project.snakemake(BASE_RECORD, *RESUME)
     assert done.returncode == 0, done.stderr[-2000:]
+    assert "trained, and not taken from runs.parquet: its weights are asked for" in (project.folder / "results" / "logs" / "runs" / f"{BASE}.log").read_text()
     assert (project.folder / RECORD).read_bytes() == trained
     assert f"{RUN}: restored from runs.parquet" in log.read_text() and "steps" not in log.read_text()
     # As if it had been trained: there is nothing to do, whether recorded runs are asked for or not.
