@@ -15,7 +15,7 @@ from suite.recorded.run import RecordedRun
 
 
 def costs(root: Path) -> dict[str, str]:
-    """Of mini: Table 2, all that ``make all`` pretrains, and finetuning of Tables 4 and 12. Of night: the rungs of the ladder, the trials of rates, and a step of POET beside AdamW's."""
+    """Of mini: Table 2, all that ``make all`` pretrains, finetuning of Tables 4 and 12, and the search of its rates. Of night: the rungs of the ladder, the trials of rates, and a step of POET-FS beside AdamW's."""
     archives = {scale: read(archive_path(scale, root)) for scale in ("mini", "night")}
     mini, night = ({n: run for n, run in runs.items() if isinstance(run.spec, RunSpec)} for runs in archives.values())
     seeds = recorded_seeds("mini", mini.values())
@@ -28,7 +28,8 @@ def costs(root: Path) -> dict[str, str]:
         **{f"cost-{name}": _finetuning(_recorded(archives["mini"], suite.artifacts[name].finetunings(suite.scale))) for name in ("table4", "table12")},
         "cost-rungs": _sentence([run for run in night.values() if run.spec.seed != trials]),
         "cost-trials": _sentence([run for run in night.values() if run.spec.seed == trials]),
-        **{f"step-{row}": _steps(night.values(), row) for row in ("poet-fs-1_2", "poet-bs-b256")},
+        "cost-finetuning-rates": _finetuning([run for run in archives["mini"].values() if isinstance(run.spec, FinetuningSpec) and run.spec.seed == trials]),
+        "step-poet-fs-1_2": _steps(night.values(), "poet-fs-1_2"),
     }
 
 

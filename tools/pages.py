@@ -7,9 +7,8 @@ import os
 import re
 from pathlib import Path
 
-import yaml
-
 from analyses.common.layout import markdown_table
+from analyses.common.published import read_published
 from analyses.ladder.full_length import gap_at_full_length
 from faults.catalogue import FAULTS
 from suite.check.tables import read
@@ -55,6 +54,7 @@ def _parts(root: Path) -> dict[str, str]:
     """Every generated part by name. A link that begins with ``@/`` starts at the root of the repository."""
     kept = root / "analyses" / "recorded"
     mini = kept / "mini"
+    search = load_protocol(root).finetuning
     sweeps = {path.parent.name: read(path) for path in sorted(kept.glob("*/lr_sweep.csv"))}
     return {
         "artifacts": _artifacts(root),
@@ -62,13 +62,13 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-controls": _summary(mini / "controls.md"),
         "recorded-claims": _bullets(mini / "claims.md"),
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
-        "ladder-poet-fs-1_2": _gaps(kept / "night" / "ladder.csv", "poet-fs-1_2"),
         "ladder-full": gap_at_full_length("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv"),
         "ladder-full-two-rates": gap_at_full_length("poet-fs-1_2", "adamw-two-rates", kept / "night" / "ladder.csv"),
         "ladder-full-bs": gap_at_full_length("poet-bs-b256", "adamw", kept / "night" / "ladder.csv"),
         "ladder-full-bs-two-rates": gap_at_full_length("poet-bs-b256", "adamw-two-rates", kept / "night" / "ladder.csv"),
         "ladder-second-rate": gap_at_full_length("adamw-two-rates", "adamw", kept / "night" / "ladder.csv"),
         "protocol": protocol(load_protocol(root)),
+        "finetuning-trials": f"{search.trials} to {search.at_most}",
         "rates": rates(sweeps),
         "grids": grids(sweeps),
         "alarms": _alarms(kept / "alarms.csv"),
@@ -94,9 +94,7 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
     orders = [line for line in read(mini / "claims.csv") if line["kind"] in ("ordering", "rank agreement") and line["scope"] == "measured"]
     errata = [line["verdict"] for line in read(mini / "errata.csv")]
     adamw = next(line for line in table2 if (line["model"], line["variant"]) == ("60m", "adamw"))
-    paper = yaml.safe_load((root / "config" / "scales" / "paper.yaml").read_text())
-    model = paper["models"]["60m"]
-    positions = model["steps"] * model["batch_rows"] * paper["data"]["sequence_length"]
+    stated = read_published("tokens").set_index("model").tokens["60m"]
     shares = [float(line["gain_share"]) for line in controls if line["control"] == "POET without R and P"]
     gains = {
         control: [float(line["gain"]) for line in controls if line["control"] == control and line["own_rate"] == "yes"]
@@ -108,17 +106,11 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
         "orders-not-judged": f"{sum(line['result'] == 'not at this scale' for line in orders)} of {len(orders)}",
         "errata-confirmed": f"{errata.count('confirmed error')} of {len(errata)}",
         "tokens-mini": f"{int(adamw['run_tokens']) / int(adamw['run_trainable']):,.0f}",
-        "tokens-paper": f"{positions / int(adamw['counted_trainable_exact']):,.0f}",
+        "tokens-paper": f"{float(stated) / int(adamw['counted_trainable_exact']):,.0f}",
         "share-without": f"{min(shares):.0%} to {max(shares):.0%}",
         **{f"gain-{name}": _span(gains[control]) for name, control in zip(("two-rates", "fs", "bs"), gains, strict=True)},
         "accumulation": f"{float(accumulation['effect']):.1f} ({float(accumulation['low']):.1f} to {float(accumulation['high']):.1f})",
     }
-
-
-def _gaps(ladder: Path, row: str) -> str:
-    """How far a row is above AdamW with one rate at each measured length of the horizon ladder, in nats."""
-    found = [line for line in read(ladder) if line["variant"] == row and line["gap_adamw"]]
-    return ", ".join(f"{float(line['gap_adamw']):+.2f} at {line['length']}" for line in found)
 
 
 def _span(values: list[float]) -> str:
@@ -172,7 +164,7 @@ def _alarms(table: Path) -> str:
     (line,) = read(table)
     share, low, high = (float(line[name]) for name in ("share", "low", "high"))
     return (
-        f"Simulated under the model that they assume, for the {line['numbers']} numbers of {line['scale']}, {line['alarms']} of {line['checks']} checks of an "
+        f"Simulated under the model that they assume, for the {int(line['numbers']):,} numbers that {line['scale']} had then, {line['alarms']} of {line['checks']} checks of an "
         f"unchanged method raise one: {share:.1%} (95% interval {low:.1%} to {high:.1%}; `python -m suite.check.alarms {line['scale']} --checks {line['checks']}`)."
     )
 

@@ -16,7 +16,7 @@ def protocol(given: Protocol) -> str:
     lines = [
         f"- Seed of all trials: {given.seed}.",
         f"- Grid of all rates: {given.grid.base:g} × {given.grid.step:g}^k.",
-        f"- Trials of each row: {'; '.join([*budgets, larger])}. The higher number holds while the choice lies at an end of what was tried.",
+        f"- Trials of each row: {'; '.join([*budgets, larger])}. While the best rate is at an end of what was tried, a search goes on, up to the higher number.",
         f"- Steps of the grid by which a start is moved: {'; '.join(shifts) or 'none'}.",
         f"- Orders of the ladder are tested with {', and again with '.join(map(str, given.looks))} seeds. A p-value is multiplied by the number of tests that its rows had.",
         "",

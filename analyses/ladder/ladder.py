@@ -80,11 +80,13 @@ def _orders(found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]]
             both = cell, Cell(model, worse, cell.length)
             if (model, better) == (cell.model, cell.row) and usable.issuperset(both) and (between := gap(*map(values.get, both))):
                 tested[model, better, worse, cell.length] = between[0], p_of_gap(*map(values.get, both), looks)
-    sides = {key: side(mean, p) for (key, (mean, _)), p in zip(tested.items(), holm([p for _, p in tested.values()]), strict=True)}
-    return [
-        {"model": model, **order_line(better, worse, {key[3]: found for key, found in sides.items() if key[:3] == (model, better, worse)})}
-        for model, better, worse in pairs
-    ]
+    corrected = dict(zip(tested, holm([p for _, p in tested.values()]), strict=True))
+    lines = []
+    for model, better, worse in pairs:
+        p = {key[3]: corrected[key] for key in sorted(tested, key=lambda key: key[3]) if key[:3] == (model, better, worse)}
+        sides = {length: side(tested[model, better, worse, length][0], p[length]) for length in p}
+        lines.append({"model": model, **order_line(better, worse, sides), "holm_p": "; ".join(f"{p[length]:.2g} at {length}" for length in p)})
+    return lines
 
 
 def table(context: Context) -> pd.DataFrame:
@@ -154,7 +156,8 @@ def _sentence(line: Any) -> str:
     order = f"{line.model}, {names[0]} below {names[1]} (printed): "
     said = {kind: getattr(line, column) for kind, column in LENGTHS.items()}
     longest = max((length for at in said.values() for length in at.split()), key=Fraction)
-    parts = [f"from {line.appears_from} on" if line.appears_from else f"does not appear by {longest}, the longest at which both are judged"]
+    since = "does not appear by" if not line.appears_from else "at" if line.appears_from == longest else f"from {line.appears_from} to"
+    parts = [f"{since} {longest}, the longest at which both are judged"]
     parts += [f"{kind} at {at.replace(' ', ', ')}" for kind, at in said.items() if at]
     turns = [f"the two cross between {line.crosses_between}"] if line.crosses_between else []
     return order + "; ".join([*parts, *turns]) + "."

@@ -79,6 +79,8 @@ def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(buil
     order = order_of_poet(frame)
     assert order["appears_from"] == "1/10" and order["crosses_between"] == "1/100 and 1/10"
     assert (order["lengths_opposite"], order["lengths_undecided"], order["lengths_as_printed"]) == ("1/100", "1/30", "1/10")
+    corrected = dict(reversed(part.split(" at ")) for part in order["holm_p"].split("; "))
+    assert {length for length, p in corrected.items() if float(p) <= 0.05} == {"1/100", "1/10"} and float(corrected["1/30"]) > 0.05
 
 
 def test_a_censored_rung_takes_part_in_no_order(built):
@@ -109,7 +111,7 @@ def test_what_is_not_there_is_listed_and_nothing_takes_its_place(built):
     assert "60m at 1/30, 1/3, 1, 3: adamw; " in bare and "lora-r64" in bare and "| LoRA" not in text
     assert "- Not there, 1 of 3 runs are missing: 60m at 1/10: adamw, poet-fs-1_2" in text
     assert "- Printed orders of two rows that share no length at which both are judged: 35 of 36." in text
-    assert "POET FS b=1/2 below AdamW (printed): from 1/10 on; as printed at 1/10; opposite at 1/100; the two cross between 1/100 and 1/10." in text
+    assert "POET FS b=1/2 below AdamW (printed): at 1/10, the longest at which both are judged; as printed at 1/10; opposite at 1/100; the two cross between 1/100 and 1/10." in text
     assert all((context.results / output).stat().st_size for output in ladder.ARTIFACT.outputs)
 
 
