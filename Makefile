@@ -64,7 +64,7 @@ check: .venv/installed
 	$(call snakemake,check)
 
 verify: .venv/installed
-	@.venv/bin/python -m suite.verify
+	@.venv/bin/python -m suite verify
 
 unlock: .venv/installed
 	@$(call snakemake,--unlock)
@@ -78,11 +78,11 @@ tune: .venv/installed
 
 plan: .venv/installed
 	@echo "reading scale $(SCALE) and its artifacts" >&2
-	.venv/bin/python -m suite.plan --scale $(SCALE) --seeds '$(SEEDS)' $(if $(ARTIFACT),--artifact $(ARTIFACT))
+	.venv/bin/python -m suite plan --scale $(SCALE) --seeds '$(SEEDS)' $(if $(ARTIFACT),--artifact $(ARTIFACT))
 
 status: .venv/installed
 	@echo "reading scale $(SCALE) and its artifacts" >&2
-	.venv/bin/python -m suite.status --scale $(SCALE) --seeds '$(SEEDS)'
+	.venv/bin/python -m suite status --scale $(SCALE) --seeds '$(SEEDS)'
 
 why: .venv/installed
 	.venv/bin/python -m suite why $(or $(TARGET),all) --scale $(SCALE) --seeds '$(SEEDS)'

@@ -1,17 +1,50 @@
-"""Questions about results: ``python -m suite why TARGET``, ``compare A B`` and ``nearest TARGET``."""
+"""What is asked of a scale and of results: ``python -m suite plan|status|why|compare|verify|nearest``."""
 
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from pathlib import Path
 
 from poet.system.errors import UserError, command_line
 from suite.check.compare import side_by_side
 from suite.check.report import failed, listing
-from suite.status import load
+from suite.collection import RESULTS, load_suite
+from suite.plan.page import page as plan_page
+from suite.plan.plan import make_plan
+from suite.plan.rate import DEVICES
+from suite.settings import read_seeds
+from suite.status import status
 from suite.targets import nearest
+from suite.verify import verify
 from suite.why import why
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m suite", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    of_scale = argparse.ArgumentParser(add_help=False)
+    of_scale.add_argument("--scale", default="mini")
+    of_scale.add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
+
+    def command(name: str, text: str, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=text, description=text, parents=parents)
+
+    own = command("plan", "what a scale would cost before it is run", of_scale)
+    own.add_argument("--artifact", help="this one alone; without it, all of snakemake all")
+    own.add_argument("--device", help=f"that trains: {', '.join(DEVICES)}")
+    own.add_argument("--mfu", type=float, default=0.3, help="share of its peak that is taken where nothing was measured, such as 0.4")
+    command("status", "how far the runs of a scale are, from their files alone", of_scale)
+    own = command("why", "what would be made again for a target, and which file, spec or parameter is the reason; makes nothing", of_scale)
+    own.add_argument("target", help="such as results/table2.csv, or all")
+    own = command("compare", "two results folders or two tables side by side, by the tolerances of `make check`; exit code 1 if a number left its tolerance")
+    own.add_argument("recorded", type=Path, metavar="A", help="such as analyses/recorded/mini; the tolerances come from its spreads")
+    own.add_argument("fresh", type=Path, metavar="B", help="such as results/mini")
+    command("verify", "whether what is kept of runs is what was written; exit code 1 if not")
+    own = command("nearest", "what was meant by a target that there is not; exit code 2", of_scale)
+    own.add_argument("target")
+    return parser
 
 
 @command_line
@@ -19,34 +52,29 @@ def main(arguments: list[str] | None = None) -> int:
     """The command line.
 
     Returns:
-        0; 1 where ``compare`` finds a number that left its tolerance; 2 where what was given cannot be used.
+        0; 1 where ``compare`` finds a number that left its tolerance, or ``verify`` something that is not whole; 2 where what was given cannot be used.
     """
-    parser = argparse.ArgumentParser(prog="python -m suite", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    text = "what would be made again for a target, and which file, spec or parameter is the reason; makes nothing"
-    asked = commands.add_parser("why", help=text, description=text)
-    asked.add_argument("target", help="such as results/table2.csv, or all")
-    asked.add_argument("--scale", default="mini")
-    asked.add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
-    text = "two results folders or two tables side by side, by the tolerances of `make check`; exit code 1 if a number left its tolerance"
-    compared = commands.add_parser("compare", help=text, description=text)
-    compared.add_argument("recorded", type=Path, metavar="A", help="such as analyses/recorded/mini; the tolerances come from its spreads")
-    compared.add_argument("fresh", type=Path, metavar="B", help="such as results/mini")
-    text = "what was meant by a target that there is not; exit code 2"
-    unknown = commands.add_parser("nearest", help=text, description=text)
-    unknown.add_argument("target")
-    unknown.add_argument("--scale", default="mini")
-    given = parser.parse_args(arguments)
-    if given.command == "why":
-        print(why(load(given.scale, given.seeds), given.target))
-        return 0
+    given = _parser().parse_args(arguments)
+    if given.command == "verify":
+        line, errors = verify(RESULTS)
+        print(line)
+        print("".join(f"error: {error}\n" for error in errors), end="", file=sys.stderr)
+        return 1 if errors else 0
+    if given.command == "compare":
+        found, notes = side_by_side(given.recorded, given.fresh)
+        print(listing(found))
+        print("\n".join([f"Recorded: {given.recorded}. Fresh: {given.fresh}.", *(f"Note: {note}." for note in notes)]))
+        return 1 if failed(found) else 0
+    suite = load_suite({"scale": given.scale, "seeds": read_seeds(given.seeds)})
     if given.command == "nearest":
-        raise UserError(f"there is no target {given.target}: the nearest is `make {nearest(load(given.scale, '[0]'), given.target)}`; `make help` says more")
-    found, notes = side_by_side(given.recorded, given.fresh)
-    print(listing(found))
-    print("\n".join([f"Recorded: {given.recorded}. Fresh: {given.fresh}.", *(f"Note: {note}." for note in notes)]))
-    return 1 if failed(found) else 0
+        raise UserError(f"there is no target {given.target}: the nearest is `make {nearest(suite, given.target)}`; `make help` says more")
+    if given.command == "plan":
+        print(plan_page(make_plan(suite, RESULTS, artifact=given.artifact, device=given.device, mfu=given.mfu)))
+    else:
+        print(status(suite, RESULTS) if given.command == "status" else why(suite, given.target))
+    return 0
 
 
 if __name__ == "__main__":
+    gc.freeze()  # as in the Snakefile
     sys.exit(main())

@@ -6,10 +6,7 @@ how far it is (``poet.launch.status``). Neither Slurm nor Snakemake is asked, an
 
 from __future__ import annotations
 
-import argparse
-import gc
 import math
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -22,12 +19,10 @@ from tabulate import tabulate
 
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.status import read_status
-from poet.system.errors import command_line
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
-from suite.collection import RESULTS, Suite, load_suite
+from suite.collection import Suite
 from suite.recorded.run import whole_record
-from suite.settings import read_seeds
 from suite.wording import listed
 
 #: States, in the order in which they are told. A silent run calls itself running, and has not said a word for long; an outdated
@@ -172,36 +167,8 @@ def _line(run: Progress) -> dict[str, str]:
     }
 
 
-def load(scale: str, seeds: str) -> Suite:
-    """The suite that a command line asks for.
-
-    Args:
-        scale: its name.
-        seeds: a JSON list.
-
-    Raises:
-        ConfigError: there is no such scale, or that is no list of seeds.
-    """
-    return load_suite({"scale": scale, "seeds": read_seeds(seeds)})
-
-
-@command_line
-def main(arguments: list[str] | None = None) -> int:
-    """The command line: 0, or 2 where the scale or the seeds cannot be used."""
-    parser = argparse.ArgumentParser(prog="python -m suite.status", description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", default="mini")
-    parser.add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    given = parser.parse_args(arguments)
-    suite = load(given.scale, given.seeds)
-    now = time.time()
-    is_current = suite.is_current()
-    found = [progress(given.results, spec, now, is_current) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
-    # Trials that nobody has begun are told by `python -m suite.tuning --status`.
-    print(page(given.scale, (run for run in found if run.spec.name in suite.specs or run.state != "not started")))
-    return 0
-
-
-if __name__ == "__main__":
-    gc.freeze()  # as in the Snakefile
-    sys.exit(main())
+def status(suite: Suite, results: Path) -> str:
+    """The page of all runs of a scale. Trials that nobody has begun are told by ``python -m suite.tuning --status``."""
+    now, is_current = time.time(), suite.is_current()
+    found = [progress(results, spec, now, is_current) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
+    return page(suite.scale.name, (run for run in found if run.spec.name in suite.specs or run.state != "not started"))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from poet.launch.records import Altered, again, check_file, check_record
-from poet.system.errors import UserError, command_line
-from suite.collection import RESULTS, load_suite
+from poet.system.errors import UserError
+from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read
 from suite.recorded.run import FILES
 from suite.sources import noted_sources, sources_note
@@ -83,13 +81,14 @@ def artifacts(results: Path) -> Iterator[str]:
                     yield f"{lost} is gone, which {suite.outputs(name)[0]} was made from: make both again with `{command}`"
 
 
-@command_line
-def main(arguments: list[str] | None = None) -> int:
-    """The command line: 0 if everything is whole, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m suite.verify", description=__doc__)
-    parser.parse_args(arguments)
-    found = list(runs(RESULTS))
-    errors = [fault for _, fault in found if fault] + list(artifacts(RESULTS))
+def verify(results: Path) -> tuple[str, list[str]]:
+    """Read all that is kept: runs and artifacts of a results folder, and every archive of recorded runs.
+
+    Returns:
+        A line on the whole, and a sentence for each thing that is not whole.
+    """
+    found = list(runs(results))
+    errors = [fault for _, fault in found if fault] + list(artifacts(results))
     recorded = [path for scale in SCALES.glob("*.yaml") if (path := archive_path(scale.stem)).exists()]
     for path in recorded:
         try:
@@ -97,10 +96,4 @@ def main(arguments: list[str] | None = None) -> int:
         except UserError as error:
             errors.append(str(error))
     wrong = f"{len(errors)} are not whole" if errors else "each whole"
-    print(f"{len(found)} runs in {RESULTS / 'runs'}, {len(recorded)} archives of recorded runs: {wrong}")
-    print("".join(f"error: {error}\n" for error in errors), end="", file=sys.stderr)
-    return 1 if errors else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return f"{len(found)} runs in {results / 'runs'}, {len(recorded)} archives of recorded runs: {wrong}", errors

@@ -98,9 +98,11 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
         mfu: model FLOPs utilization: the share of the device's peak that runs get where nothing was measured.
 
     Raises:
-        ConfigError: there is no such artifact, the scale cannot make it, or the device is not one that the scale trains on.
+        ConfigError: there is no such artifact, the scale cannot make it, the device is not one that the scale trains on, or ``mfu`` is no share.
         DataError: see :func:`suite.plan.disk.disk`.
     """
+    if not 0 < mfu <= 1:
+        raise ConfigError(f"mfu: {mfu:g} is no share of a device's peak, such as 0.4")
     scale = suite.scale
     names = _names(suite, artifact)
     specs = {name: needed(suite, name) for name in names}

@@ -9,7 +9,7 @@ from poet.launch.records import write_record
 from poet.methods import METHODS
 from suite.collection import load_suite
 from suite.plan import finetuning
-from suite.plan.__main__ import main
+from suite.__main__ import main
 from suite.plan.disk import CHECKPOINTS, RECORD_BYTES, disk
 from suite.plan.kinds import Cost, _remedy, costs, kind, operations
 from suite.plan.memory import Footprint
@@ -208,9 +208,10 @@ def test_many_kinds_are_counted_by_several_processes_alike(make_spec, architectu
     assert costs(suite.scale, runs, limits) == alone and len(alone) == 2
 
 
-def test_the_command_prints_a_plan(table3, paper, capsys):
+def test_the_command_prints_a_plan(table3, paper, capsys, monkeypatch):
     _, results = table3
-    assert main(["--scale", "paper", "--artifact", "table3", "--mfu", "0.5", "--results", str(results)]) == 0
+    monkeypatch.setattr("suite.__main__.RESULTS", results)
+    assert main(["plan", "--scale", "paper", "--artifact", "table3", "--mfu", "0.5"]) == 0
     out = capsys.readouterr().out
     for words in ("2 runs, 1 done, 1 left", "MFU of 0.5 on h100", "table3", "GPU-hours", "prepared data 187 GB", "fits"):
         assert words in out
@@ -227,12 +228,12 @@ def test_the_command_prints_a_plan(table3, paper, capsys):
         (["--scale", "gpu", "--artifact", "table3"], "table3 needs model 3b"),
         (["--scale", "mini", "--device", "h100"], "scale mini trains on CPUs"),
         (["--scale", "gpu", "--device", "v100"], "there is no device 'v100'"),
-        (["--scale", "mini", "--mfu", "40"], "mfu: '40' is no share"),
+        (["--scale", "mini", "--mfu", "40"], "mfu: 40 is no share"),
         (["--scale", "mini", "--seeds", "0,1"], "seeds: '0,1' is no list"),
     ],
 )
 def test_what_cannot_be_planned_is_said_in_a_sentence(capsys, arguments, words):
-    assert main(arguments) == 2
+    assert main(["plan", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith("error: ") and words in captured.err and captured.err.count("\n") == 1
     assert captured.out == ""

@@ -9,7 +9,8 @@ from poet.launch.records import write_record
 from poet.launch.status import Status
 from poet.system.files import write_text
 from suite.collection import load_suite
-from suite.status import STATES, STATUS, duration, main, page, progress
+from suite.__main__ import main
+from suite.status import STATES, STATUS, duration, page, progress
 
 NOW = 1_000_000.0
 MINUTE, HOUR = 60.0, 3600.0
@@ -173,10 +174,11 @@ def test_durations(seconds, text):
     assert duration(seconds) == text
 
 
-def test_the_command(tmp_path, capsys):
-    assert main(["--scale", "smoke", "--results", str(tmp_path)]) == 0
+def test_the_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("suite.__main__.RESULTS", tmp_path)
+    assert main(["status", "--scale", "smoke"]) == 0
     assert "not started" in capsys.readouterr().out and not list(tmp_path.iterdir()), "nothing is written"
     for wrong in (["--scale", "papr"], ["--seeds", "[0"], ["--seeds", "[]"]):
-        assert main(wrong) == 2
+        assert main(["status", *wrong]) == 2
         err = capsys.readouterr().err
         assert err.startswith("error: ") and err.count("\n") == 1

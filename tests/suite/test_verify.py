@@ -4,6 +4,7 @@ import pytest
 
 from poet.launch.records import write_history, write_record
 from suite import verify
+from suite.__main__ import main
 from suite.collection import load_suite
 from suite.sources import note_sources, sources_note
 
@@ -21,7 +22,7 @@ def run(tmp_path, monkeypatch, repository):
 
 
 def test_a_whole_folder_is_whole(run, capsys):
-    assert verify.main([]) == 0
+    assert main(["verify"]) == 0
     assert capsys.readouterr().out == "1 runs in results/runs, 0 archives of recorded runs: each whole\n"
 
 
@@ -42,7 +43,7 @@ def test_what_was_edited_or_removed_is_named_with_the_command(run, capsys, file,
     else:
         (run / file).touch()
         (run / file).write_bytes((run / file).read_bytes().replace(b"50.25", change))
-    assert verify.main([]) == 1
+    assert main(["verify"]) == 1
     (error,) = capsys.readouterr().err.splitlines()
     again = "snakemake --cores 1 --force results/runs/smoke/60m/adamw/seed0/record.json --config scale=smoke 'seeds=[0]'"
     assert error.startswith("error: ") and words in error and again in error
@@ -61,7 +62,7 @@ def test_the_command_is_that_of_the_kind_of_run(run, capsys, name, command):
     folder = run.parents[2] / name
     folder.mkdir(parents=True)
     (folder / "record.json").write_text("{}")
-    verify.main([])
+    main(["verify"])
     assert any(name in error and command in error for error in capsys.readouterr().err.splitlines())
 
 
@@ -71,6 +72,6 @@ def test_an_artifact_whose_runs_are_gone_is_named(run, capsys):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     note_sources(sources_note(suite.folder, "table2"), [], seeds=[0, 2], specs=suite.digests("table2"))
-    assert verify.main([]) == 1
+    assert main(["verify"]) == 1
     (error,) = capsys.readouterr().err.splitlines()
     assert "results/smoke/table2.csv was made from" in error and "make results/table2.csv SCALE=smoke SEEDS='[0,2]'" in error

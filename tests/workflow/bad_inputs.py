@@ -37,8 +37,8 @@ except (ValueError, TypeError, RuntimeError) as error:
     sys.exit(f"error: {{error}}")
 """
 MODULES = {
-    **dict.fromkeys(("why", "nearest", "compare"), "suite"),
-    **{name: f"suite.{name}" for name in ("plan", "status", "recorded", "tuning", "verify")},
+    **dict.fromkeys(("why", "nearest", "compare", "plan", "status", "verify"), "suite"),
+    **{name: f"suite.{name}" for name in ("recorded", "tuning")},
     "tasks": "poet.finetuning.tasks",
     "record": "tools.record",
 }

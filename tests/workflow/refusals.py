@@ -35,7 +35,7 @@ CALLS = (
     ("status --seeds 3", ("not 3", "such as [0, 1, 2]")),
     ("status --seeds [-3]", ("not -3", "such as [0, 1, 2]")),
     ("plan --scale papr", ("'papr'", "choose one of")),
-    ("plan --scale smoke --mfu 3", ("'3'", "such as 0.4")),
+    ("plan --scale smoke --mfu 3", ("mfu: 3", "such as 0.4")),
     ("plan --scale smoke --device abacus", ("abacus", "h100")),
     ("plan --scale smoke --artifact table99", ("table99", "table9")),
     ("compare results/none results/none", ("results/none",)),

@@ -182,4 +182,4 @@ def test_a_record_that_is_gone_is_made_again_with_what_was_made_from_it(made, su
     assert again.returncode == 0, again.stderr[-2000:]
     assert f"files of runs are gone that table12 was made from, such as {run}" in again.stderr
     assert json.loads(record.read_text())["summaries_sha256"] == before["summaries_sha256"]
-    assert made.module("suite.verify").stdout.endswith("each whole\n")
+    assert made.module("suite", "verify").stdout.endswith("each whole\n")
