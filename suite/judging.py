@@ -33,7 +33,7 @@ from suite.artifact import Artifact
 from suite.claim import Claim, Evidence
 from suite.context import Context
 from suite.fitness import LITTLE_SCATTER, NEEDS, Reading, readings, scatter_passes
-from suite.grounds import Grounds, Subject, subject_of
+from suite.grounds import Grounds, subject_of
 from suite.statistics import CONFIDENCE, agreement_p, holm, interval_p, t_quantile
 
 Scope = Literal["exact", "measured", "paper"]
@@ -118,9 +118,7 @@ def side_and_p(evidence: Evidence, region: tuple[float, float]) -> tuple[Side, f
     return side, nearest
 
 
-def judge(
-    claim: Claim, artifact: Artifact, evidence: Evidence, context: Context, grounds: Grounds, about: Subject | None = None
-) -> Verdict:
+def judge(claim: Claim, artifact: Artifact, evidence: Evidence, context: Context, grounds: Grounds) -> Verdict:
     """The verdict on a claim before Holm's correction, which :func:`corrected` makes.
 
     Args:
@@ -128,13 +126,11 @@ def judge(
         evidence: what was measured.
         context: for the scale and what could not be built.
         grounds: the runs that controls may read.
-        about: what the claim compares; None takes it from the evidence's runs (recorded tables have none).
     """
-    about = about or subject_of(evidence.runs, evidence.compared)
     scope = scope_of(claim, artifact, context.scale.name)
     if scope == "exact":
         return _exact(claim, evidence)
-    controls = readings(grounds, about, NEEDS[claim.kind]) if scope == "measured" else {}
+    controls = readings(grounds, subject_of(evidence.runs, evidence.compared), NEEDS[claim.kind]) if scope == "measured" else {}
     fitness = summary(controls)
     if any(reading.outcome != "passed" for reading in controls.values()):
         return Verdict(scope=scope, result="not at this scale", fitness=fitness, note=why_not(controls))

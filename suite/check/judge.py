@@ -136,7 +136,7 @@ def _judge_number(pair: Pair, spread: Tolerance | None) -> Finding | None:
         return one
     if not math.isnan(one.tolerance):
         return replace(one, status="within" if abs(one.change) <= one.tolerance else "outside")
-    if _turned(pair, "collapsed"):
+    if _collapse_turned(pair):
         return replace(one, status="outside")
     why = "spreads by factors" if one.freedom > 0 else "no spread recorded"
     return replace(one, status="not judged", reason="; ".join(filter(None, (one.reason, why))))
@@ -173,9 +173,9 @@ def _runs(line: Line) -> int:
     return int(float(line.get("n") or 0)) + int(float(line.get("diverged") or 0))
 
 
-def _turned(pair: Pair, what: str) -> bool:
-    """Whether none of the recorded runs did it and all of the fresh ones did, or the other way round."""
-    shares = [float(line.get(what) or 0) / max(_runs(line), 1) for line in (pair.recorded, pair.fresh)]
+def _collapse_turned(pair: Pair) -> bool:
+    """Whether none of the recorded runs collapsed and all of the fresh ones did, or the other way round."""
+    shares = [float(line.get("collapsed") or 0) / max(_runs(line), 1) for line in (pair.recorded, pair.fresh)]
     return sorted(shares) == [0.0, 1.0]
 
 

@@ -9,7 +9,6 @@ from suite import judging
 from suite.claim import NEGATIVE, POSITIVE, Confounder
 from suite.context import Context
 from suite.fitness import CONTROLS, FULL_BEATS_LORA, LITTLE_SCATTER, RATES_INSIDE, Reading
-from suite.grounds import subject
 from suite.judging import corrected, judge, scope_of, side_and_p, side_of
 from suite.scale import load_scale
 from tests.claims import artifact, claim, evidence
@@ -26,7 +25,7 @@ def verdict(tmp_path, monkeypatch):
         outcomes |= {name: Reading(outcome, "") for name, outcome in dict(controls).items()}
         monkeypatch.setattr(judging, "readings", lambda grounds, about, names: {n: outcomes[n] for n in names if n in outcomes})
         context = Context(load_scale({"scale": scale, "seeds": [0]}), tmp_path)
-        (one,) = corrected([judge(claim(**options), of or artifact(), found, context, None, subject([]))])
+        (one,) = corrected([judge(claim(**options), of or artifact(), found, context, None)])
         return one
 
     return _verdict

@@ -2,7 +2,7 @@
 # copies it to where the scale that was asked for last is shown. Going back to a scale copies, and builds nothing.
 
 
-for artifact_name, artifact in suite.artifacts.items():
+for artifact_name in suite.artifacts:
 
     rule:
         name:
@@ -12,15 +12,7 @@ for artifact_name, artifact in suite.artifacts.items():
             suite.records(artifact_name),
             suite.sources(artifact_name),
         output:
-            [
-                report(
-                    path,
-                    category=artifact.label.partition(" ")[0],
-                    subcategory=artifact.label,
-                    labels={"file": path.name},
-                )
-                for path in suite.outputs(artifact_name)
-            ],
+            suite.outputs(artifact_name),
         log:
             RESULTS / "logs" / suite.scale.name / f"{artifact_name}.log",
         conda:
