@@ -15,7 +15,7 @@ _types = functools.cache(get_type_hints)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class POETConfig:
-    """Hyperparameters of POET; the defaults are the paper's.
+    """Hyperparameters of POET. The defaults are the paper's; ``reset_state`` and ``clip_ramp_start``, of which it says nothing, are as in the authors' code.
 
     Attributes:
         variant: a name from ``poet.primitives.VARIANTS``: "bs" (block-stochastic SPO, Equation (5)) or "fs" (fully
@@ -35,8 +35,9 @@ class POETConfig:
             the function of a pretrained model.
         reset_state: zero the optimizer state of R and P at each merge. A state that is kept describes coordinates
             which no longer exist.
-        clip_ramp_steps: after a merge the gradient-clipping threshold starts at ``clip_ramp_start`` of its value and
-            rises linearly back over this many steps (Appendix "Training details"); 0 switches it off.
+        clip_ramp_steps: the paper "increases the gradient clipping" for this many steps after a merge (Appendix
+            "Training details"). As in the authors' code the threshold drops to ``clip_ramp_start`` of its value and rises
+            linearly back; 0 switches it off.
         clip_ramp_start: see above.
 
     Raises:

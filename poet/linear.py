@@ -119,7 +119,7 @@ class POETLinear(nn.Module):
 
     @torch.no_grad()
     def factors(self) -> tuple[Tensor | None, Tensor | None]:
-        """The factors of R and P (for blocks (k, b, b), the small orthogonal matrices), None for an identity side."""
+        """The factors of R and P in the dtype of the parameters (for blocks (k, b, b), the small orthogonal matrices), None for an identity side."""
         with autocast_off(self.base_weight.device.type):
             return self.structure.factors(whole(self.skew_r), whole(self.skew_p))
 
@@ -156,7 +156,10 @@ class POETLinear(nn.Module):
 
     @torch.no_grad()
     def to_linear(self) -> nn.Linear:
-        """A plain ``nn.Linear`` with the effective weight and a copy of the bias, on the same device, in the same dtype."""
+        """A plain ``nn.Linear`` with the effective weight and a copy of the bias, on the same device, in the same dtype.
+
+        Both require gradients, whether or not those of this layer did.
+        """
         place = {"device": self.base_weight.device, "dtype": self.base_weight.dtype}
         linear = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None, **place)
         linear.weight.copy_(self.effective_weight())

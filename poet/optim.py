@@ -15,7 +15,7 @@ from poet.model import merge_and_reinitialize, poet_layers
 
 
 def poet_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """The trainable parameters of R and P of every POET layer, for blocks (k, b(b-1)/2) each."""
+    """The parameters of R and P of every POET layer, frozen ones included; for blocks (k, b(b-1)/2) each."""
     layers = (layer for _, layer in poet_layers(model))
     return [skew for layer in layers for skew in (layer.skew_r, layer.skew_p) if skew is not None]
 
@@ -26,6 +26,7 @@ def parameter_groups(
     """Two groups for any torch optimizer: POET's parameters, and everything else that is trained.
 
     Args:
+        model: a POET model. Frozen parameters outside R and P are left out.
         lr: "lr (base)" of Tables 9 and 10: embeddings, head, norms, biases.
         poet_lr: "lr (POET)" of the same tables.
         weight_decay: of the base group. POET's group has none: decay would shrink R and P towards the identity.
@@ -102,7 +103,7 @@ class MergeSchedule:
         self.model, self.config, self.optimizer, self.seed = model, config, optimizer, seed
 
     def clip_norm(self, step: int, base: float) -> float:
-        """Gradient-clipping threshold: ``base``, lowered for ``clip_ramp_steps`` after a merge (Appendix "Training details").
+        """Gradient-clipping threshold: ``base``, lowered for ``clip_ramp_steps`` after a merge; see :class:`poet.POETConfig`.
 
         Args:
             step: number of the optimizer step, from 0.

@@ -25,7 +25,7 @@ from poet.precision import cast, wide
 
 
 def packed_size(block_size: int) -> int:
-    """Free parameters of a b x b skew-symmetric matrix, b(b-1)/2 (Table 1)."""
+    """Free parameters of a b x b skew-symmetric matrix, b(b-1)/2 (Section 4, below Lemma 1; Table 1 counts two such blocks for POET-FS)."""
     return block_size * (block_size - 1) // 2
 
 
@@ -127,7 +127,8 @@ def cayley_neumann(q: Tensor, terms: int) -> Tensor:
     Returns:
         (..., b, b), same dtype. With C the exact Cayley map, R = C (I - Q^(k+1)). So where the spectral norm of Q is below 1,
         the distance to C falls with k. The error of R R^T is not monotonic in k: it is ||Q||^(2k+2) for even k, where
-        Q^(k+1) is skew-symmetric and its first order cancels, and 2 ||Q||^(k+1) for odd k. k = 2 is closer to orthogonal than 3.
+        Q^(k+1) is skew-symmetric and its first order cancels, and 2 ||Q||^(k+1) to first order for odd k. For a small Q, k = 2 is
+        therefore closer to orthogonal than k = 3.
 
     Raises:
         ValueError: k < 0.

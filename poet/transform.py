@@ -110,7 +110,10 @@ def _triton_serves(base: Tensor, r: Side, p: Side) -> bool:
 
 
 def transform(base: Tensor, r: Side, p: Side) -> Tensor:
-    """:func:`transform_reference`, by Triton kernels where :func:`poet.kernels.triton_serves`; blocks alone have them."""
+    """:func:`transform_reference`, by Triton kernels where :func:`poet.kernels.triton_serves`; blocks alone have them.
+
+    In half precision the kernels round the factors, and the weight with R alone applied; the reference rounds the result alone.
+    """
     if not _triton_serves(base, r, p):
         return transform_reference(base, r, p)
     from poet.kernels.block_transform import block_transform
@@ -203,8 +206,9 @@ class EffectiveWeight(torch.autograd.Function):
 class EquivalentLinear(torch.autograd.Function):
     """y = x W_RP^T, (..., n) for x (..., m); differentiable once in x and the parameters of R and P.
 
-    It computes in the dtype of x: the base weight and the factors are rounded to it for the call, as autocast rounds the
-    weight of ``nn.Linear``. The forward pass saves no effective weight: backward builds W_RP again.
+    It computes in the dtype of x: the base weight is rounded to it for the call, and so is W_RP, as autocast rounds the weight of
+    ``nn.Linear``. Triton kernels round the factors too; the reference keeps them in fp32. The forward pass saves no effective
+    weight: backward builds W_RP again.
     """
 
     @staticmethod

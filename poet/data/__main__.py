@@ -9,9 +9,12 @@ from pathlib import Path
 
 from humanfriendly import format_size
 
+from poet.data.description import check_description
+from poet.data.errors import DataError
 from poet.data.estimate import estimate
 from poet.data.prepare import prepare, verify
 from poet.data.rate import measure
+from poet.data.rows import read_meta
 from poet.system.errors import UserError, command_line
 
 
@@ -30,6 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
     needed = ["folder"] if given.verify else ["cache"] if given.estimate else ["folder", "cache"]
     if missing := [f"--{name}" for name in needed if getattr(given, name) is None]:
         parser.error(f"the following arguments are required: {', '.join(missing)}")
+    if given.processes < 1:
+        parser.error(f"--processes is 1 or more, not {given.processes}")
     try:
         data = json.loads(given.data)
     except json.JSONDecodeError as error:
@@ -38,6 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
         if given.estimate:
             _print_estimate(data, given.cache)
         elif given.verify:
+            if read_meta(given.folder)["data"] != check_description(data):
+                raise DataError(f"{given.folder} holds other data than is described: give the description that it was prepared with")
             print(f"{verify(given.folder)} files of {given.folder} are as they were written")
         else:
             _print_meta(prepare(data, given.folder, given.cache, given.processes))

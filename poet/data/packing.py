@@ -43,7 +43,7 @@ def pack(documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, ca
 def pad(documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, cap: int | None = None) -> Iterator[Block]:
     """Yields one row (1, T) a document: cut to T - 1 tokens, an end-of-sequence token, then padding.
 
-    A long document ends in that token as well: so the T5 tokenizer cuts, and so the paper's rows were made.
+    A long document ends in that token as well, as the T5 tokenizer cuts it. The paper does not say how its rows are made; see docs/data.md.
     cap: rows as long as their tokens that are no padding are at most this many.
     """
     dtype = row_dtype(tokenizer.vocab_size)

@@ -20,7 +20,7 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import safetensors.torch
@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from poet.config import POETConfig
 from poet.linear import POETLinear
+from poet.model import _replace as replace_module
 from poet.model import allow_saving, apply_poet, poet_layers
 from poet.system.errors import UserError
 from poet.system.files import atomic_path, write_text
@@ -101,7 +102,8 @@ def save_adapter(model: nn.Module, folder: Path | str, base: Mapping[str, str], 
     content = safetensors.torch.save({name: t.detach().cpu().contiguous() for name, t in (named | _factors(layers)).items()})
     groups = defaultdict(list)
     for name, layer in layers.items():
-        groups[layer.config].append(name)
+        own = {field.name: getattr(layer.config, field.name) for field in fields(POETConfig)}  # a subclass, such as the suite's, has more
+        groups[POETConfig(**own)].append(name)
     adapter = {
         "format": FORMAT,
         "groups": [{"config": asdict(config), "layers": names} for config, names in groups.items()],
@@ -135,19 +137,13 @@ def load_adapter(model: nn.Module, folder: Path | str) -> nn.Module:
     _check(model, folder, base, plain, named, itertools.chain(*groups.values()))
     for name, tensor in named.items():
         plain[name].data.copy_(tensor)
-    places = {}
     for config, layers in groups.items():
         linears = [model.get_submodule(name) for name in layers]
         # On a list, so that nothing else is wrapped. The permutations that it draws are replaced.
         wrapped = apply_poet(nn.ModuleList(linears), config, exclude=(), generator=torch.Generator())
         for name, linear, layer in zip(layers, linears, wrapped, strict=True):
             _restore(layer, name, tensors)
-            places[id(linear)] = layer
-    for module in list(model.modules()):
-        for name, child in list(module._modules.items()):
-            if id(child) in places:
-                setattr(module, name, places[id(child)])
-    model = places.get(id(model), model)
+            model = replace_module(model, linear, layer)
     allow_saving(model, False)
     return model
 

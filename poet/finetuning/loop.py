@@ -66,8 +66,9 @@ def finetune(
     start = hashlib.sha256(f"{code['training_digest']} {begun.get('weights_sha256')}".encode()).hexdigest()
     store = CheckpointFolder(checkpoints, spec.digest, start, say=lambda sentence: say(f"{spec.name}: {sentence}"))
     with StopRequest() as stop, store.claim():
-        run = FinetuningRun(spec, base.parent / "weights" if base else None, data, rows, device)
-        with Status(store.run_folder, spec.name, spec.digest, run.steps, 1) as status:
+        with Status(store.run_folder, spec.name, spec.digest, steps=0, devices=1) as status:
+            run = FinetuningRun(spec, base.parent / "weights" if base else None, data, rows, device)
+            status.update(steps=run.steps)
             clock = Clock(checkpoint_seconds)
             _train(run, store, status, stop, clock)
             found = run.finish(folder, lambda: _end_if(stop.signal or clock.ending(), run, stop))
@@ -89,6 +90,7 @@ def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: St
     if (state := store.load()) is not None:
         run.restore(state)
         run.diverged = not math.isfinite(run.loss)
+        status.update(now=True, step=run.step, checkpoint_step=run.step)
         say(f"{run.spec.name}: goes on from step {run.step}")
     with Progress(run.spec.name, run.steps, "steps", done=run.step) as progress:
         while run.step < run.steps and not run.diverged:
@@ -98,11 +100,15 @@ def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: St
             number = stop.signal or clock.ending()  # looked at once: what comes after this is heard after the next step
             if number or clock.due(last=False):
                 with clock.saving():
-                    store.save(run.state())
-                    status.update(now=True, step=run.step, checkpoint_step=run.step)
+                    _save(run, store, status)
             _end_if(number, run, stop)
     if not run.diverged:
-        store.save(run.state())  # what comes now may take long
+        _save(run, store, status)  # what comes now may take long
+
+
+def _save(run: FinetuningRun, store: CheckpointFolder, status: Status) -> None:
+    store.save(run.state())
+    status.update(now=True, step=run.step, checkpoint_step=run.step)
 
 
 def _end_if(number: int, run: FinetuningRun, stop: StopRequest) -> None:

@@ -59,7 +59,7 @@ class FinetuningSpec:
         data: what ``poet.finetuning.examples.prepare_task`` is given; of infilling, the description of the rows, and how many texts.
         method: key in ``poet.finetuning.methods.FINETUNERS``.
         parameters: hyperparameters of the training method behind it, learning rates left out.
-        lr: the one learning rate of everything that is trained, as in Section 5.2.
+        lr: the one learning rate of everything that is trained: for Table 4 as in Section 5.2; the paper states none for Table 12.
         epochs: passes over the training examples.
         batch_rows: examples of one optimizer step.
         sequence_length: tokens of an example at most; longer texts are cut.

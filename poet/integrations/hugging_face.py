@@ -25,7 +25,7 @@ class MergeCallback(TrainerCallback):
 
     What is due is a function of the global step: a resumed training goes on as if it had not stopped. While the trainer
     trains, its checkpoints hold R and P; plain transformers cannot read them. Once it has ended, ``save_model`` is
-    refused until ``export_dense`` was called.
+    refused until ``export_dense`` was called. A training that was interrupted does not refuse.
 
     Args:
         config: the model's.
@@ -34,13 +34,15 @@ class MergeCallback(TrainerCallback):
 
     def __init__(self, config: POETConfig, seed: int = 0) -> None:
         self.config, self.seed = config, seed
+        self._arguments = None
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, *, model: Any, optimizer: Any, **_: Any
     ) -> None:
         """Refuses a model of another configuration, as :class:`poet.MergeSchedule` does."""
         self._schedule = MergeSchedule(model, self.config, optimizer, self.seed)
-        self._clip_norm = args.max_grad_norm
+        if args is not self._arguments:  # else a training that was interrupted may have left a lowered one
+            self._arguments, self._clip_norm = args, args.max_grad_norm
         allow_saving(model)
 
     def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Any
 
 import torch
 
+from poet.data.files import sha256_of
 from poet.training.errors import RunError
 
 
@@ -133,5 +133,4 @@ class CheckpointFolder:
 
 def _digest(path: Path) -> str:
     """The start of a file's sha256, as it stands in its name."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    return sha256_of(path)[:16]

@@ -52,7 +52,15 @@ def read_history(text: str) -> list[dict[str, float | None]]:
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
-    """A record as JSON, sealed by its own digest. NaN and Infinity are written as such (Python's JSON reads them back)."""
+    """Write a record as JSON. NaN and Infinity are written as such, which Python's JSON reads back.
+
+    Args:
+        path: of the file.
+        record: gets ``record_sha256``, the digest of the rest.
+
+    Raises:
+        DiskError: the file cannot be written.
+    """
     record["record_sha256"] = record_digest(record)
     write_text(path, json.dumps(record, indent=1) + "\n")
 

@@ -16,7 +16,8 @@ class GaLoreAdamW(torch.optim.Optimizer):
     """AdamW whose moments live in a rank-r subspace for the groups that have a ``rank``.
 
     For a gradient G of shape (n, m), the shorter side is projected: with n <= m, P holds the r leading left singular
-    vectors of G, the moments are those of P^T G (r, m), and the update is ``scale * P`` times Adam's step. P is
+    vectors of G, the moments are those of P^T G (r, m), and the update is ``scale * P`` times Adam's step. With n > m,
+    P holds the r leading right singular vectors, the moments are those of G P (n, r), and the update is Adam's step times ``scale * P^T``. P is
     renewed every ``refresh_every`` steps; the moments are kept across a renewal, as Algorithm 2 has it.
 
     Args:

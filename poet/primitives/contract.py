@@ -30,7 +30,7 @@ class Primitive(ABC):
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """Shape of the trainable tensor. Where that is zero G is the identity; (0, 0): it is the identity for good."""
+        """Shape of the trainable tensor. A tensor of zeros makes G the identity. (0, 0): nothing is trained, and G is always the identity."""
 
     @property
     @abstractmethod
@@ -39,7 +39,7 @@ class Primitive(ABC):
 
     @property
     def parameters(self) -> int:
-        """Number of trainable parameters (Table 1)."""
+        """Number of trainable parameters of this side; Table 1 counts R and P together."""
         return math.prod(self.shape)
 
     def sample(self, generator: torch.Generator | None) -> Tensor:

@@ -64,7 +64,7 @@ class Processes:
         """``model``, or a wrapper around it that averages gradients over the processes in its backward pass."""
         if self.size == 1:
             return model
-        # Buffers hold W and its permutations: never sent. Parameters start alike and are compared by checksum.
+        # Buffers hold the permutations, and are never sent. Parameters, the frozen W among them, start alike and are compared by checksum.
         return DistributedDataParallel(model, forward_sync_buffers=False, init_sync=False, gradient_as_bucket_view=True)
 
     def without_sum(self, model: nn.Module) -> contextlib.AbstractContextManager:
@@ -123,9 +123,10 @@ class Processes:
 
 @torch.no_grad()
 def checksum(tensors: Iterable[tuple[str, Tensor]]) -> Tensor:
-    """Two integers, int64 (2,) on the CPU, that change with any element and with the order of rows or columns.
+    """Two integers, int64 (2,) on the CPU; they differ for different tensors unless sums collide.
 
-    Bits are added up as integers, weighted by row and by column, where they are: a number leaves the device, no weight.
+    The bits of each tensor are summed as integers on its own device, weighted by row number and by column number. Only the sums are
+    copied to the CPU.
     """
     total = torch.zeros(2, dtype=torch.int64)
     for position, (_, tensor) in enumerate(tensors, start=1):

@@ -79,7 +79,7 @@ def rotations(model: nn.Module, seed: int) -> Measurement:
 
 
 def orthogonality(model: nn.Module, seed: int) -> Measurement:
-    """e_orth of every R and P (Section 5.3), as ``<layer>.R`` and ``<layer>.P``; all blocks of one size in one batch."""
+    """e_orth of every R and P (Section 5.3) of primitives of blocks, as ``<layer>.R`` and ``<layer>.P``; all blocks of one size in one batch."""
     groups: dict[tuple[int, int | None], list[tuple[str, int, Tensor]]] = defaultdict(list)
     for name, layer in poet_layers(model):
         sides = zip("RP", (layer.skew_r, layer.skew_p), (layer.primitive_r, layer.primitive_p), strict=True)

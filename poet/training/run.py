@@ -246,9 +246,9 @@ class Run:
         return evaluator.perplexity(self.model, self.validation_rows, rows, size, self.autocast, self.processes)
 
     def final_perplexity(self) -> float:
-        """What the record says: over more rows than the history's, which are the same from its first point to its last.
+        """Validation perplexity for the record, over the first ``final_evaluation_rows`` rows (0: all).
 
-        NaN where the run has diverged.
+        NaN where the run has diverged, or where the perplexity is infinite or NaN.
         """
         found = math.nan if self.diverged else self.evaluate(self.spec.final_evaluation_rows)
         return found if math.isfinite(found) else math.nan
@@ -262,7 +262,10 @@ class Run:
         return [{**line, "state": int(state)} for line, state in zip(lines, states, strict=True)]
 
     def weights_digest(self) -> str:
-        """sha256 over all parameters and buffers, by name: equal digests mean equal models, bit for bit."""
+        """sha256 over the state dict by name: parameters, persistent buffers, and the configuration of POET layers.
+
+        Equal digests mean equal models, bit for bit.
+        """
         digest = hashlib.sha256()
         for name, tensor in sorted(self.model.state_dict().items()):
             digest.update(name.encode())

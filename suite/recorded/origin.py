@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -37,10 +38,17 @@ def read_origin(folder: Path) -> tuple[str, dict[str, Any]] | None:
     return (note.get("origin", ""), record) if note and record and note.get("record_sha256") == record_digest(record) else None
 
 
-def code_changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str) -> bool:
-    """Whether the training code is another than when a run was recorded. Of the data the rows count, not the code that made them."""
+def code_changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str) -> str:
+    """What of the training code is another than when a run was recorded; empty if nothing. Of the data the rows count, not the code that made them.
+
+    Python's parser takes part in the digest: another version may write the same code otherwise.
+    """
     today = finetuning_digest(spec, device) if isinstance(spec, FinetuningSpec) else training_digest(spec.method, device)
-    return record.get("training_digest") != today
+    if record.get("training_digest") == today:
+        return ""
+    then, now = record.get("provenance", {}).get("versions", {}).get("python", ""), platform.python_version()
+    same = not then or then.split(".")[:2] == now.split(".")[:2]
+    return "training code" if same else f"training code or Python ({then} then, {now} now)"
 
 
 def origins(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -65,7 +73,7 @@ def sentence(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
         commit = f"commit {where['commit'][:_SHORT]}" if where["commit"] else "outside a checkout"
         dirty = " with uncommitted changes" if where["dirty"] else ""
         device = device_of(record)
-        stale = ", training code changed since" if code_changed(specs[name], record, device) else ""
+        stale = f", {changed} changed since" if (changed := code_changed(specs[name], record, device)) else ""
         source = f"foreign, from {origin}, " if origin else ""
         text = f"{source}on {where['machine']['cpu']}, {where['device']}, {commit}{dirty}{stale}"
         groups[text] += 1

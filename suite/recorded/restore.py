@@ -88,8 +88,8 @@ def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str,
     finetuning, found = isinstance(spec, FinetuningSpec), []
     if (then := device_of(record)) != device:
         found.append(f"device ({then} then, {device} now)")
-    elif code_changed(spec, record, device):
-        found.append("training code")
+    elif code := code_changed(spec, record, device):
+        found.append(code)
     train, validation = (read_meta(data)["splits"][split]["sha256"] for split in ("train", "validation"))
     if (record["train_sha256" if finetuning else "data_sha256"], record["validation_sha256"]) != (train, validation):
         found.append("examples" if finetuning else "prepared data")

@@ -87,6 +87,9 @@ def test_the_command_line_asks_for_what_it_needs(description, tmp_path, capsys):
         with pytest.raises(SystemExit):
             command.main([json.dumps(description), *arguments])
         assert "required" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command.main([json.dumps(description), "--folder", str(tmp_path), "--cache", str(tmp_path), "--processes", "0"])
+    assert "--processes is 1 or more, not 0" in capsys.readouterr().err
     assert command.main([json.dumps(description), "--verify", "--folder", str(tmp_path / "none")]) == 2
     assert "holds no prepared data" in capsys.readouterr().err
     meta = prepare(description | {"stream": True}, tmp_path / "out", tmp_path)

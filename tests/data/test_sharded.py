@@ -184,6 +184,8 @@ def test_verify_names_the_damaged_file(tmp_path, description, capsys):
     content[-1] ^= 1
     path.write_bytes(content)
     arguments = [json.dumps(description), "--folder", str(folder), "--cache", str(tmp_path)]
+    assert command.main([json.dumps(description | {"sequence_length": 16}), *arguments[1:], "--verify"]) == 2
+    assert "holds other data than is described" in capsys.readouterr().err
     assert command.main([*arguments, "--verify"]) == 2
     assert "1 of the 6 files" in (error := capsys.readouterr().err) and "(train/00004-of-00005.npy)" in error
     path.unlink()

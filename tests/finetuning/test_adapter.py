@@ -6,6 +6,7 @@ from torch import nn
 
 from poet import POETConfig, apply_poet, export_dense, merge_and_reinitialize
 from poet.finetuning.adapter import CONFIGURATION, WEIGHTS, AdapterError, base_digests, load_adapter, save_adapter
+from poet.methods.poet import Parameters
 from poet.model import poet_layers
 from poet.optim import poet_parameters
 from tests.finetuning.pretrained import BS, BUILDERS, CLASSIFIER, HEADS, VARIANTS, batch, build, finetuned, logits
@@ -47,6 +48,19 @@ def test_layers_with_configurations_of_their_own(tmp_path):
     load_adapter(twin, tmp_path)
     assert {name: layer.config for name, layer in poet_layers(twin)} == {"b.a": BS, "b.c": VARIANTS["fs"]}
     assert all(torch.equal(a, b) for a, b in zip(plain.state_dict().values(), twin.state_dict().values(), strict=True))
+
+
+def test_a_layer_of_the_suite_s_method_is_saved_as_any(tmp_path):
+    """Its configuration has learning rates besides, which an adapter does not store."""
+    model = nn.Linear(8, 8)
+    weights, base = {n: t.clone() for n, t in model.state_dict().items()}, base_digests(model)
+    layer = apply_poet(model, Parameters(block_size=4, init="keep", lr=0.5))
+    with torch.no_grad():
+        layer.skew_r.normal_()
+    save_adapter(layer, tmp_path, base)
+    twin = nn.Linear(8, 8)
+    twin.load_state_dict(weights)
+    assert torch.equal(load_adapter(twin, tmp_path).effective_weight(), layer.effective_weight())
 
 
 def test_factors_of_their_own_dtype_and_a_shared_layer(tmp_path):

@@ -13,6 +13,7 @@ from poet.finetuning.loop import finetune
 from poet.finetuning.metrics import accuracy, matthews, pearson, without_learning
 from poet.finetuning.problems.classification import load_classifier
 from poet.finetuning.run import FinetuningRun
+from poet.launch.status import Status
 from poet.finetuning.spec import FinetuningSpec
 from poet.data.rows import read_meta
 from poet.data.tokenizer import load_prepared
@@ -75,11 +76,13 @@ def test_what_each_method_trains(make_finetuning, pretrained, sentiment):
     assert found["oft"][0] == 2 * (6 * (16 // 4) + 32 // 4) * 6
 
 
-def test_a_killed_run_goes_on_with_the_same_bits(make_finetuning, run_finetuning, killed_and_resumed):
-    spec = make_finetuning("poet", epochs=3)
+def test_a_killed_run_goes_on_with_the_same_bits_and_says_what_it_has_saved(make_finetuning, run_finetuning, killed_and_resumed, monkeypatch):
+    spec, saved, update = make_finetuning("poet", epochs=3), [], Status.update
     whole = run_finetuning(spec, where="whole")
+    monkeypatch.setattr(Status, "update", lambda self, **values: saved.append(values.get("checkpoint_step")) or update(self, **values))
     again = killed_and_resumed(4, lambda: run_finetuning(spec, where="cut"))
     assert again["epochs"] == whole["epochs"] and again["metric"] == whole["metric"]
+    assert [step for step in saved if step] == [4, 4, whole["steps"]]  # when it was killed, when it went on, and before what comes after training
 
 
 def test_a_run_killed_in_the_step_that_diverged_stays_diverged(make_finetuning, run_finetuning, monkeypatch):

@@ -230,10 +230,11 @@ def test_trainer(name, tmp_path):
 
 def test_the_callback_lowers_the_clipping_threshold_after_a_merge():
     model, callback, arguments, found = wrapped("CNN"), MergeCallback(CONFIG), types.SimpleNamespace(max_grad_norm=0.5), []
-    callback.on_train_begin(arguments, None, None, model=model, optimizer=torch.optim.AdamW(parameter_groups(model, lr=0.01, poet_lr=0.01)))
-    for step in range(4):
-        callback.on_step_begin(arguments, types.SimpleNamespace(global_step=step), None)
-        found.append(arguments.max_grad_norm)
+    for first, last in ((0, 3), (3, 4)):  # interrupted where the threshold is lowered, and started again
+        callback.on_train_begin(arguments, None, None, model=model, optimizer=torch.optim.AdamW(parameter_groups(model, lr=0.01, poet_lr=0.01)))
+        for step in range(first, last):
+            callback.on_step_begin(arguments, types.SimpleNamespace(global_step=step), None)
+            found.append(arguments.max_grad_norm)
     assert found == pytest.approx([0.5, 0.5, 0.05, 0.5])  # the ramp of CONFIG is one step long
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import platform
 
 import pytest
 
@@ -11,7 +12,7 @@ from suite.collection import load_suite
 from suite.recorded import archive
 from suite.recorded.restore import changed, restored, unpack
 from suite.recorded.run import RecordedError, checked, sha256
-from tests.suite.recorded.conftest import ROWS, finetuning_record, write_meta
+from tests.suite.recorded.conftest import ROWS, WHERE, finetuning_record, write_meta
 
 
 @pytest.fixture
@@ -46,6 +47,12 @@ def test_a_foreign_one_is_called_foreign(asked):
 def test_a_stale_run_is_not_restored_and_the_log_says_why(asked, digest, why):
     done, log = asked(**{digest: "0" * 64})
     assert not done and log == f"smoke/130m/adamw/seed0: trained, and not taken from runs.parquet: not as recorded: {why}\n"
+
+
+def test_another_python_that_reads_the_code_otherwise_is_named(asked, monkeypatch):
+    monkeypatch.setitem(WHERE["versions"], "python", "3.10.2")
+    _, log = asked(training_digest="0" * 64)
+    assert f"not as recorded: training code or Python (3.10.2 then, {platform.python_version()} now)\n" in log
 
 
 def test_all_that_differs_is_named(asked):
