@@ -4,9 +4,8 @@ POET differs from the AdamW baseline in more than R and P. On each of the smalle
 
 1. *Initialization.* AdamW on POET's normalized Gaussian weights, at the rate that was chosen for AdamW's own; on 60M, where
    the scale has a sweep, at other rates as well, with both initializations: unit-norm rows may want a larger rate. These are the
-   neighbours of AdamW's choice or, where that lies at an end of what was tried, all that were tried, and two above it if it is
-   the largest. The best is chosen with the same seeds that it is shown for, which flatters it a little; both initializations
-   have that advantage.
+   neighbours of AdamW's choice or, where that lies at an end of what was tried, all that were tried. The best is chosen with
+   the same seeds that it is shown for, which flatters it a little; both initializations have that advantage.
 2. *Two learning rates.* POET trains embeddings, norms and head at a rate of their own. So does this AdamW: at rates of its own
    where the scale tuned it; elsewhere at POET's for those and AdamW's for the matrices, and nothing was tuned for it.
 3. *Embeddings, norms and head alone.* POET without R and P, on matrices that stay as they were drawn. What R and P add to

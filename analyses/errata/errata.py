@@ -13,11 +13,12 @@ import pandas as pd
 
 from analyses.common.layout import bullets, markdown_page, write_table
 from analyses.errata import budgets, counts, figures, formulas, optimizer, orthogonality, proofs, spectra, tables
-from analyses.errata.erratum import VERDICTS, collect
+from analyses.errata.erratum import VERDICTS, Erratum
 from suite.artifact import Artifact
 from suite.context import Context
 
-ERRATA = collect(formulas, spectra, proofs, orthogonality, counts, budgets, optimizer, tables, figures)
+_MODULES = (formulas, spectra, proofs, orthogonality, counts, budgets, optimizer, tables, figures)
+ERRATA = [value for module in _MODULES for value in vars(module).values() if isinstance(value, Erratum)]
 
 
 def table() -> pd.DataFrame:

@@ -8,7 +8,6 @@ from the computation (``"{computed:.3f}"``), and what the paper prints comes fro
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
 
 from analyses.common.published import printed_number, printed_text, read_published
@@ -70,11 +69,6 @@ class Erratum:
 def checked(**entry: str) -> Callable[[Callable[[], Computed]], Erratum]:
     """Make an entry of the function below it, which is its computation."""
     return lambda compute: Erratum(compute=compute, **entry)
-
-
-def collect(*modules: ModuleType) -> list[Erratum]:
-    """The entries of some modules, as they stand there."""
-    return [value for module in modules for value in vars(module).values() if isinstance(value, Erratum)]
 
 
 def printed_cell(table: str, column: str, **where: str) -> float:

@@ -55,16 +55,9 @@ def table(context: Context) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def printed_values() -> pd.DataFrame:
-    """What was read off the figure, with columns ``low`` and ``high`` for half a unit of the last digit either side."""
-    printed = read_published("figure6")
-    return printed.assign(low=[as_read(v)[0] for v in printed.value], high=[as_read(v)[1] for v in printed.value])
-
-
 def starts(context: Context) -> Evidence:
     """Fresh weights of the paper's 60M model against every printed start."""
-    printed = printed_values()
-    printed = printed[printed.when == "start"]
+    printed = read_published("figure6").query("when == 'start'")
     generator, distances = torch.Generator().manual_seed(0), {}
     for p in printed.itertuples():
         # Muon starts from AdamW's weights.
@@ -103,8 +96,7 @@ def above(context: Context, row: str, other: str) -> Evidence:
 
 def off_print(context: Context) -> Evidence:
     """The largest distance from what was read along training, by seed."""
-    printed = printed_values()
-    printed = printed[(printed.when != "start") & (printed.row != POET)]
+    printed = read_published("figure6").query("when != 'start' and row != @POET")
     found = {row: entropies(context, row)[1] for row in set(printed.row)}
     place = {"first": 1, "end": -1}
     distances = [[abs(e[place[p.when]] - float(p.value)) for e in found[p.row][p.matrix]] for p in printed.itertuples()]
@@ -113,7 +105,7 @@ def off_print(context: Context) -> Evidence:
 
 
 #: Half a unit in the last digit of the values that were read.
-HALF_UNIT = max((printed_values().high - printed_values().low) / 2)
+HALF_UNIT = max((high - low) / 2 for low, high in map(as_read, read_published("figure6").value))
 CLAIMS = (
     Claim(
         key="figure6-starts", place="Figure 6", kind="number", exact=True,

@@ -78,12 +78,12 @@ def _crossings(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]
         pairs = list(zip(histories[label], histories[POET], strict=True))
         tokens = [crossing(poet, adamw.validation_perplexity.iloc[-1]) for adamw, poet in pairs]
         shares = [at / poet.tokens.iloc[-1] for at, (_, poet) in zip(tokens, pairs, strict=True)]
-        diverged = sum(any(math.isnan(history.validation_perplexity.iloc[-1]) for history in pair) for pair in pairs)
-        never = sum(map(math.isnan, tokens))
+        gone = [any(math.isnan(history.validation_perplexity.iloc[-1]) for history in pair) for pair in pairs]
+        never = sum(math.isnan(at) and not diverged for at, diverged in zip(tokens, gone, strict=True))
         note = f"not reached by {never} of {len(tokens)} seeds" if never else ""
         for quantity, values, unit in ((CROSSING, tokens, "tokens"), (SHARE, shares, "share")):
             # A level that is never reached is no divergence.
-            columns = {**measured_columns(values), "diverged": diverged}
+            columns = {**measured_columns(values), "diverged": sum(gone)}
             lines.append({"series": POET, "against": label, "quantity": quantity, **columns, "unit": unit, "note": note})
     return lines
 
@@ -119,10 +119,13 @@ def table(context: Context) -> pd.DataFrame:
 def crossing_sentences(frame: pd.DataFrame) -> str:
     """Where POET passes each AdamW run."""
     found = frame[(frame.quantity == SHARE) & frame.published.isna()]
-    parts = [
-        f"{line.against}, {'never' if math.isnan(line.measured) else f'after {line.measured:.0%} of its own'}"
-        for line in found.itertuples()
-    ]
+
+    def when(line: Any) -> str:
+        if not math.isnan(line.measured):
+            return f"after {line.measured:.0%} of its own"
+        return "never" if not line.n and not line.diverged else line.note or "not known: a run diverged"
+
+    parts = [f"{line.against}, {when(line)}" for line in found.itertuples()]
     printed = frame[(frame.quantity == SHARE) & frame.published.notna()].iloc[0]
     paper = f"In the paper it reaches {printed.against} after {printed.published:.0%}."
     return f"POET reaches the last value of {'; of '.join(parts)}. {paper}"

@@ -6,15 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import stats
-
 from analyses.common.grid import BASELINE
 from analyses.common.paper_scale import trainable
 from poet.training.spec import RunSpec
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
 from suite.scale import Scale
-from suite.statistics import paired_interval
+from suite.statistics import interval_p, paired_interval
 from suite.tuning.cells import Cell, cells, further_seeds, run_at, steps_of
 
 #: What rungs are compared with: AdamW with one rate, as the paper trains it, and with two.
@@ -77,7 +75,7 @@ def gap(ours: dict[int, float], theirs: dict[int, float]) -> tuple[float, float,
 
     NaN if a run of either diverged; one seed has an interval without end.
     """
-    differences = _differences(ours, theirs)
+    differences = [math.log(ours[seed]) - math.log(theirs[seed]) for seed in sorted(set(ours) & set(theirs))]
     if not differences:
         return None
     return (math.nan,) * 3 if any(map(math.isnan, differences)) else paired_interval(differences)
@@ -90,12 +88,8 @@ def p_of_gap(ours: dict[int, float], theirs: dict[int, float], looks: Sequence[i
         ours, theirs: perplexities by seed.
         looks: numbers of seeds at which orders are judged; the p-value counts once for each that is reached (Bonferroni).
     """
-    differences = _differences(ours, theirs)
-    if len(differences) < 2 or any(map(math.isnan, differences)):
+    between, n = gap(ours, theirs), len(set(ours) & set(theirs))
+    if n < 2 or math.isnan(between[0]):
         return 1.0
-    looked = max(1, sum(len(differences) >= seeds for seeds in looks))
-    return min(1.0, looked * float(stats.ttest_1samp(differences, 0).pvalue))
-
-
-def _differences(ours: dict[int, float], theirs: dict[int, float]) -> list[float]:
-    return [math.log(ours[seed]) - math.log(theirs[seed]) for seed in sorted(set(ours) & set(theirs))]
+    looked = max(1, sum(n >= seeds for seeds in looks))
+    return min(1.0, looked * interval_p(abs(between[0]), between[2] - between[0], n))

@@ -22,7 +22,6 @@ Three things the printed proof leaves open, and what is done here:
 import functools
 import math
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -207,10 +206,8 @@ def never_with(primitive: BlockPrimitive, others: int) -> Fraction:
 
 def column_failure(primitive: BlockPrimitive, others: int, count: int) -> float:
     """Chance that k misses at least one of ``others`` coordinates in ``count`` primitives: inclusion and exclusion."""
-    with localcontext(prec=200):  # the terms alternate, and are as large as binomial coefficients
-        chances = (never_with(primitive, j) for j in range(1, others + 1))
-        powers = [(Decimal(q.numerator) / Decimal(q.denominator)) ** count for q in chances]
-        return float(sum((-1) ** j * math.comb(others, j + 1) * power for j, power in enumerate(powers)))
+    # As fractions: the terms alternate, and are as large as binomial coefficients.
+    return float(sum((-1) ** (j + 1) * math.comb(others, j) * never_with(primitive, j) ** count for j in range(1, others + 1)))
 
 
 def windows_failure(primitive: BlockPrimitive, alpha: float) -> float:

@@ -40,11 +40,13 @@ def table(context: Context) -> pd.DataFrame:
     lines = []
     for exact, name in MAPS.items():
         specs = [run(context.scale, seed, exact) for seed in context.scale.seeds]
+        finals = [context.record(spec)["validation_perplexity"] for spec in specs]
+        diverged = sum(map(math.isnan, finals))  # a phase that is missing is no divergence
 
-        def add(quantity, values, unit, side="both", matrix="all", name=name, exact=exact):
+        def add(quantity, values, unit, side="both", matrix="all", name=name, exact=exact, diverged=diverged):
             published = (math.nan, math.nan) if exact else printed.get(quantity, (math.nan, math.nan))
             about = {"model": MODEL, "map": name, "quantity": quantity, "side": side, "matrix": matrix}
-            lines.append(line(context, values, unit, published, **about))
+            lines.append(line(context, values, unit, published, **about) | {"diverged": diverged})
 
         for side in "RP":
             rotations = [stacked(context, spec, "rotations", side) for spec in specs]
@@ -68,7 +70,7 @@ def table(context: Context) -> pd.DataFrame:
             last = [r[:, -1].T[[COSINE, TRACE, SQUARE]] for r in rotations]
             scores = [(c - t) / predicted_deviation(t, s, m, sign) for c, t, s in last]
             add(f"deviation of v'Rv, {formula} formula", [np.sqrt(np.mean(z**2)) for z in scores], "standard deviations")
-        add("final perplexity", [context.record(spec)["validation_perplexity"] for spec in specs], "perplexity")
+        add("final perplexity", finals, "perplexity")
     return pd.DataFrame(lines)
 
 

@@ -75,6 +75,7 @@ def test_a_diverged_run_is_counted_and_not_called_never(recorded):
     context = recorded(figure9.ARTIFACT, record, seeds=(0, 1))
     frame = figure9.table(context)
     once = frame[(frame.quantity == figure9.SHARE) & (frame.against == "AdamW, 1x tokens")].iloc[0]
-    assert (once.n, once.diverged) == (1, 1) and math.isnan(once.measured)
+    assert (once.n, once.diverged, once.note) == (1, 1, "") and math.isnan(once.measured)
+    assert "AdamW, 1x tokens, not known: a run diverged;" in figure9.crossing_sentences(frame)
     last = frame[(frame.quantity == figure9.PERPLEXITY) & (frame.series == "AdamW, 1x tokens")].iloc[-1]
     assert math.isnan(last.measured) and last.diverged == 1

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analyses.common.published import read_published
 from analyses.figures import figure6, figure7
 from analyses.figures.common import spectra
 from analyses.figures.common.probed import layer
@@ -156,7 +157,7 @@ def test_entropies_share_one_scale_with_what_was_read_off(probed, drawn, seeds):
     FIGURES[6].build(context)
     panels = [axis for axis in drawn[0].axes if axis.get_title()]
     assert len(panels) == 7 and len({axis.get_ylim() for axis in panels}) == 1
-    printed = {(p.matrix, float(p.value)) for p in figure6.printed_values().itertuples()}
+    printed = {(p.matrix, float(p.value)) for p in read_published("figure6").itertuples()}
     hollow = [(axis.get_title(), y) for axis in panels for line in axis.lines if line.get_fillstyle() == "none" for y in line.get_ydata() if y == y]
     assert set(hollow) == printed
     low, high = panels[0].get_ylim()
