@@ -16,7 +16,7 @@ STANDARD_DEVIATION = 0.02
 
 
 def _gaussian(out_features: int, in_features: int, generator: torch.Generator | None) -> Tensor:
-    # Always drawn in fp32 on the CPU: the same seed then gives the same weight on every device and in every dtype.
+    # Drawn on the CPU in torch's default dtype, fp32 unless somebody changed it: the same seed then gives the same weight on every device and in every dtype.
     return torch.randn(out_features, in_features, generator=generator)
 
 

@@ -22,7 +22,7 @@ DESCRIPTION = {"corpus": "synthetic"}
 
 def pytest_collection_modifyitems(items):
     """The files that take longest go first: two workers then end together. By name, those that train in processes would come last."""
-    first = ("workflow", "kernels", "launch", "training", "support")
+    first = ("test_smoke.py", "workflow", "kernels", "launch", "training", "support")
     items.sort(key=lambda item: next((place for place, part in enumerate(first) if part in item.path.parts), len(first)))
 
 

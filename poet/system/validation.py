@@ -69,6 +69,10 @@ def parse(kind: type[T], values: Any, where: str, error: type[Exception] = Confi
         raise error(f"{where}: {_sentence(json_schema(kind), first)}") from None
 
 
+#: libyaml's is ten times as fast; some builds of PyYAML are without it.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 def read_yaml(path: Path, where: str) -> dict[str, Any]:
     """The table of keys that a YAML file holds.
 
@@ -77,11 +81,11 @@ def read_yaml(path: Path, where: str) -> dict[str, Any]:
     """
     again = f"bring it back, such as by `git checkout {where}`"
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
     except OSError as error:
         raise ConfigError(f"{where} cannot be read ({error.strerror}): {again}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        place = getattr(error, "problem_mark", None)
+        place = getattr(error, "context_mark", None) or getattr(error, "problem_mark", None)
         line = f", line {place.line + 1}" if place else ""
         raise ConfigError(f"{where}{line}: not YAML ({getattr(error, 'problem', error)})") from None
     if not isinstance(found, dict):

@@ -50,10 +50,10 @@ def test_backward_is_part_of_a_call():
     weight = torch.randn(512, 512, requires_grad=True)
 
     def call():
-        (weight * 2).exp().sum().backward()
+        weight.sum().backward()
         weight.grad = None
 
-    assert peak_bytes(call) >= 2 * MEGABYTE  # the saved exponential, and a gradient
+    assert peak_bytes(call) >= MEGABYTE  # the gradient; forward takes four bytes
 
 
 def test_views_are_held_once():

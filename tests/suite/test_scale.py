@@ -26,7 +26,7 @@ from tests.workflow.refusals import EDITS, SMOKE
 def root(tmp_path, monkeypatch):
     """A copy of the configuration that may be broken."""
     for part in ("config", "analyses/recorded", "analyses/published"):
-        shutil.copytree(suite.scale.ROOT / part, tmp_path / part)
+        shutil.copytree(suite.scale.ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("*.parquet"))
     monkeypatch.setattr(suite.scale, "ROOT", tmp_path)
     return tmp_path
 

@@ -16,6 +16,15 @@ def test_a_trial_is_told_of_as_any_run(monkeypatch, tmp_path):
     assert why(suite, str(record)).splitlines()[1:] == [f"- {trial} is trained: no record yet"]
 
 
+def test_what_was_never_made_is_said_to_be_missing(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    suite = load_suite({"scale": "smoke", "seeds": [0]})
+    monkeypatch.setattr("suite.why._pending", lambda *_: dict.fromkeys([suite.dataset / "meta.json", *suite.outputs("table8")], "missing"))
+    assert why(suite, "results/table8.csv").splitlines()[1:] == [f"- {suite.dataset} is prepared: it is not there", "- table8 is built: not built yet"]
+    monkeypatch.setattr("suite.why._pending", lambda *_: dict.fromkeys(suite.shown("table8"), "missing"))
+    assert why(suite, "results/table8.csv").splitlines()[1:] == ["- results/table8.csv is only copied, from results/smoke: nothing is trained or built"]
+
+
 def test_an_edited_record_gives_no_other_reason(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     suite = load_suite({"scale": "smoke", "seeds": [0]})

@@ -28,7 +28,7 @@ def test_warmup_is_linear_and_ends_at_the_peak():
 @given(steps=st.integers(1, 300), floor=st.floats(0, 1), warmup=st.integers(0, 300))
 def test_factor_stays_between_floor_and_peak_and_falls_after_warmup(steps, floor, warmup):
     values = [cosine(s, steps, minimum_ratio=floor, warmup_steps=warmup) for s in range(steps)]
-    assert all(0 < v <= 1 + 1e-12 or floor == 0 for v in values)
+    assert all((v > 0 or floor == 0) and 0 <= v <= 1 + 1e-12 for v in values)
     after = values[warmup:]
     assert all(v >= floor - 1e-12 for v in after)
     assert all(b <= a + 1e-12 for a, b in zip(after, after[1:], strict=False))

@@ -3,7 +3,6 @@
 What is refused is tested where it is read (tests/suite/test_scale.py, test_targets.py); here, that Snakemake hands it on.
 """
 
-import yaml
 
 
 def refused(project, *arguments):
@@ -34,15 +33,3 @@ def test_results_that_cannot_be_written_are_refused_before_anything_is_trained(p
     said = refused(project, "--config", "scale=smoke")
     assert project.snakemake("-n", "results/table2.csv", "--config", "scale=smoke").returncode == 0, "to look is allowed"
     assert "nothing can be written to" in said and str(project.folder / "results") in said
-
-
-def test_data_and_model_that_disagree_fail_in_one_sentence(project):
-    path = project.folder / "config" / "scales" / "smoke.yaml"
-    settings = yaml.safe_load(path.read_text())
-    settings["vocabulary"] = 512
-    path.write_text(yaml.safe_dump(settings, sort_keys=False))
-    done = project.snakemake("results/runs/smoke/60m/adamw/seed0/record.json", "--config", "scale=smoke")
-    assert done.returncode != 0
-    said = next(line for line in done.stderr.splitlines() if line.startswith("error: "))
-    assert "vocabulary of 1024" in said
-    assert "wants 64 and 512" in said

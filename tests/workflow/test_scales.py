@@ -27,8 +27,6 @@ def test_going_back_to_a_scale_builds_nothing(project):
     shown = project.folder / TABLE
     assert shown.read_bytes() == made["other"].read_bytes()
 
-    why = project.module("suite", "why", TABLE, "--scale", "smoke")
-    assert why.stdout.splitlines()[1:] == [f"- {TABLE} is only copied, from results/smoke: nothing is trained or built"], why.stderr
     assert make(project, "smoke", TABLE) == [f"show_{KEPT}"]
     assert shown.read_bytes() == made["smoke"].read_bytes() != made["other"].read_bytes()
     assert made["other"].stat().st_mtime_ns == dates["other"]

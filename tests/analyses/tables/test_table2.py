@@ -10,7 +10,6 @@ from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
 from analyses.tables.table2.table2 import apart_from_zero, beside_adamw, draw, summary
 from poet.methods import table_rows
-from poet.training.llama import build_llama
 from suite.claim import Evidence
 from suite.scale import ROOT, load_scale
 from tests.analyses.legibility import error_bars, problems
@@ -39,12 +38,6 @@ def test_the_explanation_of_the_36th_count_holds():
     assert as_printed(count(128, 5376), "1.00M") == "58.91M"
     assert all(as_printed(count(b, 5376), "1.00M") != "118.26M" for b in range(2, 2049))
     assert all(as_printed(count(256, 256 * k), "1.00M") != "118.26M" for k in range(1, 64))
-
-
-def test_counting_builds_no_weights():
-    spec = load_scale({"scale": "paper", "seeds": [0]}).run("1.3b", "adamw", 0)
-    model = build_llama(spec.architecture, device="meta")
-    assert all(p.is_meta for p in model.parameters())
 
 
 @pytest.mark.parametrize("text", ["25.30M", "1.21B", "0.53M", "302.38M"])
