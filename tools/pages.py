@@ -66,6 +66,9 @@ def _parts(root: Path) -> dict[str, str]:
         "ladder-full-two-rates": gap_at_full_length("poet-fs-1_2", "adamw-two-rates", kept / "night" / "ladder.csv"),
         "ladder-full-bs": gap_at_full_length("poet-bs-b256", "adamw", kept / "night" / "ladder.csv"),
         "ladder-full-bs-two-rates": gap_at_full_length("poet-bs-b256", "adamw-two-rates", kept / "night" / "ladder.csv"),
+        "ladder-full-p": _corrected(kept / "night" / "ladder.csv", "poet-fs-1_2"),
+        "ladder-full-order": "undecided" if float(_corrected(kept / "night" / "ladder.csv", "poet-fs-1_2")) > 0.05 else "decided",
+        "ladder-full-bs-p": _corrected(kept / "night" / "ladder.csv", "poet-bs-b256"),
         "ladder-second-rate": gap_at_full_length("adamw-two-rates", "adamw", kept / "night" / "ladder.csv"),
         "protocol": protocol(load_protocol(root)),
         "finetuning-trials": f"{search.trials} to {search.at_most}",
@@ -111,6 +114,12 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
         **{f"gain-{name}": _span(gains[control]) for name, control in zip(("two-rates", "fs", "bs"), gains, strict=True)},
         "accumulation": f"{float(accumulation['effect']):.1f} ({float(accumulation['low']):.1f} to {float(accumulation['high']):.1f})",
     }
+
+
+def _corrected(ladder: Path, row: str) -> str:
+    """The corrected p-value of a row's order to AdamW with one rate at the full length."""
+    (line,) = (line for line in read(ladder) if (line["variant"], line["against"]) == (row, "adamw"))
+    return dict(reversed(part.split(" at ")) for part in line["holm_p"].split("; "))["1"]
 
 
 def _span(values: list[float]) -> str:
