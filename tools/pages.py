@@ -10,6 +10,7 @@ from pathlib import Path
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
 from analyses.ladder.full_length import gap_at_full_length
+from analyses.ladder.orders import LENGTHS
 from faults.catalogue import FAULTS
 from suite.check.tables import read
 from suite.discovery import discover
@@ -66,9 +67,8 @@ def _parts(root: Path) -> dict[str, str]:
         "ladder-full-two-rates": gap_at_full_length("poet-fs-1_2", "adamw-two-rates", kept / "night" / "ladder.csv"),
         "ladder-full-bs": gap_at_full_length("poet-bs-b256", "adamw", kept / "night" / "ladder.csv"),
         "ladder-full-bs-two-rates": gap_at_full_length("poet-bs-b256", "adamw-two-rates", kept / "night" / "ladder.csv"),
-        "ladder-full-p": _corrected(kept / "night" / "ladder.csv", "poet-fs-1_2"),
-        "ladder-full-order": "undecided" if float(_corrected(kept / "night" / "ladder.csv", "poet-fs-1_2")) > 0.05 else "decided",
-        "ladder-full-bs-p": _corrected(kept / "night" / "ladder.csv", "poet-bs-b256"),
+        "ladder-full-order": _order(kept / "night" / "ladder.csv", "poet-fs-1_2"),
+        "ladder-full-bs-order": _order(kept / "night" / "ladder.csv", "poet-bs-b256"),
         "ladder-second-rate": gap_at_full_length("adamw-two-rates", "adamw", kept / "night" / "ladder.csv"),
         "protocol": protocol(load_protocol(root)),
         "finetuning-trials": f"{search.trials} to {search.at_most}",
@@ -116,10 +116,11 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
     }
 
 
-def _corrected(ladder: Path, row: str) -> str:
-    """The corrected p-value of a row's order to AdamW with one rate at the full length."""
+def _order(ladder: Path, row: str) -> str:
+    """How a row stands to AdamW with one rate at the full length, as the ladder decided it, with the corrected p-value."""
     (line,) = (line for line in read(ladder) if (line["variant"], line["against"]) == (row, "adamw"))
-    return dict(reversed(part.split(" at ")) for part in line["holm_p"].split("; "))["1"]
+    p = dict(reversed(part.split(" at ")) for part in line["holm_p"].split("; "))["1"]
+    return f"{next(kind for kind, column in LENGTHS.items() if '1' in line[column].split())} (p = {p})"
 
 
 def _span(values: list[float]) -> str:

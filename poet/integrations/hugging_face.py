@@ -54,5 +54,5 @@ class MergeCallback(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, *, model: Any, **_: Any
     ) -> None:
-        args.max_grad_norm = self._clip_norm
+        args.max_grad_norm, self._arguments = self._clip_norm, None
         allow_saving(model, False)
