@@ -2,10 +2,12 @@
 
 Each rung has the schedule of its own length, as many merges as the full length where steps allow, and learning rates that were tuned for it
 (``config/tuning.yaml``). A gap is log(perplexity) - log(AdamW's), in nats, paired by seed. Two rows stand in the printed order of Table 2 at a
-length if their mean gap lies on that side of zero, with a p-value of at most 5% after Holm's correction for all pairs and lengths, counted once for each look
-(``looks`` in ``config/tuning.yaml``). A length is judged where both rows
-have runs and neither's rates are censored. The order appears at the shortest length from which on every judged one shows it, and two rows cross between two
-judged lengths whose orders differ. Nothing is said of other lengths; rungs that are not there are listed.
+length if their mean gap lies on that side of zero, with a p-value of at most 5% after Holm's correction for all pairs and lengths that the scale plans, counted once
+for each look (``looks`` in ``config/tuning.yaml``). A test that has not been made counts as p = 1: so one that is made later undoes no decision. Two rows are
+compared at a length where both have runs and neither's rates are censored. The order appears at the shortest length from which on every compared one shows it, and two rows
+cross between two compared lengths whose orders differ. Nothing is said of other lengths; rungs that are not there are listed.
+
+Where an order stands is a description and no verdict on the paper: that needs a length that passes the controls (:mod:`analyses.ladder.controls`).
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from matplotlib.figure import Figure
 from analyses.common.layout import markdown_page, markdown_table, measured_columns
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, bars, figure_outputs, plain_logarithmic, save_figure
-from analyses.ladder.orders import LENGTHS, order_line, printed_pairs, side
-from analyses.ladder.rungs import BASELINES, Rung, gap, p_of_gap, rung, steps_on, tokens_per_parameter
+from analyses.ladder.controls import CONTROL, LARGER, WITHOUT, control_lines, fit_lengths
+from analyses.ladder.orders import LENGTHS, ORDER, order_line, printed_pairs, side
+from analyses.ladder.rungs import BASELINES, Rung, gap, larger_model, p_of_gap, rung, steps_on, tokens_per_parameter, without_rotations
 from poet.methods import all_rows
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
@@ -37,8 +40,8 @@ PERPLEXITY = "validation perplexity"
 
 
 def runs(scale: Scale) -> list[RunSpec]:
-    """The runs of every rung that has rates."""
-    return [spec for cell in steps_on(scale) if (found := rung(scale, cell)) for spec in found.specs]
+    """The runs of every rung that has rates, and POET's without R and P."""
+    return [spec for cell in steps_on(scale) for found in (rung(scale, cell), without_rotations(scale, cell)) if found for spec in found.specs]
 
 
 def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, dict[int, float]]) -> dict[str, Any]:
@@ -74,23 +77,36 @@ def _orders(found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]]
     usable = {cell for cell, own in found.items() if own and own.rates != "censored"}
     rows = {model: {cell.row for cell in found if cell.model == model} for model in dict.fromkeys(cell.model for cell in found)}
     pairs = [(model, *pair) for model, own in rows.items() for pair in printed_pairs(model, own)]
-    tested = {}
+    planned, tested = [], {}
     for cell in found:
         for model, better, worse in pairs:
             both = cell, Cell(model, worse, cell.length)
-            if (model, better) == (cell.model, cell.row) and usable.issuperset(both) and (between := gap(*map(values.get, both))):
-                tested[model, better, worse, cell.length] = between[0], p_of_gap(*map(values.get, both), looks)
-    corrected = dict(zip(tested, holm([p for _, p in tested.values()]), strict=True))
+            if (model, better) != (cell.model, cell.row) or both[1] not in found:
+                continue
+            planned.append((model, better, worse, cell.length))
+            if usable.issuperset(both) and (between := gap(*map(values.get, both))):
+                tested[planned[-1]] = between[0], p_of_gap(*map(values.get, both), looks)
+    corrected = dict(zip(planned, holm([tested[key][1] if key in tested else 1.0 for key in planned]), strict=True))
     lines = []
     for model, better, worse in pairs:
         p = {key[3]: corrected[key] for key in sorted(tested, key=lambda key: key[3]) if key[:3] == (model, better, worse)}
         sides = {length: side(tested[model, better, worse, length][0], p[length]) for length in p}
-        lines.append({"model": model, **order_line(better, worse, sides), "holm_p": "; ".join(f"{p[length]:.2g} at {length}" for length in p)})
+        said = "; ".join(f"{p[length]:.2g} at {length}" for length in p)
+        lines.append({"model": model, **order_line(better, worse, sides), "holm_p": said, "tests": len(planned)})
     return lines
 
 
+def _controls(context: Context, values: dict[Cell, dict[int, float]]) -> list[dict[str, Any]]:
+    ends: dict[str, dict[Fraction, dict[str, dict[int, float]]]] = {}
+    for cell, own in values.items():
+        at = ends.setdefault(cell.model, {}).setdefault(cell.length, {})
+        at[cell.row] = own
+        at |= {name: beside.perplexities(context) for name, of in ((WITHOUT, without_rotations), (LARGER, larger_model)) if (beside := of(context.scale, cell))}
+    return [line for model, by_length in ends.items() for line in control_lines(model, by_length)]
+
+
 def table(context: Context) -> pd.DataFrame:
-    """One line for each rung, missing ones among them, then one for each printed order.
+    """One line for each rung, missing ones among them, then one for each control at each length and one for each printed order.
 
     Raises:
         RunError: the scale has no ladder, or no rung of it was trained.
@@ -102,13 +118,13 @@ def table(context: Context) -> pd.DataFrame:
     if not any(values.values()):
         raise RunError(f"scale {scale.name} has no rung of a ladder: give it lengths under `tuning`, run make tune and make record, and train its runs")
     lines = [_line(context, cell, found[cell], values) for cell in cells]
-    frame = pd.DataFrame([*lines, *_orders(found, values, scale.protocol.looks)]).assign(scale=scale.name, corpus=scale.corpus)
-    return frame.astype({name: "Int64" for name in ("steps", "merges", "n", "diverged") if name in frame})
+    frame = pd.DataFrame([*lines, *_controls(context, values), *_orders(found, values, scale.protocol.looks)]).assign(scale=scale.name, corpus=scale.corpus)
+    return frame.astype({name: "Int64" for name in ("steps", "merges", "n", "diverged", "tests") if name in frame})
 
 
 def markdown(frame: pd.DataFrame) -> str:
-    """Rows that were measured down, lengths across; below, where each printed order appears, and what is missing."""
-    shown, orders = frame[frame.quantity == PERPLEXITY], frame[frame.quantity != PERPLEXITY]
+    """Rows that were measured down, lengths across; below, the controls, where each printed order appears, and what is missing."""
+    shown, controls, orders = (frame[frame.quantity == kind] for kind in (PERPLEXITY, CONTROL, ORDER))
     key = "Cells: perplexity and, in brackets, nats above AdamW with one rate over the seeds that both have, with the 95% interval. \\*: rates chosen at an end of what was tried; such a cell takes part in no order."
     parts, said = [], []
     for model, part in shown.groupby("model", sort=False):
@@ -118,16 +134,31 @@ def markdown(frame: pd.DataFrame) -> str:
             at = {line["length"]: line for line in of_row.to_dict("records")}
             rows.append([all_rows()[row][1].label, *(_cell(at.get(length)) for length in lengths.length)])
         parts += [f"{model}: share of the full length (tokens a matrix parameter)", markdown_table(["row", *heads], "l" + "r" * len(heads), rows)]
-    judged = orders[orders[list(LENGTHS.values())].ne("").any(axis=1)]
-    said += map(_sentence, judged.itertuples())
-    if len(judged):
-        tests = sum(len(at.split()) for at in judged[list(LENGTHS.values())].to_numpy().ravel())
-        said.append(f"An order is called decided where its p-value is at most 5% after Holm's correction for these {tests} tests. The intervals in the cells are each by itself.")
-    if len(orders) > len(judged):
-        said.append(f"Printed orders of two rows that share no length at which both are judged: {len(orders) - len(judged)} of {len(orders)}.")
+        parts += [_fitness(model, controls[controls.model == model], list(lengths.length))]
+    compared = orders[orders[list(LENGTHS.values())].ne("").any(axis=1)]
+    said += map(_sentence, compared.itertuples())
+    if len(compared):
+        made = sum(len(at.split()) for at in compared[list(LENGTHS.values())].to_numpy().ravel())
+        said.append(
+            f"An order is decided where its p-value is at most 5% after Holm's correction for the {compared.tests.iloc[0]} tests that the scale plans, of which {made} were made "
+            "(the others count as p = 1). The intervals in the cells are each by itself."
+        )
+    if len(orders) > len(compared):
+        said.append(f"Printed orders of two rows that share no length at which both are compared: {len(orders) - len(compared)} of {len(orders)}.")
     for note, part in shown[shown.note != ""].groupby("note", sort=False):
         said.append(f"Not there, {note}: {'; '.join(_absent(part))}.")
     return markdown_page(f"{ARTIFACT.label}, {frame.scale.iloc[0]} scale", f"{ARTIFACT.caption} {key}", *parts, sentences=said)
+
+
+def _fitness(model: str, controls: pd.DataFrame, lengths: Sequence[str]) -> str:
+    """The controls of a model, lengths across, and whether any length passes them all."""
+    rows = []
+    for name, part in controls.groupby("control", sort=False):
+        at = part.set_index("length")
+        rows.append([name, *(f"{at.outcome[length]}{at.note[length] and ': '}{at.note[length]}" for length in lengths)])
+    fit = fit_lengths(zip(controls.length, controls.outcome, strict=True))
+    said = f"Every control passed at {', '.join(fit)}." if fit else "At no length has every control passed, so the orders below are described and not judged."
+    return f"Controls of {model}, in nats, with what was measured. {said}\n\n{markdown_table(['control', *lengths], 'l' * (1 + len(lengths)), rows)}"
 
 
 def _absent(part: pd.DataFrame) -> list[str]:
@@ -157,7 +188,7 @@ def _sentence(line: Any) -> str:
     said = {kind: getattr(line, column) for kind, column in LENGTHS.items()}
     longest = max((length for at in said.values() for length in at.split()), key=Fraction)
     since = "does not appear by" if not line.appears_from else "at" if line.appears_from == longest else f"from {line.appears_from} to"
-    parts = [f"{since} {longest}, the longest at which both are judged"]
+    parts = [f"{since} {longest}, the longest at which both are compared"]
     parts += [f"{kind} at {at.replace(' ', ', ')}" for kind, at in said.items() if at]
     turns = [f"the two cross between {line.crosses_between}"] if line.crosses_between else []
     return order + "; ".join([*parts, *turns]) + "."

@@ -10,6 +10,7 @@ from typing import Any
 from analyses.common.published import read_published
 from suite.statistics import CONFIDENCE
 
+ORDER = "printed order"
 #: Of a pair at a length: as the paper prints it, the other way round, or not decided.
 PRINTED, OPPOSITE, UNDECIDED = "as printed", "opposite", "undecided"
 #: The columns of the lengths at which a pair is so.
@@ -32,7 +33,7 @@ def printed_pairs(model: str, rows: Collection[str]) -> list[tuple[str, str]]:
 
 
 def appears_from(sides: Mapping[Fraction, str]) -> Fraction | None:
-    """The length from which on every judged length shows the printed order; None if the longest does not."""
+    """The length from which on every compared length shows the printed order; None if the longest does not."""
     return min(itertools.takewhile(lambda length: sides[length] == PRINTED, sorted(sides, reverse=True)), default=None)
 
 
@@ -48,7 +49,7 @@ def order_line(better: str, worse: str, sides: Mapping[Fraction, str]) -> dict[s
     return {
         "variant": better,
         "against": worse,
-        "quantity": "printed order",
+        "quantity": ORDER,
         "appears_from": "" if start is None else str(start),
         **{column: " ".join(str(length) for length in sorted(sides) if sides[length] == kind) for kind, column in LENGTHS.items()},
         "crosses_between": "; ".join(f"{a} and {b}" for a, b in turns),

@@ -8,15 +8,19 @@ from dataclasses import dataclass
 
 from analyses.common.grid import BASELINE
 from analyses.common.paper_scale import trainable
+from analyses.controls.cells import CONTROLS, FROZEN
+from poet.methods import all_rows
 from poet.training.spec import RunSpec
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
+from suite.fitness import FULL, POET
 from suite.scale import Scale
 from suite.statistics import interval_p, paired_interval
 from suite.tuning.cells import Cell, cells, further_seeds, run_at, steps_of
 
 #: What rungs are compared with: AdamW with one rate, as the paper trains it, and with two.
-BASELINES = {"adamw": "AdamW", "adamw-two-rates": "AdamW, two rates"}
+TWO_RATES = "adamw-two-rates"
+BASELINES = {FULL: "AdamW", TWO_RATES: "AdamW, two rates"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,27 @@ def rung(scale: Scale, cell: Cell) -> Rung | None:
     if cell.length == 1:  # Table 2's own runs, and more of them
         return Rung(whence, [scale.run(cell.model, cell.row, seed) for seed in seeds])
     return Rung(whence, [run_at(scale, cell, seed, rates) for seed in seeds])
+
+
+def without_rotations(scale: Scale, cell: Cell) -> Rung | None:
+    """POET without R and P, at the rates of the rung that has them; None for other rows, and where that rung has no rates."""
+    found = rung(scale, cell) if cell.row == POET else None
+    if found is None:
+        return None
+    _, changed = CONTROLS[FROZEN]
+    if cell.length == 1:  # the controls' own runs
+        return Rung(found.rates, [scale.run(cell.model, cell.row, seed, overrides=changed) for seed in scale.seeds])
+    rates = {name: found.specs[0].parameters[name] for name in all_rows()[cell.row][0].learning_rates}
+    return Rung(found.rates, [run_at(scale, cell, seed, rates | changed) for seed in scale.seeds])
+
+
+def larger_model(scale: Scale, cell: Cell) -> Rung | None:
+    """AdamW on the next larger model, at that model's own length, where this is it; None for other rows and lengths."""
+    models = list(scale.models)
+    larger = models[models.index(cell.model) + 1 :][:1]
+    if cell.row != FULL or cell.length != 1 or not larger:
+        return None
+    return Rung("in force", [scale.run(larger[0], FULL, seed) for seed in scale.seeds])
 
 
 def tokens_per_parameter(scale: Scale, cell: Cell) -> float:

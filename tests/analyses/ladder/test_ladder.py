@@ -7,12 +7,15 @@ from fractions import Fraction
 import pytest
 from scipy import stats
 
+from analyses.controls.cells import FROZEN, specs_of
 from analyses.ladder import ladder
+from analyses.ladder.controls import LARGER, WITHOUT, control_lines, fit_lengths
 from analyses.ladder.orders import OPPOSITE, PRINTED, UNDECIDED, appears_from, crossings, printed_pairs, side
-from analyses.ladder.rungs import gap, p_of_gap, rung
+from analyses.ladder.rungs import TWO_RATES, gap, p_of_gap, rung, without_rotations
 from poet.launch.records import write_record
 from poet.training.errors import RunError
 from suite.context import Context
+from suite.fitness import FULL, FULL_BEATS_LORA, LARGER_BEATS_SMALLER, LONGER_KEEPS, LOW_RANK, POET, ROTATIONS_MOVE, SECOND_RATE_IS_LITTLE
 from suite.rates import RateTable, Trial
 from suite.scale import load_scale
 from suite.tuning.cells import Cell
@@ -22,11 +25,11 @@ ROWS = {"adamw": {"lr": 0.004}, "adamw-two-rates": {"lr": 0.016, "matrix_lr": 0.
 STEPS = {"1/100": 581, "1/30": 1937, "1/10": 5811}
 
 
-def night(without=(), censored=()):
+def night(without=(), censored=(), rows=ROWS):
     """Night scale, three seeds, with rates for three rows at three lengths."""
     trials = [
         Trial("60m", row, steps, rates, True, ("lr",) if (row, length) in censored else ())
-        for row, rates in ROWS.items()
+        for row, rates in rows.items()
         for length, steps in STEPS.items()
         if (row, length) not in without
     ]
@@ -81,6 +84,8 @@ def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(buil
     assert (order["lengths_opposite"], order["lengths_undecided"], order["lengths_as_printed"]) == ("1/100", "1/30", "1/10")
     corrected = dict(reversed(part.split(" at ")) for part in order["holm_p"].split("; "))
     assert {length for length, p in corrected.items() if float(p) <= 0.05} == {"1/100", "1/10"} and float(corrected["1/30"]) > 0.05
+    said = "at 1/10, the longest at which both are compared; as printed at 1/10; opposite at 1/100; undecided at 1/30; the two cross between 1/100 and 1/10."
+    assert f"POET FS b=1/2 below AdamW (printed): {said}" in ladder.markdown(frame)
 
 
 def test_a_censored_rung_takes_part_in_no_order(built):
@@ -91,10 +96,10 @@ def test_a_censored_rung_takes_part_in_no_order(built):
     assert line(frame, "poet-fs-1_2", "1/10")["rates"] == "censored"
     ladder.build(context)
     text = (context.results / "ladder.md").read_text()
-    assert "does not appear by 1/30, the longest at which both are judged; opposite at 1/100; undecided at 1/30." in text  # both were measured at 1/10
+    assert "does not appear by 1/30, the longest at which both are compared; opposite at 1/100; undecided at 1/30." in text  # both were measured at 1/10
     ladder.build(built(night(censored={("poet-fs-1_2", length) for length in STEPS})))
     text = (context.results / "ladder.md").read_text()
-    assert "- Printed orders of two rows that share no length at which both are judged: 36 of 36." in text
+    assert "- Printed orders of two rows that share no length at which both are compared: 36 of 36." in text
 
 
 def test_what_is_not_there_is_listed_and_nothing_takes_its_place(built):
@@ -110,8 +115,8 @@ def test_what_is_not_there_is_listed_and_nothing_takes_its_place(built):
     (bare,) = (line for line in text.splitlines() if line.startswith("- Not there, no learning rates yet: "))
     assert "60m at 1/30, 1/3, 1, 3: adamw; " in bare and "lora-r64" in bare and "| LoRA" not in text
     assert "- Not there, 1 of 3 runs are missing: 60m at 1/10: adamw, poet-fs-1_2" in text
-    assert "- Printed orders of two rows that share no length at which both are judged: 35 of 36." in text
-    assert "POET FS b=1/2 below AdamW (printed): at 1/10, the longest at which both are judged; as printed at 1/10; opposite at 1/100; the two cross between 1/100 and 1/10." in text
+    assert "- Printed orders of two rows that share no length at which both are compared: 35 of 36." in text
+    assert "POET FS b=1/2 below AdamW (printed): does not appear by 1/10, the longest at which both are compared; opposite at 1/100; undecided at 1/10." in text
     assert all((context.results / output).stat().st_size for output in ladder.ARTIFACT.outputs)
 
 
@@ -143,6 +148,65 @@ def test_orders_are_decided_after_a_correction_for_all_of_them(built):
     order = order_of_poet(frame)
     assert all(line(frame, "poet-fs-1_2", length)["gap_adamw_low"] > 0 for length in STEPS), "each by itself is decided"
     assert (order["lengths_opposite"], order["lengths_undecided"]) == ("", "1/100 1/30 1/10")
+
+
+def test_a_row_that_is_added_undoes_no_decision(built):
+    """The correction is for every order that the scale plans, whatever has been trained of it."""
+    few = ladder.table(built(night()))
+    many = ladder.table(built(night(rows=ROWS | {"galore": {"lr": 0.032}, "lora-r64": {"lr": 0.064, "adapter_lr": 0.016}})))
+    before, after = ({at: float(p) for p, at in (part.split(" at ") for part in order_of_poet(frame)["holm_p"].split("; "))} for frame in (few, many))
+    assert before.keys() == after.keys() and all(after[length] <= before[length] for length in before)
+    tests = {int(count) for frame in (few, many) for count in frame.tests.dropna()}
+    assert tests == {5 * math.comb(9, 2) + 1}, "nine rows at five lengths, and two of them at three times the full one"
+    long = p_of_gap({seed: 0.9 * (50 + seed) * (1 + 0.001 * seed) for seed in range(3)}, {seed: 50.0 + seed for seed in range(3)}, [3])
+    assert before["1/10"] == pytest.approx(181 * long, rel=0.02)
+
+
+def test_a_length_is_fit_where_every_known_fact_shows():
+    def ends(gaps):
+        return {row: {seed: 50 * math.exp(nats + 0.001 * seed) for seed in range(3)} for row, nats in gaps.items()}
+
+    def outcomes(*lengths):
+        lines = control_lines("60m", dict(zip((Fraction(1, 10), Fraction(1, 3), Fraction(1)), map(ends, lengths), strict=False)))
+        return {(line["control"], line["length"]): line["outcome"] for line in lines}, lines
+
+    def noisy(row, scatter):
+        return {seed: value * math.exp(scatter * (seed - 1)) for seed, value in ends(known)[row].items()}
+
+    known = {FULL: 0.0, LOW_RANK: 0.2, POET: 0.1, WITHOUT: 0.4, TWO_RATES: -0.04, LARGER: -0.3}
+    found, lines = outcomes(known, known)
+    assert {outcome for (_, length), outcome in found.items() if length == "1/10"} == {"passed"}
+    assert found[LONGER_KEEPS, "1/3"] == "not measured" and fit_lengths((line["length"], line["outcome"]) for line in lines) == ["1/10"]
+    changes = {FULL_BEATS_LORA: {LOW_RANK: -0.01}, LARGER_BEATS_SMALLER: {LARGER: 0.01}, ROTATIONS_MOVE: {WITHOUT: 0.1}, SECOND_RATE_IS_LITTLE: {TWO_RATES: -0.06}}
+    for name, changed in changes.items():
+        found, _ = outcomes(known | changed, known)
+        assert {control for (control, length), outcome in found.items() if (length, outcome) == ("1/10", "failed")} == {name}
+    found, _ = outcomes(known, known | {POET: -0.1})
+    assert found[LONGER_KEEPS, "1/10"] == "failed" and found[ROTATIONS_MOVE, "1/10"] == "passed"
+    found, _ = outcomes({row: nats for row, nats in known.items() if row not in (WITHOUT, LARGER)}, known)
+    assert found[ROTATIONS_MOVE, "1/10"] == found[LARGER_BEATS_SMALLER, "1/10"] == "not measured"
+    (scattered,) = (
+        line for line in control_lines("60m", {Fraction(1): ends(known) | {TWO_RATES: noisy(TWO_RATES, 0.05)}}) if line["control"] == SECOND_RATE_IS_LITTLE
+    )
+    assert scattered["outcome"] == "failed", "its mean is below the threshold, its interval is not"
+
+
+def test_no_order_is_called_judged_where_a_control_did_not_pass(built):
+    context = built(night())
+    ladder.build(context)
+    text = (context.results / "ladder.md").read_text()
+    assert "At no length has every control passed, so the orders below are described and not judged." in text
+    (facts,) = (row for row in text.splitlines() if row.startswith(f"| {SECOND_RATE_IS_LITTLE} "))
+    assert facts.count("+0.000 (+0.000 to +0.000)") == 3 and facts.count("not measured") == 3
+
+
+def test_poet_without_r_and_p_is_the_control_s_own_run_at_the_full_length():
+    scale = replace(night(), rate_table=RateTable((Trial("60m", "poet-fs-1_2", 58110, {"lr": 0.032, "poet_lr": 0.001}, True, ()),)))
+    specs = without_rotations(scale, Cell("60m", "poet-fs-1_2", Fraction(1))).specs
+    assert specs == specs_of(scale, "60m", FROZEN)
+    short = without_rotations(night(), Cell("60m", "poet-fs-1_2", Fraction(1, 10))).specs
+    assert {(spec.steps, spec.parameters["budget_r"], spec.parameters["lr"], spec.seed) for spec in short} == {(5811, 0.0, 0.016, seed) for seed in range(3)}
+    assert without_rotations(night(), Cell("60m", "adamw", Fraction(1, 10))) is None
 
 
 def test_one_seed_decides_nothing():

@@ -1,0 +1,67 @@
+"""The known facts that the runs of a length have to show before an order at that length could be judged.
+
+They are the controls of :mod:`suite.fitness` that a length as a whole passes or fails, with its thresholds, in nats. Those of a row or a pair
+(rates inside what was tried, neighbouring rates, scatter of seeds) are not among them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from analyses.ladder.rungs import TWO_RATES, gap
+from suite.fitness import FULL, FULL_BEATS_LORA, LARGER_BEATS_SMALLER, LONGER, LONGER_KEEPS, LOW_RANK, POET, ROTATIONS_MOVE, SECOND_RATE, SECOND_RATE_IS_LITTLE
+
+CONTROL = "control"
+#: What stands for POET without R and P, and for AdamW on the next larger model, beside the rows of a length.
+WITHOUT, LARGER = "POET without R and P", "AdamW on the next larger model"
+#: Of each control the two whose gap is measured, first minus second, and when the ends of its 95% interval pass.
+_GAPS: dict[str, tuple[str, str, Callable[[float, float], bool]]] = {
+    FULL_BEATS_LORA: (FULL, LOW_RANK, lambda low, high: high < 0),
+    LARGER_BEATS_SMALLER: (LARGER, FULL, lambda low, high: high < 0),
+    ROTATIONS_MOVE: (POET, WITHOUT, lambda low, high: low > 0 or high < 0),
+    SECOND_RATE_IS_LITTLE: (FULL, TWO_RATES, lambda low, high: high < SECOND_RATE),
+}
+#: Final perplexities by seed of what was trained at a length, by row or by :data:`WITHOUT` and :data:`LARGER`.
+Ends = Mapping[str, Mapping[int, float]]
+
+
+def control_lines(model: str, by_length: Mapping[Fraction, Ends]) -> list[dict[str, Any]]:
+    """A line of the ladder's table for each control and length of a model: its outcome, and its numbers in words."""
+    lines = []
+    for length, ends in by_length.items():
+        found = {name: _outcome(_between(ends, first, second), passes) for name, (first, second, passes) in _GAPS.items()}
+        longer = min((other for other in by_length if other >= LONGER * length), default=None)
+        found[LONGER_KEEPS] = _same_sign(_between(ends, POET, FULL), _between(by_length.get(longer, {}), POET, FULL))
+        lines += [{"model": model, "quantity": CONTROL, "control": name, "length": str(length), "outcome": outcome, "note": said} for name, (outcome, said) in found.items()]
+    return lines
+
+
+def fit_lengths(outcomes: Iterable[tuple[str, str]]) -> list[str]:
+    """The lengths of some (length, outcome) at which every control passed."""
+    by_length: dict[str, list[str]] = {}
+    for length, outcome in outcomes:
+        by_length.setdefault(length, []).append(outcome)
+    return [length for length, found in by_length.items() if set(found) == {"passed"}]
+
+
+def _between(ends: Ends, first: str, second: str) -> tuple[float, float, float] | None:
+    return gap(ends.get(first, {}), ends.get(second, {}))
+
+
+def _outcome(between: tuple[float, float, float] | None, passes: Callable[[float, float], bool]) -> tuple[str, str]:
+    """A gap without an interval (not trained, one seed, a run that diverged) is not measured."""
+    if between is None or not all(map(math.isfinite, between)):
+        return "not measured", ""
+    return "passed" if passes(*between[1:]) else "failed", "{:+.3f} ({:+.3f} to {:+.3f})".format(*between)
+
+
+def _same_sign(now: tuple[float, float, float] | None, later: tuple[float, float, float] | None) -> tuple[str, str]:
+    """Whether both intervals lie on one side of zero."""
+    outcomes = [_outcome(between, lambda low, high: low > 0 or high < 0) for between in (now, later)]
+    if any(outcome == "not measured" for outcome, _ in outcomes):
+        return "not measured", ""
+    passed = min(now[1], later[1]) > 0 or max(now[2], later[2]) < 0
+    return "passed" if passed else "failed", f"{outcomes[0][1]}, later {outcomes[1][1]}"
