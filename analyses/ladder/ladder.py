@@ -40,10 +40,8 @@ PERPLEXITY = "validation perplexity"
 
 
 def runs(scale: Scale) -> list[RunSpec]:
-    """The runs of every rung that has rates, and POET's without R and P at the shorter lengths; at the full one these are runs of the
-    controls, as AdamW's on the larger model are Table 2's, and are read where they are there."""
-    rungs = [found for cell in steps_on(scale) for found in (rung(scale, cell), without_rotations(scale, cell) if cell.length != 1 else None)]
-    return [spec for found in rungs if found for spec in found.specs]
+    """The runs of every rung that has rates, and POET's without R and P. AdamW's on the larger model are Table 2's, and are read where they are there."""
+    return [spec for cell in steps_on(scale) for found in (rung(scale, cell), without_rotations(scale, cell)) if found for spec in found.specs]
 
 
 def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, dict[int, float]]) -> dict[str, Any]:
