@@ -9,11 +9,12 @@ from pathlib import Path
 
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
-from analyses.ladder.full_length import gap_at_full_length
+from analyses.ladder.full_length import MODEL, gap_at_full_length
 from analyses.ladder.orders import LENGTHS
 from faults.catalogue import FAULTS
 from suite.check.tables import read
 from suite.discovery import discover
+from suite.fitness import ROTATIONS_MOVE
 from tests.support import matrix
 from suite.tuning.protocol import load_protocol
 from tools.costs import costs
@@ -70,6 +71,7 @@ def _parts(root: Path) -> dict[str, str]:
         "ladder-full-order": _order(kept / "night" / "ladder.csv", "poet-fs-1_2"),
         "ladder-full-bs-order": _order(kept / "night" / "ladder.csv", "poet-bs-b256"),
         "ladder-second-rate": gap_at_full_length("adamw-two-rates", "adamw", kept / "night" / "ladder.csv"),
+        **{f"rotations-{name}": _control(kept / "night" / "ladder.csv", ROTATIONS_MOVE, length) for name, length in (("short", "1/100"), ("full", "1"))},
         "protocol": protocol(load_protocol(root)),
         "finetuning-trials": f"{search.trials} to {search.at_most}",
         "rates": rates(sweeps),
@@ -121,6 +123,11 @@ def _order(ladder: Path, row: str) -> str:
     (line,) = (line for line in read(ladder) if (line["variant"], line["against"]) == (row, "adamw"))
     p = dict(reversed(part.split(" at ")) for part in line["holm_p"].split("; "))["1"]
     return f"{next(kind for kind, column in LENGTHS.items() if '1' in line[column].split())} (p = {p})"
+
+
+def _control(ladder: Path, name: str, length: str) -> str:
+    """What a control of the ladder's smallest model measured at a length."""
+    return next(line["note"] for line in read(ladder) if (line["model"], line["control"], line["length"]) == (MODEL, name, length))
 
 
 def _span(values: list[float]) -> str:
