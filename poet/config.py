@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
+from poet.checks import check_options
 from poet.initialization import INITIALIZATIONS
 from poet.primitives import VARIANTS, Primitive
 
@@ -79,6 +80,7 @@ class POETConfig:
         if self.clip_ramp_steps < 0 or not 0 < self.clip_ramp_start <= 1:
             raise ValueError("POETConfig.clip_ramp_steps is 0 or more and clip_ramp_start in (0, 1]")
         own = VARIANTS[self.variant].options
+        check_options(self, POETConfig, own)
         for name in dict.fromkeys(name for variant in VARIANTS.values() for name in variant.options):
             if name not in own and name not in ("block_size", "budget") and getattr(self, name) is not None:
                 reads = f"it reads {', '.join(own)}" if own else "it has no options"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
+from poet.checks import check_config, check_hooks
 from poet.config import POETConfig
 from poet.linear import POETLinear
 from poet.wrapping import CONV1D, check_exclude, summary, survey, wrapping_report
@@ -57,9 +58,10 @@ def apply_poet(
 
     Raises:
         ValueError: a block size does not divide a dimension (the sentence names the layer), nothing to replace, or a name of
-            ``exclude`` that no layer has.
-        TypeError: ``exclude`` is one string.
+            ``exclude`` that no layer has; or a layer has hooks, which would be lost.
+        TypeError: ``exclude`` is one string, or ``config`` is no POETConfig.
     """
+    check_config(config, POETConfig)
     if isinstance(exclude, str):
         raise TypeError(f"exclude is a sequence of names, not one: use exclude=({exclude!r},)")
     if tuple(exclude) != HEAD:
@@ -74,6 +76,7 @@ def apply_poet(
             config.primitives(linear.in_features, linear.out_features)
         except ValueError as error:
             raise ValueError(f"layer {name or '(root)'}: {error}") from None
+    check_hooks(chosen)
     _warn(config, chosen, [name for name, _, why in surveyed if why == CONV1D])
     for _, linear in chosen:
         layer = POETLinear(

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
+from poet.checks import check_optimizer, check_resets, check_wrapped
 from poet.config import POETConfig
 from poet.model import merge_and_reinitialize, poet_layers
 
@@ -34,6 +35,7 @@ def parameter_groups(
     Returns:
         The group of R and P, then the base group, each a dict with ``params``, ``lr`` and ``weight_decay``.
     """
+    check_wrapped(model)
     factors = poet_parameters(model)
     own = {id(p) for p in factors}
     base = [p for p in model.parameters() if p.requires_grad and id(p) not in own]
@@ -100,6 +102,8 @@ class MergeSchedule:
                 "LBFGS keeps one history of all parameters, which means nothing after a merge: use an optimizer whose state is "
                 "of each parameter, such as AdamW"
             )
+        check_optimizer(layers, optimizer)
+        check_resets(optimizer, config.reset_state)
         self.model, self.config, self.optimizer, self.seed = model, config, optimizer, seed
 
     def clip_norm(self, step: int, base: float) -> float:
@@ -128,6 +132,7 @@ class MergeSchedule:
         Raises:
             TypeError: the optimizer has state that cannot be reset; see :func:`reset_state`.
         """
+        check_wrapped(self.model)
         if (step + 1) % self.config.merge_every:
             return False
         index = (step + 1) // self.config.merge_every

@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ALL = ("poet/*.py", "poet/primitives/*.py", "poet/kernels/__init__.py", "poet/training/*.py", "poet/data/rows.py", "poet/data/order.py", "requirements.lock")
 #: The packages that training computes with. The lock's other lines, such as plotting's, change no number.
 PACKAGES = ("torch", "triton", "numpy", "transformers", "peft")
+#: Checks refuse or do nothing: they change no number of a run that was trained.
+CHECKS = "poet/checks.py"
 #: Of a run on a GPU.
 GPU = ("poet/kernels/*.py",)
 
@@ -39,7 +41,8 @@ def training_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
     """
     others = {_file(m).name for m in METHODS.values() if not issubclass(METHODS[method], m)}
     found = {path for pattern in (*ALL, *(GPU if device == "cuda" else ())) for path in root.glob(pattern)}
-    return sorted(found | {path for path in root.glob("poet/methods/*.py") if path.name not in others})
+    found |= {path for path in root.glob("poet/methods/*.py") if path.name not in others}
+    return sorted(found - {root / CHECKS})
 
 
 def digest(files: Iterable[Path], root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> str:
@@ -62,12 +65,24 @@ def _substance(path: Path, packages: tuple[str, ...]) -> str:
 
 @functools.cache
 def _said(source: bytes) -> str:
-    """A Python source without docstrings and comments; many digests share a file, and parsing is what they cost."""
+    """A Python source without docstrings, comments and :data:`CHECKS`; many digests share a file, and parsing is what they cost."""
     tree = ast.parse(source)
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == CHECKS.removesuffix(".py").replace("/", ".")]
+    checks = {alias.asname or alias.name for node in imports for alias in node.names}
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            body = node.body if ast.get_docstring(node) is None else node.body[1:]
+            node.body = [line for line in body if line not in imports and not _is_check(line, checks)] or [ast.Pass()]
     return ast.unparse(tree)
+
+
+def _is_check(line: ast.stmt, checks: set[str]) -> bool:
+    """Whether a statement does nothing but call a check on names and their attributes, which computes nothing else."""
+    if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Call) and not line.value.keywords):
+        return False
+    called, arguments = line.value.func, line.value.args
+    plain = all(isinstance(node, (ast.Name, ast.Attribute, ast.Load)) for argument in arguments for node in ast.walk(argument))
+    return isinstance(called, ast.Name) and called.id in checks and plain
 
 
 def file_digests(files: Iterable[Path], root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:

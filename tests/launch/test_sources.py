@@ -1,6 +1,8 @@
 """Which runs a changed file trains again."""
 
+import ast
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +42,8 @@ def test_digests_of_single_files_name_the_one_that_changed(copy):
 def expected(path):
     """Stated by folder, so that a new file has to be thought about only where it is an exception."""
     folder, name = path.parts[1:-1], path.name
+    if path == Path("poet/checks.py"):
+        return NOBODY  # what refuses changes no number
     if not folder or folder == ("primitives",) or folder == ("training",):
         return ALL
     if folder == ("kernels",):
@@ -77,6 +81,41 @@ def test_words_train_nobody_again(copy):
         assert digests(copy) == before
     finally:
         path.write_text(text)
+
+
+CALL = "        check_wrapped(self.model)\n"
+@pytest.mark.parametrize(
+    ("instead", "changes"),
+    [
+        ("", False),
+        ("        check_wrapped(self.model.part)\n", False),
+        ("        check_wrapped(self.model.zero_grad())\n", True),  # what stands in it may compute
+        ("        check_wrapped(model=self.model)\n", True),
+        ("        step += check_wrapped(self.model)\n", True),
+        ("        merge_and_reinitialize(self.model)\n", True),
+    ],
+)
+def test_a_check_trains_nobody_again_and_what_only_looks_like_one_does(copy, sound, instead, changes):
+    path = copy / "poet" / "optim.py"
+    text = path.read_text()
+    assert text.count(CALL) == 1
+    try:
+        path.write_text(text.replace(CALL, instead))
+        assert all((sound[run] != value) == changes for run, value in digests(copy).items())
+    finally:
+        path.write_text(text)
+
+
+def test_a_check_can_do_nothing_but_refuse():
+    """No digest has them, so each statement is "if ...: raise", and what the conditions call changes nothing."""
+    harmless = {"isinstance", "type", "any", "getattr", "hasattr", "id", "modules", "get"}
+    functions = [node for node in ast.parse((ROOT / "poet" / "checks.py").read_text()).body if isinstance(node, ast.FunctionDef)]
+    assert functions
+    for function in functions:
+        for statement in function.body[1:]:
+            assert isinstance(statement, ast.If) and not statement.orelse and [type(line) for line in statement.body] == [ast.Raise]
+            calls = [node.func for node in ast.walk(statement.test) if isinstance(node, ast.Call)]
+            assert {call.attr if isinstance(call, ast.Attribute) else call.id for call in calls} <= harmless, function.name
 
 
 @pytest.mark.parametrize(("line", "changes"), [("torch==0", True), ("transformers==0", True), ("scipy==0", False), ("seaborn==0", False)])

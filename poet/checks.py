@@ -1,0 +1,73 @@
+"""What the core refuses so that nothing trains silently wrong.
+
+A check raises or does nothing, so it changes no number of a training that ends: no digest of a run has these functions, or calls
+of them on plain names (:mod:`poet.launch.sources`). ``tests/launch/test_sources.py`` holds their bodies to that form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+#: Optimizers whose state does not start at zero, so that zeroing it at a merge is no fresh start.
+_STARTS_ELSEWHERE = (torch.optim.ASGD, torch.optim.NAdam, torch.optim.Rprop)
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def check_config(config: object, wanted: type) -> None:
+    """Raises TypeError where ``config`` is not an instance of ``wanted``."""
+    if not isinstance(config, wanted):
+        raise TypeError(f"apply_poet takes a {wanted.__name__} such as {wanted.__name__}(block_size=64), got {config!r:.80}")
+
+
+def check_options(config: object, wanted: type, own: Sequence[str]) -> None:
+    """Raises ValueError where a configuration sets the size of the other variant, which would go unread.
+
+    Args:
+        config: may be of a subclass, which sets both for its own reasons and is not checked.
+        wanted: :class:`poet.POETConfig`.
+        own: names of the options that its variant reads.
+    """
+    if type(config) is wanted and "block_size" not in own and config.block_size != 256:
+        raise ValueError(f"POETConfig.block_size is not read with variant={config.variant!r}: set variant='bs', or leave it out")
+    if type(config) is wanted and "budget" not in own and config.budget != 0.5:
+        raise ValueError(f"POETConfig.budget is not read with variant={config.variant!r}: set variant='fs', or leave it out")
+
+
+def check_hooks(chosen: Sequence[tuple[str, nn.Module]]) -> None:
+    """Raises ValueError where one of the layers (name, layer) has hooks, which would be lost with it."""
+    if any(getattr(layer, kind) for _, layer in chosen for kind in _HOOKS):
+        raise ValueError("apply_poet replaces layers that have hooks, and the hooks would be lost: register them after apply_poet")
+
+
+def check_wrapped(model: nn.Module) -> None:
+    """Raises ValueError where a model has no POET layer."""
+    if not any(hasattr(module, "merge_and_reinitialize") for module in model.modules()):
+        raise ValueError(
+            "the model has no POET layer: call apply_poet first; after export_dense, which works in place, training cannot go on "
+            "(export a copy.deepcopy in mid-training)"
+        )
+
+
+def check_optimizer(layers: Sequence[tuple[str, nn.Module]], optimizer: torch.optim.Optimizer) -> None:
+    """Raises ValueError where R and P of the layers (name, layer) are trained, and the optimizer has none of them."""
+    if (trained := {id(p) for _, layer in layers for p in (layer.skew_r, layer.skew_p) if p is not None and p.requires_grad}) and not (
+        trained & {id(p) for group in optimizer.param_groups for p in group["params"]}
+    ):
+        raise ValueError(
+            "the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet, from "
+            "parameter_groups(model, ...)"
+        )
+
+
+def check_resets(optimizer: torch.optim.Optimizer, reset_state: bool) -> None:
+    """Raises ValueError where merges would zero state that a fresh optimizer does not start at zero."""
+    if reset_state and (
+        isinstance(optimizer, _STARTS_ELSEWHERE) or any(group.get("initial_accumulator_value") for group in optimizer.param_groups)
+    ):
+        raise ValueError(
+            f"{type(optimizer).__name__} has state that does not start at zero, which a merge would set to zero: use another "
+            "optimizer, such as AdamW, or POETConfig(reset_state=False)"
+        )

@@ -1,0 +1,124 @@
+"""What is refused because it would train silently wrong."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from poet import MergeSchedule, POETConfig, apply_poet, export_dense, parameter_groups
+from poet.optim import reset_state
+
+CONFIG = POETConfig(block_size=4, merge_every=3)
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))
+
+
+def wrapped():
+    return apply_poet(mlp(), CONFIG)
+
+
+def groups(model):
+    return parameter_groups(model, lr=1e-2, poet_lr=1e-2, weight_decay=0.0)
+
+
+@pytest.mark.parametrize("config", ({"block_size": 4}, POETConfig, None))
+def test_a_configuration_of_another_type(config):
+    model = mlp()
+    with pytest.raises(TypeError, match=r"apply_poet takes a POETConfig such as POETConfig\(block_size=64\), got "):
+        apply_poet(model, config)
+    assert type(model[0]) is nn.Linear
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"budget": 0.25}, "POETConfig.budget is not read with variant='bs': set variant='fs', or leave it out"),
+        ({"variant": "fs", "block_size": 64}, "POETConfig.block_size is not read with variant='fs': set variant='bs', or leave it out"),
+    ],
+)
+def test_the_size_of_the_other_variant(options, sentence):
+    with pytest.raises(ValueError) as error:
+        POETConfig(**options)
+    assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("register", ("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook"))
+def test_hooks_that_would_be_lost(register):
+    model = mlp()
+    handle = getattr(model[2], register)(lambda *_: None)
+    with pytest.raises(ValueError, match="hooks would be lost: register them after apply_poet"):
+        apply_poet(model, CONFIG)
+    assert type(model[0]) is nn.Linear
+    handle.remove()
+    apply_poet(model, CONFIG)
+
+
+def test_groups_of_a_model_that_is_not_wrapped():
+    with pytest.raises(ValueError, match="no POET layer: call apply_poet first"):
+        groups(mlp())
+
+
+def test_an_optimizer_from_before_the_model_was_wrapped_or_of_another_model():
+    model = mlp()
+    early = torch.optim.AdamW(model.parameters())
+    apply_poet(model, CONFIG)
+    for optimizer in (early, torch.optim.AdamW(groups(wrapped())), torch.optim.AdamW(groups(model)[1:])):
+        with pytest.raises(ValueError, match="has none of the model's R and P, so they would not be trained: build it after apply_poet"):
+            MergeSchedule(model, CONFIG, optimizer)
+    MergeSchedule(model, CONFIG, torch.optim.AdamW([model[0].skew_r]))  # a part of them may be meant
+
+
+def test_factors_that_are_frozen_need_no_optimizer():
+    model = mlp()
+    model.requires_grad_(False)
+    apply_poet(model, CONFIG)
+    MergeSchedule(model, CONFIG, torch.optim.AdamW([nn.Parameter(torch.zeros(1))]))
+
+
+def test_training_does_not_go_on_after_an_export_in_place_and_does_after_one_of_a_copy():
+    model = wrapped()
+    optimizer = torch.optim.AdamW(groups(model))
+    schedule = MergeSchedule(model, CONFIG, optimizer)
+    exported = export_dense(copy.deepcopy(model))
+    assert type(exported[0]) is nn.Linear and schedule.after_step(0) is False
+    export_dense(model)
+    with pytest.raises(ValueError, match=r"after export_dense, which works in place, training cannot go on \(export a copy.deepcopy"):
+        schedule.after_step(1)
+
+
+def rprop(groups):
+    return torch.optim.Rprop([{"params": group["params"], "lr": group["lr"]} for group in groups])
+
+
+@pytest.mark.parametrize("kind", (torch.optim.NAdam, torch.optim.ASGD, rprop, lambda g: torch.optim.Adagrad(g, initial_accumulator_value=0.1)))
+def test_state_that_does_not_start_at_zero(kind):
+    model = wrapped()
+    with pytest.raises(ValueError, match=r"(NAdam|ASGD|Rprop|Adagrad) has state that does not start at zero, .*reset_state=False"):
+        MergeSchedule(model, CONFIG, kind(groups(model)))
+    kept = POETConfig(block_size=4, merge_every=3, reset_state=False)
+    model = apply_poet(mlp(), kept)
+    MergeSchedule(model, kept, kind(groups(model)))
+
+
+@pytest.mark.parametrize("name", ("AdamW", "Adam", "SGD", "RMSprop", "Adagrad", "Adadelta", "Adamax", "RAdam", "Adafactor"))
+def test_after_a_reset_an_optimizer_steps_as_a_fresh_one(name):
+    """What is not refused does start at zero: the step after a reset is the first step of a new optimizer."""
+    steps = []
+    for warm in (True, False):
+        torch.manual_seed(0)
+        model = wrapped()
+        optimizer = getattr(torch.optim, name)(groups(model))
+        skew = model[0].skew_r
+        for _ in range(3 * warm):
+            skew.grad = torch.ones_like(skew)
+            optimizer.step()
+        reset_state(optimizer, [skew])
+        with torch.no_grad():
+            skew.zero_()
+        skew.grad = torch.full_like(skew, 0.5)
+        optimizer.step()
+        steps.append(skew.detach().clone())
+    assert torch.equal(*steps)
