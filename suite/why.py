@@ -1,6 +1,6 @@
 """What would be made again for a target, and which file, spec or parameter is the reason.
 
-Snakemake decides (its ``--summary``); nothing is trained or written. The reasons come from what lies beside the numbers: the records
+Snakemake decides (its ``--summary``), and :func:`suite.targets.unmake_lost` before it; nothing is trained or written. The reasons come from what lies beside the numbers: the records
 of runs, and ``sources.json`` of the prepared data and of each artifact.
 """
 
@@ -24,7 +24,7 @@ from suite.artifact import names_read
 from suite.collection import RESULTS, Suite
 from suite.recorded.run import files_of, whole_record
 from suite.sources import artifact_files, noted_sources, sources_note
-from suite.targets import check_targets
+from suite.targets import check_targets, lost_files
 from suite.wording import listed
 
 
@@ -35,7 +35,7 @@ def why(suite: Suite, target: str) -> str:
         UserError: there is no such target at the scale, or Snakemake cannot say what it would do.
     """
     check_targets(suite, [target])
-    pending = _pending(suite, target)
+    pending = _lost(suite, target) | _pending(suite, target)
     # Artifacts before the copies that show them, and runs before artifacts.
     lines = [*_data(suite, pending), *_runs(suite, pending), *_searches(suite, pending), *_artifacts(suite, pending)]
     lines = lines or [f"{path} is only copied, from {suite.folder}: nothing is trained or built" for path in pending][:1]
@@ -55,6 +55,13 @@ def _pending(suite: Suite, target: str) -> dict[Path, str]:
         raise UserError(f"snakemake cannot say what it would do: {(errors or said or ['it said nothing'])[0].strip()}")
     lines = list(csv.DictReader(done.stdout.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
     return {Path(line["output_file"]): line["status"] for line in lines if line["plan"] != "no update"}
+
+
+def _lost(suite: Suite, target: str) -> dict[Path, str]:
+    """What Snakemake does not miss, and ``make`` makes again: records of runs that have a file no more, and what was made from them."""
+    lost = lost_files(suite, [target])
+    records = {path.with_name("record.json") for paths in lost.values() for path in paths}
+    return dict.fromkeys([*records, *(suite.outputs(name)[0] for name in lost)], "files of runs are gone")
 
 
 def _data(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
@@ -133,12 +140,21 @@ def _of_artifact(suite: Suite, name: str, pending: Mapping[Path, str]) -> str:
     built, records = min(path.stat().st_mtime for path in outputs), suite.records(name)
     if any(path in pending for path in records):
         reasons.append("its runs are trained")
-    elif newer := [spec.name for spec, path in zip(specs, records, strict=True) if path.stat().st_mtime > built]:
-        reasons.append(f"runs are newer: {listed(newer)}")
+    elif newer := {spec.name: path for spec, path in zip(specs, records, strict=True) if path.stat().st_mtime > built}:
+        reasons += [_unreadable(path) for path in newer.values()] if any(map(_unreadable, newer.values())) else [f"runs are newer: {listed(newer)}"]
     if any(path in pending for path in suite.sources(name)):
         others = [other for other in names_read(suite.artifacts[name], suite.artifacts) if pending.keys() & suite.outputs(other)]
         reasons.append(f"what it is built from is: {listed(others)}")
     return "; ".join(filter(None, reasons)) or f"snakemake says: {pending[next(path for path in outputs if path in pending)]}"
+
+
+def _unreadable(record: Path) -> str:
+    """Why an artifact cannot be built from a record; empty if it can."""
+    try:
+        whole_record(record)
+    except RunError as error:
+        return str(error)
+    return ""
 
 
 def _changed(before: Mapping[str, str], today: Mapping[str, str]) -> str:

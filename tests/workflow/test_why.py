@@ -28,6 +28,21 @@ def append(project, path):
         file.write("\nANOTHER = 1\n")
 
 
+def test_files_of_a_run_that_are_gone_or_were_edited_are_named(one):
+    assert one.snakemake(TARGET, "--config", "scale=smoke").returncode == 0
+    folder = one.folder / "results" / "runs" / RUN
+    for name, reason in (("history.csv", "history.csv is missing"), ("record.json", "no record yet")):
+        kept = (folder / name).rename(folder / "kept")
+        assert asked(one)[1:] == [f"- {RUN} is trained: {reason}", "- figure99 is built: its runs are trained"]
+        kept.rename(folder / name)
+    assert asked(one) == [f"Nothing: {TARGET} is up to date"]
+
+    record = folder / "record.json"
+    record.write_text(record.read_text().replace('"status": "completed"', '"status": "diverged"'))
+    (said,) = asked(one)[1:]
+    assert said.startswith("- figure99 is built: ") and said.endswith("record.json cannot be read as a record, or was edited: remove it, and the run is trained again")
+
+
 def test_a_changed_file_spec_or_parameter_is_named(one):
     assert one.snakemake(TARGET, "--config", "scale=smoke").returncode == 0
     assert asked(one) == [f"Nothing: {TARGET} is up to date"]
