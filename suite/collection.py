@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 from poet.finetuning.sources import finetuning_digest, task_digest
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.sources import data_digest, data_sources, file_digests, training_digest
+from poet.methods import METHODS
 from poet.system.validation import ConfigError
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact, names_read
 from suite.discovery import discover
 from suite.finetuning import TASKS_OF_TABLE4, bases, searched_data, task_folder
+from suite.methods import check_methods
 from suite.recorded.origin import code_changed
 from suite.summarization import BART
 from suite.scale import Scale, dataset_name, load_scale
@@ -266,6 +268,7 @@ def load_suite(config: dict[str, Any]) -> Suite:
     Raises:
         ConfigError: in one sentence, for anything that the user wrote wrong.
     """
+    check_methods(METHODS)
     scale = load_scale(config)
     found = discover()
     left_out = {name: models for name, artifact in found.items() if (models := artifact.missing(scale))}

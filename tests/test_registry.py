@@ -32,3 +32,9 @@ def test_a_file_joins_by_lying_there_and_a_second_of_a_name_is_refused(shelf):
     importlib.invalidate_caches()  # which go by the second in some file systems
     with pytest.raises(ImportError, match="two files in library/shelf define a thing named 'second'"):
         discover("library.shelf", "THING")
+
+
+def test_an_entry_without_a_name_is_refused(shelf):
+    (shelf / "nameless.py").write_text("THING = object()\n")
+    with pytest.raises(ImportError, match="library/shelf/nameless.py: THING has no `name`"):
+        discover("library.shelf", "THING")

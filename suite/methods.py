@@ -1,0 +1,50 @@
+"""What is refused in the file of a method: it would fail in every run, or not before the first search."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+
+from poet.methods import Method, Row
+from poet.system.validation import ConfigError
+
+#: Keys are parts of paths, and of the names of runs.
+_KEY = re.compile(r"[a-z0-9][a-z0-9_.-]*")
+
+
+def check_methods(methods: Mapping[str, type[Method]]) -> None:
+    """Refuse what a method says of itself if nothing could train by it.
+
+    Raises:
+        ConfigError: in one sentence that names the file.
+    """
+    labels: dict[str, str] = {}
+    for method in methods.values():
+        if said := _wrong(method):
+            raise ConfigError(f"{_file(method)}: {said}")
+        for row in method.rows:
+            if row.label in labels:
+                raise ConfigError(f"{_file(method)}: row {row.key!r} is called {row.label!r}, as row {labels[row.label]!r} is: give it another label")
+            labels[row.label] = row.key
+
+
+def _file(method: type[Method]) -> str:
+    return f"{method.__module__.replace('.', '/')}.py"
+
+
+def _wrong(method: type[Method]) -> str:
+    if inspect.isabstract(method):
+        return f"{method.__name__} lacks {', '.join(sorted(method.__abstractmethods__))}: define it"
+    if not is_dataclass(getattr(method, "Parameters", None)):
+        return f"{method.__name__}.Parameters is a dataclass of the method's hyperparameters: define it"
+    if not isinstance(method.rows, tuple) or not all(isinstance(row, Row) for row in method.rows):
+        return f"{method.__name__}.rows is a tuple of Row, such as (Row('key', 'label', {{}}),); got {method.rows!r:.80}"
+    known, rates = [f.name for f in fields(method.Parameters)], method.learning_rates
+    if not isinstance(rates, tuple) or "lr" not in rates or not set(rates) <= set(known):
+        return f"{method.__name__}.learning_rates is a tuple of names of Parameters, 'lr' among them; got {rates!r} of {', '.join(known)}"
+    for row in method.rows:
+        if not _KEY.fullmatch(row.key):
+            return f"row key {row.key!r} is part of paths: use a to z, digits, and - _ . between them"
+    return ""
