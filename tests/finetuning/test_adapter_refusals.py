@@ -147,7 +147,7 @@ def test_an_edited_file_is_refused(saved):
     (
         ({"format": 2}, "its format is 2, not 1"),
         ({"groups": [{"config": {"new_option": 1}, "layers": []}]}, "unexpected keyword argument 'new_option'"),
-        ({"groups": [{"config": {"variant": "householder"}, "layers": []}]}, "variant is one of 'bs', 'fs'"),
+        ({"groups": [{"config": {"variant": "nosuch"}, "layers": []}]}, "variant is one of 'bs', 'fs'"),
     ),
 )
 def test_another_version_s_adapter_is_refused(saved, changes, why):

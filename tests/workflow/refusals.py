@@ -127,7 +127,7 @@ FILES = (
 LIBRARY = (
     ("POETConfig(block_size=12.5)", ("block_size", "int", "12.5")),
     ("POETConfig(block_size='256')", ("block_size", "int", "'256'")),
-    ("POETConfig(variant='householder')", ("variant", "'bs', 'fs'", "'householder'")),
+    ("POETConfig(variant='nosuch')", ("variant", "'bs', 'fs'", "'nosuch'")),
     ("POETConfig(variant='fs', budget=2.0)", ("budget", "between 0 and 1", "2.0")),
     ("POETConfig(variant='fs', block_size_r=8)", ("block_size_r", "no meaning", "it reads budget")),
     ("POETConfig(neumann_terms=-1)", ("neumann_terms", "0 or more", "-1")),
