@@ -78,13 +78,27 @@ def _interval(
     return passes(low, high), f"{mean:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
 
 
-def _below_zero(low: float, high: float) -> bool:
+# When the ends of a 95% interval pass; the ladder's controls of a length (analyses/ladder/controls.py) pass by the same.
+def below_zero(low: float, high: float) -> bool:
     return high < 0
+
+
+def leaves_out_zero(low: float, high: float) -> bool:
+    return low > 0 or high < 0
+
+
+def second_rate_is_little(low: float, high: float) -> bool:
+    return high < SECOND_RATE
+
+
+def on_one_side(now: tuple[float, float, float], later: tuple[float, float, float]) -> bool:
+    """Whether two intervals (mean, low, high) lie on one side of zero."""
+    return min(now[1], later[1]) > 0 or max(now[2], later[2]) < 0
 
 
 def _low_rank(grounds: Grounds, subject: Subject) -> Reading:
     rows = ((model, grounds.row(model, FULL), grounds.row(model, LOW_RANK)) for model in subject.models)
-    return _together({model: _interval(grounds.differences, full, low_rank, _below_zero) for model, full, low_rank in rows})
+    return _together({model: _interval(grounds.differences, full, low_rank, below_zero) for model, full, low_rank in rows})
 
 
 def _size(grounds: Grounds, subject: Subject) -> Reading:
@@ -97,7 +111,7 @@ def _size(grounds: Grounds, subject: Subject) -> Reading:
             found[model] = None, "no model beside it was trained"
             continue
         for smaller, larger in trained:
-            found[f"{larger} against {smaller}"] = _interval(grounds.differences, grounds.row(larger, FULL), grounds.row(smaller, FULL), _below_zero)
+            found[f"{larger} against {smaller}"] = _interval(grounds.differences, grounds.row(larger, FULL), grounds.row(smaller, FULL), below_zero)
     return _together(found)
 
 
@@ -106,7 +120,7 @@ def _rotations(grounds: Grounds, subject: Subject) -> Reading:
     for model in subject.models:
         whole = grounds.row(model, POET)
         without = whole and grounds.like(whole, budget_r=0, budget_p=0)
-        found[model] = _interval(grounds.differences, whole, without, lambda low, high: low > 0 or high < 0)
+        found[model] = _interval(grounds.differences, whole, without, leaves_out_zero)
     return _together(found)
 
 
@@ -115,7 +129,7 @@ def _second_rate(grounds: Grounds, subject: Subject) -> Reading:
     for model in subject.models:
         one = grounds.row(model, FULL)
         two = one and grounds.other_method(one, "adamw-two-rates")
-        found[model] = _interval(grounds.log_ratios, one, two, lambda low, high: high < SECOND_RATE, 3)
+        found[model] = _interval(grounds.log_ratios, one, two, second_rate_is_little, 3)
     return _together(found)
 
 
@@ -142,7 +156,7 @@ def _horizon(grounds: Grounds, subject: Subject) -> Reading:
         return Reading("not measured", f"{model}: one seed: no interval")
     now, later = (paired_interval(grounds.log_ratios(*pair)) for pair in ((full, poet), longer[::-1]))
     leads = "POET's lead {:+.3f} nats ({:+.3f} to {:+.3f})".format(*now) + f", after {LONGER} times the steps " + "{:+.3f} ({:+.3f} to {:+.3f})".format(*later)
-    return _together({model: (min(now[1], later[1]) > 0 or max(now[2], later[2]) < 0, leads)})
+    return _together({model: (on_one_side(now, later), leads)})
 
 
 def _neighbours(grounds: Grounds, subject: Subject) -> Reading:

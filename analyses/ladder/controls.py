@@ -1,6 +1,6 @@
 """The known facts that the runs of a length have to show before an order at that length could be judged.
 
-They are the controls of :mod:`suite.fitness` that a length as a whole passes or fails, with its thresholds, in nats. Those of a row or a pair
+They are the controls of :mod:`suite.fitness` that a length as a whole passes or fails, by its rules, in nats. Those of a row or a pair
 (rates inside what was tried, neighbouring rates, scatter of seeds) are not among them.
 """
 
@@ -12,17 +12,18 @@ from fractions import Fraction
 from typing import Any
 
 from analyses.ladder.rungs import TWO_RATES, gap
-from suite.fitness import FULL, FULL_BEATS_LORA, LARGER_BEATS_SMALLER, LONGER, LONGER_KEEPS, LOW_RANK, POET, ROTATIONS_MOVE, SECOND_RATE, SECOND_RATE_IS_LITTLE
+from suite.fitness import FULL, FULL_BEATS_LORA, LARGER_BEATS_SMALLER, LONGER, LONGER_KEEPS, LOW_RANK, POET, ROTATIONS_MOVE, SECOND_RATE_IS_LITTLE
+from suite.fitness import below_zero, leaves_out_zero, on_one_side, second_rate_is_little
 
 CONTROL = "control"
 #: What stands for POET without R and P, and for AdamW on the next larger model, beside the rows of a length.
 WITHOUT, LARGER = "POET without R and P", "AdamW on the next larger model"
 #: Of each control the two whose gap is measured, first minus second, and when the ends of its 95% interval pass.
 _GAPS: dict[str, tuple[str, str, Callable[[float, float], bool]]] = {
-    FULL_BEATS_LORA: (FULL, LOW_RANK, lambda low, high: high < 0),
-    LARGER_BEATS_SMALLER: (LARGER, FULL, lambda low, high: high < 0),
-    ROTATIONS_MOVE: (POET, WITHOUT, lambda low, high: low > 0 or high < 0),
-    SECOND_RATE_IS_LITTLE: (FULL, TWO_RATES, lambda low, high: high < SECOND_RATE),
+    FULL_BEATS_LORA: (FULL, LOW_RANK, below_zero),
+    LARGER_BEATS_SMALLER: (LARGER, FULL, below_zero),
+    ROTATIONS_MOVE: (POET, WITHOUT, leaves_out_zero),
+    SECOND_RATE_IS_LITTLE: (FULL, TWO_RATES, second_rate_is_little),
 }
 #: Final perplexities by seed of what was trained at a length, by row or by :data:`WITHOUT` and :data:`LARGER`.
 Ends = Mapping[str, Mapping[int, float]]
@@ -60,8 +61,7 @@ def _outcome(between: tuple[float, float, float] | None, passes: Callable[[float
 
 def _same_sign(now: tuple[float, float, float] | None, later: tuple[float, float, float] | None) -> tuple[str, str]:
     """Whether both intervals lie on one side of zero."""
-    outcomes = [_outcome(between, lambda low, high: low > 0 or high < 0) for between in (now, later)]
+    outcomes = [_outcome(between, leaves_out_zero) for between in (now, later)]
     if any(outcome == "not measured" for outcome, _ in outcomes):
         return "not measured", ""
-    passed = min(now[1], later[1]) > 0 or max(now[2], later[2]) < 0
-    return "passed" if passed else "failed", f"{outcomes[0][1]}, later {outcomes[1][1]}"
+    return "passed" if on_one_side(now, later) else "failed", f"{outcomes[0][1]}, later {outcomes[1][1]}"
