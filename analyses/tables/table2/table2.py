@@ -7,6 +7,7 @@ judges nothing: what the paper says about it, cell by cell and in all, is judged
 scale is fit (:mod:`suite.fitness`).
 """
 
+import itertools
 import math
 import statistics
 from typing import Any
@@ -40,8 +41,9 @@ FAMILIES = {
     "lora": ("^", "", "LoRA"),
     "poet-bs": ("o", "-", "POET BS"),
     "poet-fs": ("v", "--", "POET FS"),
-    "other": ("*", "", "other"),
 }
+#: Markers of rows that the paper does not have.
+FURTHER = "*PXhp"
 
 
 def beside_adamw(published_difference: float | None, values: list[float], baseline: list[float]) -> dict[str, Any]:
@@ -73,7 +75,7 @@ def table(context: Context) -> pd.DataFrame:
         values, paper, baseline = measured[key], printed.get(key), printed.get((model, BASELINE))
         reference = measured[model, BASELINE]
         published_difference = float(paper.perplexity) - float(baseline.perplexity) if paper else None
-        trainable = as_printed(counts[key], paper.trainable if paper else "1.00M")
+        trainable = as_printed(counts[key], paper.trainable if paper else "1.00B" if counts[key] >= 1e9 else "1.00M")
         first = records[key][0]
         lines.append({
             "model": model, "method": row.label, "published": float(paper.perplexity) if paper else math.nan,
@@ -134,9 +136,11 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
     """Perplexity against trainable parameters of the linear layers: measured above with error bars, published below."""
     models = list(dict.fromkeys(frame.model))
     figure, axes = plt.subplots(2, len(models), figsize=(3.1 * len(models), 6.2), squeeze=False)
-    families = frame.variant.map(lambda v: next((f for f in FAMILIES if v.startswith(f)), "other"))
+    further = frame[~frame.variant.str.startswith(tuple(FAMILIES))].drop_duplicates("variant")
+    families = FAMILIES | {r.variant: (marker, "", r.method) for r, marker in zip(further.itertuples(), itertools.cycle(FURTHER))}
+    family_of = frame.variant.map(lambda v: next(f for f in families if v.startswith(f)))
     for column, model in enumerate(models):
-        part = frame.assign(family=families)[frame.model == model]
+        part = frame.assign(family=family_of)[frame.model == model]
         published = part[part.published_trainable != ""]
         views = (
             (part.run_trainable, part.measured, part["std"], model_label(scale, model)),
@@ -144,7 +148,7 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
         )
         for row, (x, y, std, title) in enumerate(views):
             axis = axes[row, column]
-            for family, (marker, line, label) in FAMILIES.items():
+            for family, (marker, line, label) in families.items():
                 chosen = part.family.reindex(x.index) == family
                 if (part.family == family).any():
                     half = None if std is None else bars(std[chosen])
