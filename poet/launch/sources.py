@@ -10,7 +10,7 @@ import functools
 import hashlib
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from poet.data.corpora import CORPORA
@@ -68,12 +68,26 @@ def _said(source: bytes) -> str:
     """A Python source without docstrings, comments and :data:`CHECKS`; many digests share a file, and parsing is what they cost."""
     tree = ast.parse(source)
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == CHECKS.removesuffix(".py").replace("/", ".")]
-    checks = {alias.asname or alias.name for node in imports for alias in node.names}
+    checks = {alias.name for node in imports for alias in node.names if alias.asname is None}
+    checks -= set(_bound(tree, but=imports))  # a name that also means something else may compute
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             body = node.body if ast.get_docstring(node) is None else node.body[1:]
             node.body = [line for line in body if line not in imports and not _is_check(line, checks)] or [ast.Pass()]
     return ast.unparse(tree)
+
+
+def _bound(tree: ast.Module, but: list[ast.ImportFrom]) -> Iterator[str]:
+    """Names that are given a meaning anywhere in a file, other than by some imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, (ast.Import, ast.ImportFrom)) and node not in but:
+            yield from (alias.asname or alias.name for alias in node.names)
 
 
 def _is_check(line: ast.stmt, checks: set[str]) -> bool:

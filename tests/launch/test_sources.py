@@ -93,6 +93,9 @@ CALL = "        check_wrapped(self.model)\n"
         ("        check_wrapped(model=self.model)\n", True),
         ("        step += check_wrapped(self.model)\n", True),
         ("        merge_and_reinitialize(self.model)\n", True),
+        (f"        check_wrapped = print\n{CALL}", True),  # another function of that name
+        (f"        from torch import compile as check_wrapped\n{CALL}", True),
+        (f"        def check_wrapped(model): model.zero_grad()\n{CALL}", True),
     ],
 )
 def test_a_check_trains_nobody_again_and_what_only_looks_like_one_does(copy, sound, instead, changes):
