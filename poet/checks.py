@@ -63,11 +63,26 @@ def check_optimizer(layers: Sequence[tuple[str, nn.Module]], optimizer: torch.op
 
 
 def check_resets(optimizer: torch.optim.Optimizer, reset_state: bool) -> None:
-    """Raises ValueError where merges would zero state that a fresh optimizer does not start at zero."""
+    """Raises ValueError where merges would zero state that a fresh optimizer does not start at zero, or would not reach it."""
+    if reset_state and type(optimizer).__name__ == "ZeroRedundancyOptimizer":
+        raise ValueError(
+            "ZeroRedundancyOptimizer keeps its state in an inner optimizer, where a merge does not reset it: use fully_shard, "
+            "or POETConfig(reset_state=False)"
+        )
     if reset_state and (
-        isinstance(optimizer, _STARTS_ELSEWHERE) or any(group.get("initial_accumulator_value") for group in optimizer.param_groups)
+        isinstance(getattr(optimizer, "optimizer", optimizer), _STARTS_ELSEWHERE)  # accelerate wraps one
+        or any(group.get("initial_accumulator_value") for group in optimizer.param_groups)
     ):
         raise ValueError(
             f"{type(optimizer).__name__} has state that does not start at zero, which a merge would set to zero: use another "
             "optimizer, such as AdamW, or POETConfig(reset_state=False)"
+        )
+
+
+def check_state(optimizer: torch.optim.Optimizer) -> None:
+    """Raises ValueError where zeroing an optimizer's state would zero the code book of 8-bit state, which all parameters share."""
+    if any("qmap" in key for state in optimizer.state.values() for key in state):
+        raise ValueError(
+            f"{type(optimizer).__name__} keeps 8-bit state, whose shared code book a merge would zero: use an optimizer with state in "
+            "floating point, or POETConfig(reset_state=False)"
         )

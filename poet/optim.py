@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from poet.checks import check_optimizer, check_resets, check_wrapped
+from poet.checks import check_optimizer, check_resets, check_state, check_wrapped
 from poet.config import POETConfig
 from poet.model import merge_and_reinitialize, poet_layers
 
@@ -57,7 +57,9 @@ def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parame
 
     Raises:
         TypeError: an entry of the state is neither a tensor, a number nor None.
+        ValueError: the state is of 8 bits.
     """
+    check_state(optimizer)
     tensors = []
     for parameter in parameters:
         state = optimizer.state.get(parameter, {})

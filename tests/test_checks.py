@@ -103,6 +103,29 @@ def test_state_that_does_not_start_at_zero(kind):
     MergeSchedule(model, kept, kind(groups(model)))
 
 
+def test_state_that_accelerate_wraps():
+    model = wrapped()
+    inner = torch.optim.NAdam(groups(model))
+    outer = type("AcceleratedOptimizer", (), {"optimizer": inner, "param_groups": inner.param_groups})()
+    with pytest.raises(ValueError, match="has state that does not start at zero"):
+        MergeSchedule(model, CONFIG, outer)
+
+
+def test_state_that_a_merge_would_not_reach():
+    model = wrapped()
+    with pytest.raises(ValueError, match=r"ZeroRedundancyOptimizer keeps its state in an inner optimizer, .*reset_state=False"):
+        MergeSchedule(model, CONFIG, type("ZeroRedundancyOptimizer", (torch.optim.AdamW,), {})(groups(model)))
+
+
+def test_state_of_8_bits_with_its_code_book():
+    parameter = nn.Parameter(torch.zeros(2))
+    optimizer = torch.optim.SGD([parameter])
+    optimizer.state[parameter] = {"state1": torch.zeros(2, dtype=torch.uint8), "qmap1": torch.ones(256)}
+    with pytest.raises(ValueError, match="keeps 8-bit state, whose shared code book a merge would zero"):
+        reset_state(optimizer, [parameter])
+    assert optimizer.state[parameter]["qmap1"].all()
+
+
 @pytest.mark.parametrize("name", ("AdamW", "Adam", "SGD", "RMSprop", "Adagrad", "Adadelta", "Adamax", "RAdam", "Adafactor"))
 def test_after_a_reset_an_optimizer_steps_as_a_fresh_one(name):
     """What is not refused does start at zero: the step after a reset is the first step of a new optimizer."""

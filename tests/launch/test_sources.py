@@ -111,7 +111,7 @@ def test_a_check_trains_nobody_again_and_what_only_looks_like_one_does(copy, sou
 
 def test_a_check_can_do_nothing_but_refuse():
     """No digest has them, so each statement is "if ...: raise", and what the conditions call changes nothing."""
-    harmless = {"isinstance", "type", "any", "getattr", "hasattr", "id", "modules", "get"}
+    harmless = {"isinstance", "type", "any", "getattr", "hasattr", "id", "modules", "get", "values"}
     functions = [node for node in ast.parse((ROOT / "poet" / "checks.py").read_text()).body if isinstance(node, ast.FunctionDef)]
     assert functions
     for function in functions:
