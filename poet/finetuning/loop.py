@@ -14,6 +14,7 @@ from poet.data.files import read_json, sha256_of
 from poet.finetuning.run import FinetuningRun
 from poet.finetuning.sources import finetuning_digest, finetuning_files
 from poet.finetuning.spec import FinetuningSpec
+from poet.launch.allocator import keep_freed_memory
 from poet.launch.checkpoints import CheckpointFolder
 from poet.launch.clock import Clock, stopped
 from poet.launch.interrupts import StopRequest
@@ -56,6 +57,8 @@ def finetune(
         SystemExit: SIGINT or SIGTERM came, or the end of the Slurm job is near; the state is saved and the next call goes on from it.
     """
     torch.set_num_threads(threads)
+    if device == "cpu":
+        keep_freed_memory()
     code = {"training_digest": finetuning_digest(spec, device), "sources": finetuning_files(spec, device)}  # as it is now
     made_by, begun = provenance(device), json.loads(base.read_text()) if base else {}
     if begun.get("status") == "diverged":
