@@ -27,6 +27,8 @@ from suite.collection import Suite, load_suite
 from suite.context import Context
 
 TABLE = "table2.csv"
+#: How :meth:`Noticed.columns` begins where a run did not end.
+STOPS = "a run stops"
 #: The smallest of the models: a run takes seconds at mini scale.
 MODEL = "60m"
 
@@ -48,7 +50,7 @@ class Noticed:
     def columns(self) -> dict[str, Any]:
         """The cells of the table of faults."""
         if self.most is None:
-            return {"caught_by_check": f"a run stops: {self.said}"}
+            return {"caught_by_check": f"{STOPS}: {self.said}"}
         most = self.most
         share = 100 / abs(float(most.recorded))
         return {

@@ -37,7 +37,9 @@ def _steps(runs: Iterable[RecordedRun], row: str) -> str:
     """How much longer a training step of a row took than AdamW's, from the least to the most over the lengths that both were recorded at."""
     seconds: dict[tuple[str, int], list[float]] = {}
     for run in runs:
-        name = run.spec.variant.partition("-lr=")[0]
+        name, _, options = run.spec.variant.partition("-lr=")
+        if "budget_r=0" in options:  # without R and P
+            continue
         seconds.setdefault((name, run.spec.steps), []).append(run.record["cost"]["train_seconds"] / run.spec.steps)
     ratios = [median(own) / median(seconds["adamw", length]) for (name, length), own in seconds.items() if name == row and ("adamw", length) in seconds]
     return f"{min(ratios):.2f} to {max(ratios):.2f}"

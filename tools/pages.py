@@ -12,6 +12,7 @@ from analyses.common.published import read_published
 from analyses.ladder.full_length import MODEL, gap_at_full_length
 from analyses.ladder.orders import LENGTHS
 from faults.catalogue import FAULTS
+from faults.judged import STOPS
 from suite.check.tables import read
 from suite.discovery import discover
 from suite.fitness import ROTATIONS_MOVE
@@ -192,23 +193,30 @@ def _faults(table: Path) -> str:
     recorded = [line for line in read(table) if line["file"]]
     faults = [line for line in recorded if line["fault"] in known]
     new = known - {line["fault"] for line in faults}
-    checked = [line for line in faults if line["caught_by_check"]]
-    left = [line for line in checked if left_tolerance(line)]
+    stops = sum(line["caught_by_check"].startswith(STOPS) for line in faults)
+    checked = sum(bool(line["caught_by_check"]) for line in faults) - stops
+    left = sum(map(left_tolerance, faults)) - stops
     where = faults[0]
     about = (
         f"{len(faults)} faults, planted one at a time: {sum(bool(line['caught_by']) for line in faults)} are caught by a test. "
-        f"{len(checked)} were trained with, on the 60m model of {where['scale']} scale: {len(left)} of them leave a tolerance of the check. "
+        f"{checked} were trained with, on the 60m model of {where['scale']} scale: {left} of them leave a tolerance of the check. With {stops} a run stops. "
         f"{where['device']}, torch {where['torch']}, commit {where['commit']}. "
         f"Left out: {len(recorded) - len(faults)} whose code is gone. Not recorded yet: {', '.join(sorted(new)) or 'none'}."
     )
-    heads = ("fault", "what a user would suffer", "first test that fails", "the number that moved most", "left its tolerance")
+    heads = ("fault", "what a user would suffer", "first test that fails", "perplexity that moved most (tolerance)", "left its tolerance")
     rows = []
     for line in faults:
         test = f"`{line['caught_by'].rpartition('::')[2]}`" if line["caught_by"] else "none"
         moved = f"{line['number']}: {float(line['moved_percent']):+.1f}% ({float(line['tolerance_percent']):.1f}%)" if line["found"] else ""
-        checked = "yes" if left_tolerance(line) else line["caught_by_check"] or "not trained"
-        rows.append((line["fault"], line["what"], test, moved, checked))
+        rows.append((line["fault"], line["what"], test, moved, _by_check(line["caught_by_check"])))
     return f"{about}\n\n{markdown_table(heads, 'lllll', rows)}"
+
+
+def _by_check(caught: str) -> str:
+    if caught.startswith(STOPS):
+        return STOPS
+    columns = dict.fromkeys(re.findall(r": (\w+)(?:;|$)", caught))
+    return f"yes: {', '.join(f'`{column}`' for column in columns)}" if columns else caught or "not trained"
 
 
 def left_tolerance(fault: dict[str, str]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from poet.primitives import Primitive, Variant
+from poet.primitives.contract import Primitive, Variant
 
 
 class GivensChain(Primitive):
