@@ -1,11 +1,12 @@
-"""What the core refuses so that nothing trains silently wrong.
+"""What the core refuses or warns of so that nothing trains silently wrong.
 
-A check raises or does nothing, so it changes no number of a training that ends: no digest of a run has these functions, or calls
-of them on plain names (:mod:`poet.launch.sources`). ``tests/launch/test_sources.py`` holds their bodies to that form.
+A check raises, warns or does nothing, so it changes no number of a training that ends: no digest of a run has these functions, or
+calls of them on plain names (:mod:`poet.launch.sources`). ``tests/launch/test_sources.py`` holds their bodies to that form.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import torch
@@ -13,6 +14,8 @@ from torch import nn
 
 #: Optimizers whose state does not start at zero, so that zeroing it at a merge is no fresh start.
 _STARTS_ELSEWHERE = (torch.optim.ASGD, torch.optim.NAdam, torch.optim.Rprop)
+#: What POET layers alone have; their class imports this module.
+_MERGE = "merge_and_reinitialize"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -44,21 +47,47 @@ def check_hooks(chosen: Sequence[tuple[str, nn.Module]]) -> None:
 
 def check_wrapped(model: nn.Module) -> None:
     """Raises ValueError where a model has no POET layer."""
-    if not any(hasattr(module, "merge_and_reinitialize") for module in model.modules()):
+    if not any(hasattr(module, _MERGE) for module in model.modules()):
         raise ValueError(
             "the model has no POET layer: call apply_poet first; after export_dense, which works in place, training cannot go on "
             "(export a copy.deepcopy in mid-training)"
         )
 
 
-def check_optimizer(layers: Sequence[tuple[str, nn.Module]], optimizer: torch.optim.Optimizer) -> None:
-    """Raises ValueError where R and P of the layers (name, layer) are trained, and the optimizer has none of them."""
-    if (trained := {id(p) for _, layer in layers for p in (layer.skew_r, layer.skew_p) if p is not None and p.requires_grad}) and not (
-        trained & {id(p) for group in optimizer.param_groups for p in group["params"]}
+def check_trained(model: nn.Module) -> None:
+    """Warns where R and P of every POET layer are frozen, as those of frozen weights are."""
+    if (factors := [p for layer in model.modules() if hasattr(layer, _MERGE) for p in (layer.skew_r, layer.skew_p) if p is not None]) and not any(
+        p.requires_grad for p in factors
     ):
+        warnings.warn(
+            "R and P of every POET layer are frozen, so they would not be trained: apply_poet freezes those of frozen weights; call "
+            "requires_grad_(True) on each of poet_parameters(model), or freeze the weights after apply_poet",
+            stacklevel=3,
+        )
+
+
+def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Raises ValueError where R and P are trained, and the optimizer has none of them."""
+    if (
+        trained := {
+            id(p) for layer in model.modules() if hasattr(layer, _MERGE) for p in (layer.skew_r, layer.skew_p) if p is not None and p.requires_grad
+        }
+    ) and not trained & {id(p) for group in optimizer.param_groups for p in group["params"]}:
         raise ValueError(
-            "the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet, from "
-            "parameter_groups(model, ...)"
+            "the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet, and after "
+            "load_state_dict(..., assign=True), from parameter_groups(model, ...)"
+        )
+
+
+def check_decay(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Warns where the optimizer decays R or P."""
+    if decayed := {id(p) for group in optimizer.param_groups if group.get("weight_decay") for p in group["params"]} & {
+        id(p) for layer in model.modules() if hasattr(layer, _MERGE) for p in (layer.skew_r, layer.skew_p)
+    }:
+        warnings.warn(
+            f"weight decay shrinks R and P towards the identity ({len(decayed)} parameters): build the optimizer from parameter_groups(model, ...), "
+            "which gives them none",
+            stacklevel=3,
         )
 
 

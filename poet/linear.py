@@ -124,7 +124,7 @@ class POETLinear(nn.Module):
             return self.structure.factors(whole(self.skew_r), whole(self.skew_p))
 
     def rotations(self) -> tuple[Tensor, Tensor]:
-        """(R, P) as dense matrices (in, in) and (out, out) of the dtype of ``base_weight``, in the paper's orientation: W_RP = R W0 P."""
+        """(R, P) since the last merge, as dense matrices (in, in) and (out, out) of the dtype of ``base_weight``, in the paper's orientation: W_RP = R W0 P."""
         sides = self.structure.sides(*self.factors(), self.permutation_in, self.permutation_out)
         place = {"dtype": self.base_weight.dtype, "device": self.base_weight.device}
         identities = (torch.eye(side.primitive.dimension, **place) for side in sides)

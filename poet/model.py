@@ -45,12 +45,14 @@ def apply_poet(
     where trained weights are initialized again, and where ``Conv1D`` layers of transformers (GPT-2) are not wrapped.
 
     Args:
-        model: any module. Weights are initialized again by ``config.init``; ``init="keep"`` keeps them, and then the
-            model computes the same function as before. Biases are kept. Not wrapped are layers whose weight is tied to another's, and
-            subclasses of ``nn.Linear`` (such as the output projection of ``nn.MultiheadAttention``, whose weight is read directly).
+        model: any module. Give it whole: of a part, weights that are tied to others outside and the part's owner's
+            ``save_pretrained`` are not seen. Weights are initialized again by ``config.init``; ``init="keep"`` keeps them, and then
+            the model computes the same function as before. Biases are kept. R and P of a frozen weight are frozen. Not wrapped are
+            layers whose weight is tied to another's, and subclasses of ``nn.Linear`` (such as the output projection of
+            ``nn.MultiheadAttention``, whose weight is read directly).
         config: POET's hyperparameters.
         exclude: modules that are not wrapped, submodules included, by full name or by the last parts of it ("lm_head",
-            "mlp.up_proj", "layers.0").
+            "mlp.up_proj", "layers.0"). Your own names take the place of the default: name the head again.
         generator: CPU generator; the same seed gives the same model on every device. None for torch's global one.
 
     Returns:

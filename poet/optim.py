@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from poet.checks import check_optimizer, check_resets, check_state, check_wrapped
+from poet.checks import check_decay, check_optimizer, check_resets, check_state, check_trained, check_wrapped
 from poet.config import POETConfig
 from poet.model import merge_and_reinitialize, poet_layers
 
@@ -33,9 +33,11 @@ def parameter_groups(
         weight_decay: of the base group. POET's group has none: decay would shrink R and P towards the identity.
 
     Returns:
-        The group of R and P, then the base group, each a dict with ``params``, ``lr`` and ``weight_decay``.
+        The group of R and P, then the base group, each a dict with ``params``, ``lr`` and ``weight_decay``. A warning is given
+        where all R and P are frozen.
     """
     check_wrapped(model)
+    check_trained(model)
     factors = poet_parameters(model)
     own = {id(p) for p in factors}
     base = [p for p in model.parameters() if p.requires_grad and id(p) not in own]
@@ -80,6 +82,8 @@ def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parame
 class MergeSchedule:
     """Merges every T_m = ``config.merge_every`` optimizer steps (Section 3.2.3, Step 5). It is stateless: the caller passes the step.
 
+    A warning is given where all R and P are frozen, and where the optimizer decays them.
+
     Args:
         model: a POET model.
         config: its configuration (``merge_every``, ``reset_state``, ``clip_ramp_*``).
@@ -104,7 +108,9 @@ class MergeSchedule:
                 "LBFGS keeps one history of all parameters, which means nothing after a merge: use an optimizer whose state is "
                 "of each parameter, such as AdamW"
             )
-        check_optimizer(layers, optimizer)
+        check_trained(model)
+        check_optimizer(model, optimizer)
+        check_decay(model, optimizer)
         check_resets(optimizer, config.reset_state)
         self.model, self.config, self.optimizer, self.seed = model, config, optimizer, seed
 
@@ -126,17 +132,20 @@ class MergeSchedule:
         """Merge if a merge is due; to be called after each optimizer step.
 
         Args:
-            step: number of the optimizer step that was done, from 0.
+            step: number of the optimizer step that was done, from 0 over the whole training: a count that begins again with each
+                epoch draws the same primitives again.
 
         Returns:
             Whether the model was merged.
 
         Raises:
             TypeError: the optimizer has state that cannot be reset; see :func:`reset_state`.
+            ValueError: the model has no POET layer any more, or R and P are others than the optimizer's.
         """
         check_wrapped(self.model)
         if (step + 1) % self.config.merge_every:
             return False
+        check_optimizer(self.model, self.optimizer)
         index = (step + 1) // self.config.merge_every
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + index) % 2**63)
         merge_and_reinitialize(self.model, generator)

@@ -1,6 +1,7 @@
 """What is refused because it would train silently wrong."""
 
 import copy
+import warnings
 
 import pytest
 import torch
@@ -71,11 +72,36 @@ def test_an_optimizer_from_before_the_model_was_wrapped_or_of_another_model():
     MergeSchedule(model, CONFIG, torch.optim.AdamW([model[0].skew_r]))  # a part of them may be meant
 
 
-def test_factors_that_are_frozen_need_no_optimizer():
+def test_factors_that_are_all_frozen_are_warned_of_and_need_no_optimizer():
     model = mlp()
     model.requires_grad_(False)
     apply_poet(model, CONFIG)
-    MergeSchedule(model, CONFIG, torch.optim.AdamW([nn.Parameter(torch.zeros(1))]))
+    frozen = "R and P of every POET layer are frozen, so they would not be trained"
+    with pytest.warns(UserWarning, match=frozen):
+        groups(model)
+    with pytest.warns(UserWarning, match=frozen):
+        MergeSchedule(model, CONFIG, torch.optim.AdamW([nn.Parameter(torch.zeros(1))]))
+    model[0].skew_r.requires_grad_(True)
+    with warnings.catch_warnings(action="error"):
+        groups(model)
+
+
+def test_an_optimizer_whose_factors_were_replaced_is_refused_at_the_next_merge():
+    model = wrapped()
+    schedule = MergeSchedule(model, CONFIG, torch.optim.AdamW(groups(model)))
+    assert schedule.after_step(2)
+    model.load_state_dict(copy.deepcopy(model.state_dict()), assign=True)
+    assert not schedule.after_step(3)
+    with pytest.raises(ValueError, match="has none of the model's R and P"):
+        schedule.after_step(5)
+
+
+def test_decay_of_the_factors_is_warned_of():
+    model = wrapped()
+    with pytest.warns(UserWarning, match=r"weight decay shrinks R and P towards the identity \(4 parameters\): build the optimizer from parameter_groups"):
+        MergeSchedule(model, CONFIG, torch.optim.AdamW(model.parameters(), weight_decay=0.1))
+    with warnings.catch_warnings(action="error"):
+        MergeSchedule(model, CONFIG, torch.optim.AdamW(parameter_groups(model, lr=1e-2, poet_lr=1e-2, weight_decay=0.1)))
 
 
 def test_training_does_not_go_on_after_an_export_in_place_and_does_after_one_of_a_copy():

@@ -85,6 +85,11 @@ def save_adapter(model: nn.Module, folder: Path | str, base: Mapping[str, str], 
         digest = _digest(tensor)
         same = digest == base.get(name)
         if owner in layers and key == "weight":
+            if name not in base:
+                raise AdapterError(
+                    f"base has no {name}: call base_digests on the plain model before apply_poet, and give save_adapter the model itself, not "
+                    "its wrapper (torch.compile, DataParallel, DDP)"
+                )
             if not same:
                 raise AdapterError(_why_other(owner, layers[owner]))
         elif any(is_named(name, entry) for entry in also) or (owner in layers and not same):
@@ -197,8 +202,8 @@ def _why_other(name: str, layer: POETLinear) -> str:
     if layer.config.init != "keep":
         return f"layer {name or '(root)'} has a weight that POETConfig(init={layer.config.init!r}) drew: an adapter needs init='keep'"
     return (
-        f"layer {name or '(root)'} no longer has the weight of the base model, because something was merged (or `base` is of another model): "
-        "save the whole weight, with export_dense(model).save_pretrained(folder)"
+        f"layer {name or '(root)'} no longer has the weight of the base model, because something was merged (or the dtype is another, or `base` is of "
+        "another model): save the whole weight, with export_dense(model).save_pretrained(folder)"
     )
 
 

@@ -20,6 +20,10 @@ from poet.model import allow_saving
 from poet.optim import MergeSchedule
 
 
+#: Where the threshold is kept during a step, in the arguments: a step that was interrupted left a lowered one there.
+_WHOLE = "_whole_max_grad_norm"
+
+
 class MergeCallback(TrainerCallback):
     """Merges every ``config.merge_every`` optimizer steps, and lowers ``max_grad_norm`` after each merge.
 
@@ -34,25 +38,23 @@ class MergeCallback(TrainerCallback):
 
     def __init__(self, config: POETConfig, seed: int = 0) -> None:
         self.config, self.seed = config, seed
-        self._arguments = None
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, *, model: Any, optimizer: Any, **_: Any
     ) -> None:
         """Refuses a model of another configuration, as :class:`poet.MergeSchedule` does."""
         self._schedule = MergeSchedule(model, self.config, optimizer, self.seed)
-        if args is not self._arguments:  # else a training that was interrupted may have left a lowered one
-            self._arguments, self._clip_norm = args, args.max_grad_norm
+        args.max_grad_norm = vars(args).pop(_WHOLE, args.max_grad_norm)
         allow_saving(model)
 
     def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        args.max_grad_norm = self._schedule.clip_norm(state.global_step, self._clip_norm)
+        args.max_grad_norm = self._schedule.clip_norm(state.global_step, vars(args).setdefault(_WHOLE, args.max_grad_norm))
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        args.max_grad_norm = vars(args).pop(_WHOLE)
         self._schedule.after_step(state.global_step - 1)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, *, model: Any, **_: Any
     ) -> None:
-        args.max_grad_norm, self._arguments = self._clip_norm, None
         allow_saving(model, False)

@@ -47,6 +47,15 @@ def test_a_merged_model_has_no_adapter(how, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_wrapper_has_no_adapter(tmp_path):
+    model, base = finetuned()
+    with pytest.raises(AdapterError, match="base has no module.model.layers.0.+give save_adapter the model itself, not its wrapper"):
+        save_adapter(nn.DataParallel(model), tmp_path, base, also=("score",))
+    with pytest.raises(AdapterError, match="or the dtype is another"):
+        save_adapter(model.bfloat16(), tmp_path, base, also=("score",))
+    assert not list(tmp_path.iterdir())
+
+
 def test_weights_drawn_anew_have_no_adapter(tmp_path):
     model, base = finetuned(config=POETConfig(block_size=4))
     with pytest.raises(AdapterError, match=r"POETConfig\(init='normalized'\) drew: an adapter needs init='keep'"):

@@ -20,8 +20,9 @@ from tests.modules import load
 ROWS = 8
 VOCABULARY = 32
 SIZES = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "use_cache": False}
-#: The function that ``docs/support.md`` shows.
-plain_linear = load("docs/examples/gpt2.py").plain_linear
+_gpt2_page = load("docs/examples/gpt2.py")
+#: The functions that ``docs/support.md`` shows.
+plain_linear, gpt2_again = _gpt2_page.plain_linear, _gpt2_page.gpt2_again
 
 
 class CNN(nn.Module):

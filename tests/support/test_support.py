@@ -14,14 +14,14 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
-from transformers import Trainer, TrainingArguments
+from transformers import GPT2Config, GPT2LMHeadModel, GPT2Model, Trainer, TrainingArguments
 
 from poet import MergeSchedule, POETConfig, apply_poet, export_dense, merge_and_reinitialize, parameter_groups
 from poet.integrations.hugging_face import MergeCallback
 from poet.model import poet_layers
 from tests.launch.forks import together
 from tests.support import matrix
-from tests.support.models import ROWS, batch, build
+from tests.support.models import ROWS, batch, build, gpt2_again, plain_linear
 
 CONFIG = POETConfig(block_size=4, merge_every=2, clip_ramp_steps=1)
 MODELS = pytest.mark.parametrize("name", matrix.MODELS)
@@ -229,12 +229,16 @@ def test_trainer(name, tmp_path):
 
 
 def test_the_callback_lowers_the_clipping_threshold_after_a_merge():
-    model, callback, arguments, found = wrapped("CNN"), MergeCallback(CONFIG), types.SimpleNamespace(max_grad_norm=0.5), []
-    for first, last in ((0, 3), (3, 4)):  # interrupted where the threshold is lowered, and started again
+    model, arguments, found = wrapped("CNN"), types.SimpleNamespace(max_grad_norm=0.5), []
+    for first, last in ((0, 3), (3, 4)):  # interrupted where the threshold is lowered, and started again by a new callback
+        callback = MergeCallback(CONFIG)
         callback.on_train_begin(arguments, None, None, model=model, optimizer=torch.optim.AdamW(parameter_groups(model, lr=0.01, poet_lr=0.01)))
         for step in range(first, last):
             callback.on_step_begin(arguments, types.SimpleNamespace(global_step=step), None)
             found.append(arguments.max_grad_norm)
+            if step != 2:
+                callback.on_step_end(arguments, types.SimpleNamespace(global_step=step + 1), None)
+                assert vars(arguments) == {"max_grad_norm": 0.5}  # a checkpoint keeps the arguments
     assert found == pytest.approx([0.5, 0.5, 0.05, 0.5])  # the ramp of CONFIG is one step long
     callback.on_train_end(arguments, None, None, model=model)
     arguments.max_grad_norm = 0.25  # the user's, for another training with the same arguments
@@ -250,12 +254,18 @@ def test_the_page_names_each_feature_that_is_tested():
 
 
 def test_conv1d_and_its_linear_compute_the_same():
-    from transformers import GPT2Config, GPT2Model
-
-    from tests.support.models import plain_linear
-
     torch.manual_seed(0)
     model, tokens = GPT2Model(GPT2Config(vocab_size=32, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)).eval(), torch.arange(6)[None]
     before = model(tokens).last_hidden_state
     torch.testing.assert_close(plain_linear(model)(tokens).last_hidden_state, before)
     assert isinstance(model.h[0].attn.c_attn, nn.Linear)
+
+
+def test_gpt2_from_transformers_and_back(tmp_path):
+    config, tokens = GPT2Config(vocab_size=32, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0), torch.arange(6)[None]
+    GPT2LMHeadModel(config).save_pretrained(tmp_path / "base")
+    with pytest.warns(UserWarning, match="draws trained weights anew, in 4 layers"):
+        model = apply_poet(plain_linear(GPT2LMHeadModel.from_pretrained(tmp_path / "base")).eval(), POETConfig(block_size=4))
+    before = model(tokens).logits
+    gpt2_again(export_dense(model)).save_pretrained(tmp_path / "trained")
+    torch.testing.assert_close(GPT2LMHeadModel.from_pretrained(tmp_path / "trained").eval()(tokens).logits, before)
