@@ -119,3 +119,9 @@ def test_a_second_derivative_is_refused(randomize, x):
     (grad,) = torch.autograd.grad(model(x).square().sum(), model[0].skew_r, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         grad.sum().backward()
+
+
+@pytest.mark.parametrize("transform", (lambda model, x: torch.vmap(model)(x), lambda model, x: torch.func.jvp(model, (x,), (x,))))
+def test_transforms_of_torch_func_are_refused(randomize, x, transform):
+    with pytest.raises(RuntimeError, match="setup_context"):
+        transform(build(randomize), x)
