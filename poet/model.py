@@ -45,8 +45,8 @@ def apply_poet(
     where trained weights are initialized again, and where ``Conv1D`` layers of transformers (GPT-2) are not wrapped.
 
     Args:
-        model: any module. Give it whole: of a part, weights that are tied to others outside and the part's owner's
-            ``save_pretrained`` are not seen. Weights are initialized again by ``config.init``; ``init="keep"`` keeps them, and then
+        model: any module. Give it whole: from a part, neither ties to weights outside it are seen nor the whole model's
+            ``save_pretrained``. Weights are initialized again by ``config.init``; ``init="keep"`` keeps them, and then
             the model computes the same function as before. Biases are kept. R and P of a frozen weight are frozen. Not wrapped are
             layers whose weight is tied to another's, and subclasses of ``nn.Linear`` (such as the output projection of
             ``nn.MultiheadAttention``, whose weight is read directly).

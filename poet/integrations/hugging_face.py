@@ -19,7 +19,6 @@ from poet.config import POETConfig
 from poet.model import allow_saving
 from poet.optim import MergeSchedule
 
-
 #: Where the threshold is kept during a step, in the arguments: a step that was interrupted left a lowered one there.
 _WHOLE = "_whole_max_grad_norm"
 
@@ -51,7 +50,7 @@ class MergeCallback(TrainerCallback):
         args.max_grad_norm = self._schedule.clip_norm(state.global_step, vars(args).setdefault(_WHOLE, args.max_grad_norm))
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        args.max_grad_norm = vars(args).pop(_WHOLE)
+        args.max_grad_norm = vars(args).pop(_WHOLE, args.max_grad_norm)
         self._schedule.after_step(state.global_step - 1)
 
     def on_train_end(
