@@ -31,8 +31,7 @@ def energy_pairs() -> Computed:
     return Computed(published=2, computed=ratio, unit="energy over sum of pairs", holds=math.isclose(ratio, 2))
 
 
-@checked(id="transposition-preserves-spectrum",
-         where="Section 2 after Theorem 1", kind="claim too general",
+@checked(id="transposition-preserves-spectrum", where="Section 2 after Theorem 1", kind="claim too general",
          quotation="All parameterizations for the linear map T can be expressed as", verdict="confirmed error",
          explanation="Theorem 1 asks for m != n, and the sentence drops that. For m = n the "
          "transposition preserves the spectrum and is not of the form RWP: written as a sum of such terms it takes "

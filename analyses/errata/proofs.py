@@ -55,8 +55,8 @@ def never_together() -> Computed:
          second_quotation="only produces orthogonal matrices with determinant 1", verdict="confirmed error",
          explanation="With rotations, as the proof takes them and as the Cayley map gives them (determinant "
          "{computed:.6f}), a product has determinant 1 and half of O(m) is out of reach, although the lemma says 'any "
-         "orthogonal matrix R'. The proof does not see it because it stops at P^m: the conditions on P^m say nothing of the entry (m, m), and Diag(1, ..., 1, -1), at "
-         "distance {distance:g} from the identity, meets them. The lemma holds for primitives from O(b) with one more "
+         "orthogonal matrix R'. The proof does not see it because it stops at P^m: the conditions on P^m say nothing of "
+         "the entry (m, m), and Diag(1, ..., 1, -1), at distance {distance:g} from the identity, meets them. The lemma holds for primitives from O(b) with one more "
          "stage, c_{{m+1}}; Section 3.2.2 states the limit of the Cayley map.",
          consequence="POET reaches SO(m). A reflection can be absorbed in the random W0.")
 def determinant() -> Computed:
