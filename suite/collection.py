@@ -199,11 +199,7 @@ class Suite:
 
     @property
     def data_code_changed(self) -> bool:
-        """Whether the prepared data are of other code, so that every run is trained again.
-
-        Snakemake looks for no other reason to run what lies behind a job that runs; an input that is ancient would then leave
-        the runs as they are until the next call.
-        """
+        """Whether the prepared data are of other code, so that every run is trained again."""
         note = noted_sources(self.dataset / "sources.json")
         return self.scale.settings.retrain and note is not None and note["files"] != file_digests(data_sources(self.scale.data["corpus"]))
 

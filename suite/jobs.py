@@ -1,16 +1,42 @@
-"""What jobs that train look after: code that changed under way, and what was finished in a job that several runs share."""
+"""What jobs that train look after: which runs are finished, code that changed under way, and what was finished in a job that several runs share."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from poet.finetuning.spec import FinetuningSpec
 from poet.system.progress import say
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
+from suite.collection import RESULTS, Suite
 from suite.recorded.restore import changed
 from suite.recorded.run import whole_record
+from suite.targets import made
+
+
+def finished(suite: Suite) -> Callable[[str], bool]:
+    """A function that says of a run, by its name, whether it is done and stays: its files are there, and of today's spec and code.
+
+    A finetuning run's base has to be finished, too. A record that was edited is kept for whoever is to look at it.
+    """
+    is_current, specs = suite.is_current(), suite.trainable | suite.finetunings
+
+    def is_finished(name: str) -> bool:
+        spec = specs.get(name)
+        if spec is None:  # a model that is given
+            return True
+        if not all(path.exists() for path in made(suite, name)):
+            return False
+        try:
+            record = whole_record(RESULTS / "runs" / name / "record.json")
+        except RunError:
+            return True
+        stays = record is not None and record["spec_digest"] == spec.digest and is_current(spec, record)
+        return stays and (not isinstance(spec, FinetuningSpec) or not spec.base or is_finished(spec.base))
+
+    return is_finished
 
 
 class Aside:

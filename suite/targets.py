@@ -20,12 +20,12 @@ from suite.sources import noted_sources, sources_note
 def files(suite: Suite) -> list[str]:
     """The files that can be asked for, tables first."""
     found = [path for name in suite.artifacts for path in sorted((*suite.shown(name), *suite.outputs(name)), key=lambda p: p.suffix != ".csv")]
-    found += [path for name in (*suite.trainable, *suite.finetunings) for path in _made(suite, name)]
+    found += [path for name in (*suite.trainable, *suite.finetunings) for path in made(suite, name)]
     found += [suite.folder / "finetuning_rates.csv", *(suite.tuned_part(base, task) for base, task in suite.finetuning_searches())]
     return list(map(str, [*found, suite.dataset / "meta.json", *(suite.dataset / name for name in row_files(suite.scale.data))]))
 
 
-def _made(suite: Suite, name: str) -> list[Path]:
+def made(suite: Suite, name: str) -> list[Path]:
     """The files of a run that Snakemake makes. What else the run leaves beside them (probes, summaries) it does not miss."""
     return [RESULTS / "runs" / name / file for file in ("record.json", *(["history.csv"] if name in suite.trainable else []))]
 
@@ -72,7 +72,7 @@ def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
     """
     found: dict[str, list[Path]] = {}
     for name in _wanted(suite, targets):
-        files = (path for spec in suite.artifacts[name].specs(suite.scale) for path in _made(suite, spec.name))
+        files = (path for spec in suite.artifacts[name].specs(suite.scale) for path in made(suite, spec.name))
         note = noted_sources(sources_note(suite.folder, name)) or {}
         built = note.get("specs") == suite.digests(name) and all(path.exists() for path in suite.outputs(name))
         if built and (gone := [file for file in files if not file.exists()]):

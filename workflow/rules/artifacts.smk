@@ -23,6 +23,7 @@ for artifact_name in suite.artifacts:
             scale=suite.scale.name,
             seeds=list(suite.scale.seeds),
             digests=suite.digests(artifact_name),
+            built_from=list(map(str, suite.sources(artifact_name))),
             # Only of an artifact that is looked at: of all of them, each job would wait for it.
             sources=lambda wildcards, name=artifact_name: artifact_sources(name),
         script:
@@ -39,5 +40,7 @@ for artifact_name in suite.artifacts:
             suite.shown(artifact_name),
         log:
             RESULTS / "logs" / suite.scale.name / f"show_{artifact_name}.log",
+        params:
+            scale=suite.scale.name,
         shell:
             "for file in {input.made}; do cp $file {RESULTS}/${{file#{suite.folder}/}}; done 2> {log}"

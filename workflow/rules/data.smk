@@ -2,6 +2,7 @@
 # --set-threads data=64. Its train shards are no outputs, which Snakemake would remove before a retry: each has its own
 # note, and a retry makes only those that are missing.
 from poet.data.description import row_files
+from suite.jobs import finished
 
 data_threads = max(2, suite.scale.settings.resources.threads)
 
@@ -24,3 +25,17 @@ rule data:
         sources=data_digest(suite.scale.data["corpus"]),
     script:
         "../scripts/data.py"
+
+
+is_finished = finished(suite)
+
+
+def rows_for(names):
+    """What the job of some runs reads. Finished runs read nothing: data that were removed, or are prepared again, train none of them again.
+
+    An input that is ancient would not do. Snakemake trains what lies behind a missing one, finished or not, and skips what lies behind
+    one that is there and made again, missing or not.
+    """
+    dag = workflow.dag_settings
+    forced = dag.forceall or dag.forcetargets or dag.forcerun
+    return [] if all(map(is_finished, names)) and not forced else [rules.data.output.meta]

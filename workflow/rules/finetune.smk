@@ -51,8 +51,8 @@ for number, names in enumerate(suite.finetuning_jobs()):
             f"finetune_{number}"
         input:
             base=[RESULTS / "runs" / first.base / "record.json"] if first.base else [],
-            tasks=[suite.examples(suite.finetunings[name]) / "meta.json" for name in names],
-            rows=[] if suite.given_bart(first) else [prepared],
+            tasks=[suite.examples(suite.finetunings[name]) / "meta.json" for name in names] if first.base else lambda wildcards, names=names: rows_for(names) * len(names),
+            rows=[] if suite.given_bart(first) else lambda wildcards, names=names: rows_for(names),
         output:
             record=[RESULTS / "runs" / name / "record.json" for name in names],
         log:
@@ -79,7 +79,7 @@ for base, task in suite.finetuning_searches():
         input:
             base=RESULTS / "runs" / base.name / "record.json",
             task=suite.searched_task(task) / "meta.json",
-            rows=prepared,
+            rows=ancient(rules.data.output.meta) if suite.tuned_part(base, task).exists() else rules.data.output.meta,
         output:
             suite.tuned_part(base, task),
         log:
@@ -107,5 +107,7 @@ rule finetuning_rates:
         suite.folder / "finetuning_rates.csv",
     log:
         RESULTS / "logs" / suite.scale.name / "finetuning_rates.log",
+    params:
+        parts=[f"{task} {base.name}" for base, task in suite.finetuning_searches()],
     shell:
         "awk 'FNR > 1 || NR == 1' {input} > {output} 2> {log}"

@@ -1,8 +1,5 @@
 # One job per run; several where the scale says that runs share a process. A rule per model, so that the longest runs start
-# first and the cores stay busy to the end. Data that are prepared again train nothing again, unless their code changed.
-
-prepared = rules.data.output.meta if suite.data_code_changed else ancient(rules.data.output.meta)
-
+# first and the cores stay busy to the end.
 
 for rank, model in enumerate(suite.scale.models):
     for number, names in enumerate(suite.shared_jobs(model)):
@@ -11,7 +8,7 @@ for rank, model in enumerate(suite.scale.models):
             name:
                 f"train_{model.replace('.', '_')}_{number}"
             input:
-                prepared,
+                lambda wildcards, names=names: rows_for(names),
             output:
                 record=[RESULTS / "runs" / name / "record.json" for name in names],
                 history=[RESULTS / "runs" / name / "history.csv" for name in names],
@@ -34,7 +31,7 @@ for rank, model in enumerate(suite.scale.models):
         name:
             f"train_{model.replace('.', '_')}"
         input:
-            prepared,
+            lambda wildcards: rows_for([wildcards.run]),
         output:
             record=RESULTS / "runs" / "{run}" / "record.json",
             history=RESULTS / "runs" / "{run}" / "history.csv",
