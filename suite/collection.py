@@ -113,17 +113,31 @@ class Suite:
         asked = {"gpu": given["gpus"], "mem_mb": given["mem_mb"], "runtime": given["runtime"]}
         # Read by the job itself. They are no params: a finished run is not trained again because they change.
         asked |= {"processes": given["processes"], "shard_optimizer": int(given["shard_optimizer"])}
-        if given["partition"]:
-            asked["slurm_partition"] = given["partition"]
         if given["nodes"] > 1:  # one task a node, which the launcher starts itself; "tasks" alone would count tasks a GPU
             asked |= {"nodes": given["nodes"], "tasks": given["nodes"], "tasks_per_gpu": 0, "mpi": "srun"}
-        return asked
+        if given["nodes"] > 1 and given["gpus"]:  # as many on each: Slurm would count them over all nodes alone
+            asked["gres"] = ":".join(("gpu", *filter(None, [given["gpu_model"]]), str(given["gpus"] // given["nodes"])))
+        return asked | self._place(model)
+
+    def _place(self, model: str) -> dict[str, str]:
+        """Where in a cluster a model's jobs run."""
+        given = self.scale.resources(model)
+        wanted = {"slurm_partition": given["partition"], "gpu_model": given["gpus"] and given["gpu_model"]}
+        return {name: value for name, value in wanted.items() if value}
 
     def finetuning_resources(self, model: str) -> dict[str, int | str]:
-        """What a finetuning job asks for: a run of it takes one GPU."""
+        """What a finetuning job asks for: a run of it takes one GPU, and its share of a node's memory."""
         given = self.scale.resources(model)
-        asked = {"gpu": min(1, given["gpus"]), "mem_mb": given["mem_mb"], "runtime": given["runtime"]}
-        return asked | ({"slurm_partition": given["partition"]} if given["partition"] else {})
+        asked = {"gpu": min(1, given["gpus"]), "mem_mb": given["mem_mb"] // self._node_gpus(model), "runtime": given["runtime"]}
+        return asked | self._place(model)
+
+    def finetuning_threads(self, model: str) -> int:
+        """CPU cores of a finetuning job: a GPU's share of those of a node."""
+        return max(1, self.scale.resources(model)["threads"] // self._node_gpus(model))
+
+    def _node_gpus(self, model: str) -> int:
+        given = self.scale.resources(model)
+        return max(1, given["gpus"] // given["nodes"])
 
     def untuned(self) -> str:
         """A sentence where the scale is tuned by the protocol and has no table of rates yet; else empty."""

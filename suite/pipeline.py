@@ -77,8 +77,11 @@ def unlock() -> None:
 
 def _locked() -> TextIO:
     """The file that says who is at work, locked."""
-    SNAKEMAKE.mkdir(exist_ok=True)
-    file = open(HOLDER, "a", encoding="utf-8")
+    try:
+        SNAKEMAKE.mkdir(exist_ok=True)
+        file = open(HOLDER, "a", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{HOLDER.absolute()} cannot be written ({error.strerror}): it is whose pipelines run here; work in a clone of your own, or make .snakemake, results and data writable") from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -82,6 +82,8 @@ class Resources(Settings):
     """AdamW's moments are divided among a run's processes"""
     partition: str | None = None
     """of Slurm; the profile's if it is not given"""
+    gpu_model: str | None = None
+    """of Slurm, where a cluster has several kinds of GPU"""
     runs_per_job: PositiveInt = 1
     """how many runs of a model share a process"""
 
@@ -90,6 +92,8 @@ class Resources(Settings):
         for key in ("processes", "runs_per_job"):
             if self.gpus and getattr(self, key) > 1:
                 raise ValueError(f"{key} is for runs without a GPU: leave it out, or set gpus to 0")
+        if self.gpus % self.nodes:
+            raise ValueError(f"{self.nodes} nodes cannot share {self.gpus} gpus evenly: make gpus a multiple of nodes")
         return self
 
 

@@ -7,6 +7,7 @@ how far it is (``poet.launch.status``). Neither Slurm nor Snakemake is asked, an
 from __future__ import annotations
 
 import math
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 from humanfriendly import format_timespan
 from tabulate import tabulate
 
@@ -92,7 +94,9 @@ def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_curre
     if ahead > CLOCKS_DIFFER:
         notes.append(f"the clock of {status['host']} is {duration(ahead)} ahead of this machine's: {spec.name} may be silent")
     state, age = status["state"], max(0.0, -ahead)
-    if state == "running" and age > _quiet(spec, status["tokens_per_second"]):
+    if state == "running" and status["host"] == socket.gethostname() and not psutil.pid_exists(status["pid"]):
+        state = "stopped"  # killed without a word
+    elif state == "running" and age > _quiet(spec, status["tokens_per_second"]):
         state = "silent"
     return Progress(spec, state, status, age, notes=tuple(notes))
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from poet.system.errors import UserError
@@ -17,23 +20,52 @@ def check_submission(workflow: Any) -> None:
         workflow: Snakemake's, with its DAG built; nothing is asked unless its executor is Slurm's.
 
     Raises:
-        UserError: a partition, account or quality of service that there is not, or resources that no node has.
+        UserError: a partition, account or quality of service that there is not, resources that no node has, more time than the
+            partition gives, or jobs of a pipeline of this folder that was killed.
     """
     if workflow.executor_plugin.name != "slurm":
         return
+    _check_queue()
     jobs = sorted((job for job in workflow.dag.needrun_jobs() if not job.is_local), key=lambda job: job.rule.name)
     for command, job in {_command(job, workflow.executor_settings): job for job in jobs}.items():
         done = subprocess.run(f"{command} --begin=now+1day --wrap=true", shell=True, capture_output=True, text=True)
         if done.returncode == 0:
-            subprocess.run(["scancel", done.stdout.strip().partition(";")[0]], check=False)  # it may be gone already
-            continue
-        reason = done.stderr.strip().rpartition(": ")[2]
+            number = done.stdout.strip().partition(";")[0]
+            limit = _partition_limit(number)
+            subprocess.run(["scancel", number], check=False)  # it may be gone already
+            if limit is None or job.resources.get("runtime", 0) <= limit:
+                continue
+            reason = f"its partition gives a job {limit} minutes, and Slurm would let this one wait for ever"
+        else:
+            reason = done.stderr.strip().rpartition(": ")[2]
         asked = {name: job.resources.get(name) for name in ("slurm_partition", "gpu", "nodes", "mem_mb", "runtime")}
         asked = ", ".join(f"{name}={value}" for name, value in {**asked, "threads": job.threads}.items() if value)
         raise UserError(
             f"Slurm refuses the jobs of rule {job.rule.name} ({asked}): {reason}; change resources in config/scales, or "
             "default-resources in workflow/profiles/slurm/config.yaml"
         )
+
+
+def _check_queue() -> None:
+    """Refuse to begin beside jobs of a pipeline of this folder that was killed: each would train again what has been finished since."""
+    asked = subprocess.run(["squeue", "--me", "--noheader", "--format=%i|%Z|%k"], capture_output=True, text=True)
+    jobs = [line.split("|", 2) for line in asked.stdout.splitlines() if line.count("|") >= 2]
+    here = {str(Path.cwd()), os.environ.get("PWD")}
+    if left := [number for number, folder, comment in jobs if folder in here and comment.startswith("rule_")]:
+        raise UserError(
+            f"{len(left)} jobs of a pipeline that was killed are in Slurm's queue: wait until they have ended, or scancel {' '.join(left)}; then call again"
+        )
+
+
+def _partition_limit(number: str) -> int | None:
+    """Minutes that the partition of a job in the queue gives a job at most; None where it has no limit, or does not say."""
+    partition = subprocess.run(["squeue", "--noheader", "--jobs", number, "--format=%P"], capture_output=True, text=True).stdout.strip()
+    shown = subprocess.run(["scontrol", "--oneliner", "show", "partition", partition], capture_output=True, text=True).stdout
+    # [days-]hours:minutes:seconds
+    if not (found := re.search(r"\bMaxTime=(?:(\d+)-)?(\d+):(\d+):\d+", shown)):
+        return None
+    days, hours, minutes = (int(part or 0) for part in found.groups())
+    return (days * 24 + hours) * 60 + minutes
 
 
 def cancel_submitted(workflow: Any) -> None:

@@ -45,7 +45,7 @@ def check_targets(suite: Suite, targets: Iterable[str]) -> None:
     Raises:
         ConfigError: as above.
     """
-    known = {*files(suite), *suite.artifacts, "all", "check", "data"}
+    known = {*files(suite), *suite.artifacts, "all", "check", "data", "inputs"}
     for target in (os.path.relpath(given) for given in targets):
         suite.check_models(Path(target).name.partition(".")[0])
         scale, _, output = target.removeprefix(f"{RESULTS}/").partition("/")

@@ -44,7 +44,9 @@ def provenance(device: str, processes: int = 1) -> dict[str, Any]:
         device: "cpu" or "cuda".
         processes: that trained the run together, each on a device of its own.
     """
-    changes, unknown = _git("status", "--porcelain", "--untracked-files=no"), _git("ls-files", "--others", "--exclude-standard", "poet")
+    # A site's own settings are no change: what of them moves a number stands in the run's spec.
+    changes = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!config", ":!workflow/profiles")
+    unknown = _git("ls-files", "--others", "--exclude-standard", "poet")
     return {
         "commit": _git("rev-parse", "HEAD"),
         "dirty": None if changes is None else bool(changes or unknown),

@@ -59,6 +59,7 @@ NodeName=up2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=16 Real
 NodeName=never[1-2] NodeAddr=127.0.0.1 CPUs=128 RealMemory=2000000 Gres=gpu:8 State=DOWN Reason=never
 PartitionName=main Nodes=ALL Default=YES
 PartitionName=spare Nodes=up[1-2]
+PartitionName=brief Nodes=up[1-2] MaxTime=10
 """
 GRES_CONF = "NodeName=up[1-2] Name=gpu File=/dev/null,/dev/zero\n"
 

@@ -231,6 +231,7 @@ def test_paper_runs_ask_for_the_paper_s_gpus_wait_and_go_with_ctrl_c(tmp_path, m
     [
         ("partition: nope, gpus: 0", ("partition=nope", "nvalid partition")),
         ("gpus: 9, nodes: 1", ("gpu=9", "Requested node configuration is not available")),
+        ("partition: brief, gpus: 0", ("partition=brief", "its partition gives a job 10 minutes")),
     ],
 )
 def test_what_slurm_refuses_is_one_sentence_and_no_job(tmp_path, resources, words):
@@ -244,3 +245,12 @@ def test_what_slurm_refuses_is_one_sentence_and_no_job(tmp_path, resources, word
     assert all(word in errors[0] for word in ("rule train_", *words)), errors
     assert "Traceback" not in done.stderr
     assert "sbatch call" not in done.stderr
+
+
+def test_jobs_of_a_pipeline_that_was_killed_are_named_and_nothing_begins_beside_them(tmp_path):
+    project = SlurmProject(tmp_path / "project")
+    left = slurm("sbatch", "--parsable", "--hold", "--comment=rule_train_60m_wildcards_run", f"--chdir={project.folder}", "--wrap=true").strip()
+    done = project.snakemake("results/table8.csv", *SMOKE)
+    slurm("scancel", left)
+    assert done.returncode != 0
+    assert f"error: 1 jobs of a pipeline that was killed are in Slurm's queue: wait until they have ended, or scancel {left}; then call again" in done.stderr.splitlines()

@@ -166,6 +166,13 @@ def test_a_holder_that_was_cut_short_is_nobody(tmp_path, monkeypatch):
         assert call(CLAIM, tmp_path).returncode == 0, content
 
 
+def test_a_folder_that_is_somebody_else_s_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    HOLDER.parent.touch()  # root may write to any folder
+    with pytest.raises(UserError, match="pipeline.json cannot be written .* work in a clone of your own"):
+        pipeline.claim()
+
+
 def test_who_is_at_work_is_on_the_disk_before_snakemake_locks_anything(tmp_path, monkeypatch):
     """Or a power cut leaves Snakemake's lock, and nobody whom it belongs to."""
     synced = []

@@ -52,6 +52,7 @@ OF_MINI = (
     ("rows: [adamw, poet-fs-1_2]", "rows: [adamw, muon]", ("finetuning: rows", "one of AdamW and one of POET", "not adamw, muon")),
     ("gpus: 0,", "gpus: 1, processes: 2,", ("mini.yaml: resources", "processes", "without a GPU")),
     ("gpus: 0,", "gpus: 1, runs_per_job: 2,", ("mini.yaml: resources", "runs_per_job", "without a GPU")),
+    ("gpus: 0,", "gpus: 3, nodes: 2,", ("mini.yaml: resources", "2 nodes", "3 gpus", "multiple of nodes")),
 )
 WRONG = [*((*case, SMOKE)[:4] for case in EDITS), *((*case, "config/scales/mini.yaml") for case in OF_MINI)]
 
@@ -272,6 +273,8 @@ def test_paper_runs_ask_for_the_gpus_of_tables_9_and_10():
     suite = load_suite({"scale": "paper", "seeds": [0]})
     assert [suite.resources(model)["gpu"] for model in ("60m", "130m", "350m", "1.3b", "3b")] == [1, 1, 4, 8, 8]
     assert [suite.resources(model)["shard_optimizer"] for model in ("350m", "1.3b", "3b")] == [0, 1, 1]
+    asked = suite.finetuning_resources("1.3b")
+    assert (asked["gpu"], asked["mem_mb"], suite.finetuning_threads("1.3b")) == (1, 512000 // 8, 64 // 8)
 
 
 def test_a_model_s_resources_stand_before_the_scale_s(root):
@@ -282,7 +285,15 @@ def test_a_model_s_resources_stand_before_the_scale_s(root):
     assert suite.scale.resources("60m")["threads"] == 3 and suite.scale.resources("130m")["threads"] == 1
     asked = suite.resources("60m")
     assert (asked["nodes"], asked["tasks"], asked["mpi"], asked["slurm_partition"], asked["processes"]) == (2, 2, "srun", "big", 4)
-    assert not {"nodes", "mpi", "slurm_partition"} & set(suite.resources("130m"))
+    assert not {"gres", "gpu_model"} & asked.keys(), "it has no GPU"
+    assert not {"nodes", "mpi", "slurm_partition", "gres", "gpu_model"} & suite.resources("130m").keys()
+
+
+def test_every_node_of_a_run_has_as_many_gpus(root):
+    path = root / "config" / "scales" / "mini.yaml"
+    path.write_text(path.read_text().replace("gpus: 0,", "gpus: 4, nodes: 2, gpu_model: h100,"))
+    asked = load_suite({"scale": "mini", "seeds": [0]}).resources("60m")
+    assert (asked["gpu"], asked["gres"], asked["gpu_model"]) == (4, "gpu:h100:2", "h100")
 
 
 @pytest.mark.parametrize("path", sorted((suite.scale.ROOT / "config" / "scales").glob("*.yaml")), ids=lambda path: path.stem)

@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import socket
+import subprocess
 
 import pytest
 
@@ -94,6 +97,13 @@ def test_a_running_run(saying, spec):
     for words in ("40 of 100", "32", "2 minutes", "job 4711", "5 seconds ago", "step 30", f"ends in 2 minutes: {spec.name}"):
         assert words in text
     assert "node7, process 123" in page("test", [saying(job=None)])
+
+
+def test_a_run_whose_process_is_gone_from_this_machine_has_stopped(saying):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    here = socket.gethostname()
+    assert (saying(host=here, pid=gone.pid).state, saying(host=here, pid=os.getpid()).state) == ("stopped", "running")
 
 
 def test_a_run_that_has_just_begun_has_no_pace(saying):

@@ -52,7 +52,7 @@ def test_what_a_scale_does_not_have_is_refused_in_one_sentence(suite, target, wo
 
 
 def test_whatever_there_is_may_be_asked_for(suite):
-    check_targets(suite, ["all", "check", "data", *suite.artifacts, *files(suite), "./results/table2.csv"])
+    check_targets(suite, ["all", "check", "data", "inputs", *suite.artifacts, *files(suite), "./results/table2.csv"])
 
 
 def test_a_record_that_is_gone_is_asked_for_again_where_something_was_made_from_it(suite, tmp_path, monkeypatch):

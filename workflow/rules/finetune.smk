@@ -59,7 +59,7 @@ for number, names in enumerate(suite.finetuning_jobs()):
             [RESULTS / "logs" / "runs" / f"{name}.log" for name in names],
         conda:
             "../../environment.yml"
-        threads: suite.scale.resources(first.model)["threads"]
+        threads: suite.finetuning_threads(first.model)
         resources:
             **suite.finetuning_resources(first.model),
         params:
@@ -86,7 +86,7 @@ for base, task in suite.finetuning_searches():
             RESULTS / "logs" / suite.scale.name / "finetuning_rates" / f"{task}-{base.variant}.log",
         conda:
             "../../environment.yml"
-        threads: suite.scale.resources(base.model)["threads"]
+        threads: suite.finetuning_threads(base.model)
         resources:
             **suite.finetuning_resources(base.model),
         params:

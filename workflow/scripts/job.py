@@ -50,5 +50,8 @@ def job(snakemake):
             note_error(str(error))
             raise SystemExit(2) from None
         except Exception as error:
+            if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not loaded everywhere
+                note_error(f"rule {snakemake.rule} does not fit into the GPU's memory: raise accumulation, or gpus, of the model in the scale's file; {snakemake.log[0]} has all of it")
+                raise
             note_error(f"rule {snakemake.rule} met a fault of this suite ({type(error).__name__}: {error}): {snakemake.log[0]} has all of it")
             raise
