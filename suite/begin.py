@@ -13,7 +13,7 @@ from suite import pipeline
 from suite.check.compare import recorded_folder
 from suite.collection import RESULTS, Suite
 from suite.recorded.archive import archive_path, read
-from suite.targets import check_targets, unmake_lost
+from suite.targets import check_targets, unmake_data, unmake_lost
 
 #: What Snakemake can be asked for that writes nothing.
 _LOOKS = (
@@ -56,7 +56,7 @@ def begin(suite: Suite, config: dict[str, Any], arguments: Namespace) -> None:
         print(sentence, file=sys.stderr)
     if works(arguments):
         pipeline.claim()
-        for note in unmake_lost(suite, targets):
+        for note in (*unmake_data(suite), *unmake_lost(suite, targets)):
             print(note, file=sys.stderr)
     if arguments.unlock:
         pipeline.unlock()

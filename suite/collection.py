@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from poet.data.corpora import CORPORA
+from poet.data.errors import DataError
+from poet.data.files import read_json
 from poet.finetuning.sources import finetuning_digest, task_digest
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.sources import data_digest, data_sources, file_digests, training_digest
@@ -212,16 +215,27 @@ class Suite:
         return [task_digest()] if self.scale.settings.retrain else []
 
     @property
-    def data_code_changed(self) -> bool:
-        """Whether the prepared data are of other code, so that every run is trained again."""
-        note = noted_sources(self.dataset / "sources.json")
-        return self.scale.settings.retrain and note is not None and note["files"] != file_digests(data_sources(self.scale.data["corpus"]))
+    def text(self) -> dict[str, Any]:
+        """Which text lies in the folder that the data are made from; empty where they are not, or it is gone: what is prepared stays."""
+        if (path := self.scale.data.get("path")) is None:
+            return {}
+        try:
+            return CORPORA[self.scale.data["corpus"]](path).identity()
+        except DataError:
+            return {}
+
+    @property
+    def data_changed(self) -> bool:
+        """Whether the prepared data are of other code or another text, so that every run is trained again."""
+        note, meta = noted_sources(self.dataset / "sources.json"), read_json(self.dataset / "meta.json")
+        code = note is not None and note["files"] != file_digests(data_sources(self.scale.data["corpus"]))
+        return self.scale.settings.retrain and (code or (meta is not None and not self.text.items() <= meta["corpus"].items()))
 
     def is_current(self) -> Callable[[Spec, dict[str, Any]], bool]:
         """A function that says of a finished run, by its spec and record, whether it stays although code may have changed."""
         if not self.scale.settings.retrain:
             return lambda spec, record: True
-        data_changed = self.data_code_changed
+        data_changed = self.data_changed
         return lambda spec, record: not (data_changed or code_changed(spec, record, self.scale.device(spec.model)))
 
     def shared_jobs(self, model: str) -> list[list[str]]:

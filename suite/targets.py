@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from poet.data.description import row_files
+from poet.data.files import files_of, read_json, whole
 from poet.finetuning.methods import FINETUNERS
 from poet.finetuning.tasks import TASKS
 from poet.methods import all_rows
@@ -60,6 +61,17 @@ def check_targets(suite: Suite, targets: Iterable[str]) -> None:
             raise ConfigError(f"there is no run {name!r} at scale {suite.scale.name} with seeds {list(suite.scale.seeds)}; {known_are}")
         if target not in known:
             raise ConfigError(f"{target} is no target at scale {suite.scale.name}: the nearest is {nearest(suite, target)}; docs/artifacts.md lists all")
+
+
+def unmake_data(suite: Suite) -> list[str]:
+    """Have data prepared again of which files are gone or cut short: Snakemake does not know train shards. A sentence, if so."""
+    meta = suite.dataset / "meta.json"
+    parts = (read_json(meta) or {}).get("splits", {}).values()
+    gone = [file["file"] for part in parts for file in files_of(part) if not whole(file, suite.dataset)]
+    if not gone:
+        return []
+    meta.unlink()
+    return [f"note: {len(gone)} files of {suite.dataset} are gone or cut short, such as {gone[0]}: the next run that reads them has them prepared again"]
 
 
 def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:

@@ -24,7 +24,10 @@ class TextFiles(Corpus):
     def texts(self, split):
         for number, path in enumerate(self.files()):
             if (number % 10 == 0) == (split == "validation"):
-                yield path.read_text(encoding="utf-8")
+                try:
+                    yield path.read_text(encoding="utf-8")
+                except (OSError, UnicodeDecodeError) as error:
+                    raise DataError(f"cannot read {path} ({error}): take it out, or save it as UTF-8") from error
 
 
 CORPUS = TextFiles

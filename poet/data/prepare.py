@@ -25,15 +25,14 @@ STAGES = "stages.json"
 
 
 def prepare(data: dict, folder: Path, cache: Path, processes: int = 2) -> dict:
-    """Makes the rows of a data set, `tokenizer.json` (BPE, and where rows are streamed) and `meta.json`, and
-    returns the latter.
+    """Makes the rows of a data set, `tokenizer.json` and `meta.json`, and returns the latter.
 
     data: as `poet.data.description.Description` has it. cache: for what corpora fetch. processes: how many share the
     work; the result does not depend on it.
     Rows are (rows, sequence_length), uint16, or uint32 where the vocabulary needs it: `validation.npy` and
     `train.npy`, of a corpus in shards `train/<shard>.npy`, or with `stream` no train rows at all (`poet.data.stream`
-    makes them as training reads them). Does nothing where the folder holds this very data set. Raises DataError for
-    whatever the user can put right.
+    makes them as training reads them). Does nothing where the folder holds this very data set, made from the text that
+    "path" has now. Raises DataError for whatever the user can put right.
     """
     data, folder = check_description(data), Path(folder)
     corpus = CORPORA[data["corpus"]](data["path"], Path(cache), processes)
@@ -41,7 +40,8 @@ def prepare(data: dict, folder: Path, cache: Path, processes: int = 2) -> dict:
     with exclusive(folder):
         meta = read_json(folder / "meta.json")
         if meta and wanted.items() <= meta.items():
-            if all(whole(file, folder) for file in prepared_files(meta)):
+            same = corpus.path is None or corpus.identity().items() <= meta["corpus"].items()
+            if same and all(whole(file, folder) for file in prepared_files(meta)):
                 return meta
             # What is still whole of it stays.
             done = {"corpus": meta["corpus"], "tokenizer": meta["tokenizer"], **meta["splits"]}
@@ -120,13 +120,15 @@ def _tokenizer(data: dict, folder: Path, corpus: Corpus, stages: _Stages) -> Tok
     description, path = data["tokenizer"], folder / "tokenizer.json"
     if description["kind"] == "hf":
         tokenizer = load_hf(description["name"])
+        if tokenizer.pad_id or not tokenizer.eos_id:
+            raise DataError(
+                f"the tokenizer {description['name']!r} pads with token {tokenizer.pad_id} and ends with {tokenizer.eos_id}: models are built for "
+                "padding that is token 0 and nothing else, as T5's is; choose another tokenizer"
+            )
 
         def describe() -> dict:
-            described = _describe(tokenizer) | {"sha256": tokenizer.sha256}
-            if not data.get("stream"):
-                return described
             write_text(path, tokenizer.backend.to_str())
-            return described | {"unk_id": tokenizer.unk_id} | described_file(path)
+            return _describe(tokenizer) | {"unk_id": tokenizer.unk_id} | described_file(path)
 
         stages.run("tokenizer", describe, {"sha256": tokenizer.sha256})
         return tokenizer

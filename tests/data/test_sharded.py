@@ -21,6 +21,7 @@ from poet.data.errors import DataError
 from poet.data.order import epoch_order
 from poet.data.prepare import prepare, verify
 from poet.data.rows import TokenRows, TrainingBatches
+from poet.data.tokenizer import load_prepared
 
 
 def files(folder):
@@ -154,11 +155,28 @@ def test_what_another_description_left_is_not_taken(tmp_path, description):
 
 def test_a_source_that_changed_is_read_again(tmp_path, description, shards):
     prepare(description, tmp_path / "out", tmp_path)
-    (tmp_path / "out" / "meta.json").unlink()
     with gzip.open(shards / "c4-train.00001-of-00005.json.gz", "at") as file:
         file.write(json.dumps({"text": "the cat sat outside while rain fell"}) + "\n")
     meta = prepare(description, tmp_path / "out", tmp_path)
     assert [shard["rows"] for shard in meta["splits"]["train"]["files"]] == [7, 2, 0, 12, 5]
+
+
+def test_half_of_a_surrogate_pair_is_an_unknown_character(shards):
+    corpus = c4.C4(str(shards))
+    (shard, *_) = corpus.shards("train")
+    assert corpus.text(b'{"text": "cat \\ud83d sat \\ud83d\\ude00"}', shard) == "cat \ufffd sat \U0001f600"
+
+
+@pytest.mark.parametrize(("token", "role"), [("cat", "pad_token"), ("<pad>", "eos_token")])
+def test_a_tokenizer_whose_padding_models_do_not_know_is_refused(tmp_path, description, stand_in, token, role):
+    transformers.PreTrainedTokenizerFast.from_pretrained(stand_in, **{role: token}).save_pretrained(tmp_path / "other")
+    with pytest.raises(DataError, match="models are built for padding that is token 0 and nothing else"):
+        prepare(description | {"tokenizer": {"kind": "hf", "name": str(tmp_path / "other")}}, tmp_path / "out", tmp_path)
+
+
+def test_what_is_finetuned_finds_the_tokenizer_without_a_network(tmp_path, description):
+    meta = prepare(description, tmp_path / "out", tmp_path)
+    assert load_prepared(tmp_path / "out", meta).encode_batch(["cat sat zebra"])[0].ids.tolist()[-1] == meta["tokenizer"]["unk_id"]
 
 
 def test_a_tokenizer_that_changed_makes_everything_anew(tmp_path, description, stand_in):
@@ -178,7 +196,7 @@ def test_a_tokenizer_that_changed_makes_everything_anew(tmp_path, description, s
 def test_verify_names_the_damaged_file(tmp_path, description, capsys):
     folder = tmp_path / "out"
     whole = prepare(description, folder, tmp_path)
-    assert verify(folder) == 6  # five shards and validation
+    assert verify(folder) == 7  # five shards, validation and the tokenizer
     path = folder / "train" / "00004-of-00005.npy"
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -187,7 +205,7 @@ def test_verify_names_the_damaged_file(tmp_path, description, capsys):
     assert command.main([json.dumps(description | {"sequence_length": 16}), *arguments[1:], "--verify"]) == 2
     assert "holds other data than is described" in capsys.readouterr().err
     assert command.main([*arguments, "--verify"]) == 2
-    assert "1 of the 6 files" in (error := capsys.readouterr().err) and "(train/00004-of-00005.npy)" in error
+    assert "1 of the 7 files" in (error := capsys.readouterr().err) and "(train/00004-of-00005.npy)" in error
     path.unlink()
     assert command.main(arguments) == 0 and command.main([*arguments, "--verify"]) == 0
     assert json.loads((folder / "meta.json").read_text()) == whole

@@ -12,6 +12,7 @@ import suite.finetuning
 import suite.scale
 from poet.methods import METHODS
 from poet.system.errors import UserError
+from poet.system.files import write_text
 from poet.system.validation import read_yaml
 from suite.collection import collect_runs, load_suite
 from suite.recorded.__main__ import main as recorded
@@ -52,6 +53,7 @@ OF_MINI = (
     ("rows: [adamw, poet-fs-1_2]", "rows: [adamw, muon]", ("finetuning: rows", "one of AdamW and one of POET", "not adamw, muon")),
     ("gpus: 0,", "gpus: 1, processes: 2,", ("mini.yaml: resources", "processes", "without a GPU")),
     ("gpus: 0,", "gpus: 1, runs_per_job: 2,", ("mini.yaml: resources", "runs_per_job", "without a GPU")),
+    ("corpus: enwik8", "corpus: c4", ("summarization: pretraining", "'c4' comes in shards", "`base`")),
     ("gpus: 0,", "gpus: 3, nodes: 2,", ("mini.yaml: resources", "2 nodes", "3 gpus", "multiple of nodes")),
 )
 WRONG = [*((*case, SMOKE)[:4] for case in EDITS), *((*case, "config/scales/mini.yaml") for case in OF_MINI)]
@@ -151,11 +153,11 @@ def test_a_file_names_its_schema_which_takes_it_and_refuses_a_typo(repository, p
 
 
 #: Who reads the files changes neither a run nor the name of a data set. Runs of POET changed when it got ``adam_eps``, and those that Table 4
-#: finetunes when they got to keep their weights. Mini was tuned anew, and smoke takes its rates.
+#: finetunes when they got to keep their weights. Mini was tuned anew, and smoke takes its rates. Paper evaluates on 10 million tokens that are no padding.
 KNOWN = {
     "smoke": ("enwik8-64-4d091f33", "60m", "poet-bs-b256", "355e48a9b23420303e203853f49b2fd1a0e54fab0402e549de35fc0ff573a35c"),
     "mini": ("enwik8-64-56b9f060", "350m", "poet-fs-1_2", "5682f9556ac24d5f0b8406a28998e676704bd07b4cfd37f1cc7ccdb086d88fc9"),
-    "paper": ("c4-256-c89099c5", "1.3b", "adamw", "a03ec9cef1368ec3d711515ed49f646e6e7dea45d4a1d23cf4c4fe4c8942cb03"),
+    "paper": ("c4-256-c89099c5", "1.3b", "adamw", "53c971a9b6f26c7ad4b5aa052bf5e341c7c256d53d23ff480ec1b7f874b8f486"),
 }
 
 
@@ -287,6 +289,21 @@ def test_a_model_s_resources_stand_before_the_scale_s(root):
     assert (asked["nodes"], asked["tasks"], asked["mpi"], asked["slurm_partition"], asked["processes"]) == (2, 2, "srun", "big", 4)
     assert not {"gres", "gpu_model"} & asked.keys(), "it has no GPU"
     assert not {"nodes", "mpi", "slurm_partition", "gres", "gpu_model"} & suite.resources("130m").keys()
+
+
+def test_another_text_in_the_folder_of_the_data_is_noticed(root, monkeypatch):
+    monkeypatch.chdir(root)
+    path, shard = root / "config" / "scales" / "gpu.yaml", root / "c4-train.00000-of-00001.json.gz"
+    shard.write_text("one text")
+    (root / "c4-validation.00000-of-00001.json.gz").write_text("one text")
+    path.write_text(path.read_text().replace("corpus: enwik8", f"corpus: c4\n  path: {root}"))
+    suite = load_suite({"scale": "gpu", "seeds": [0]})
+    write_text(suite.dataset / "meta.json", json.dumps({"corpus": suite.text}))
+    assert suite.text and not suite.data_changed
+    shard.write_text("another text")
+    assert suite.data_changed
+    shard.unlink()
+    assert not suite.data_changed, "what is prepared stays"
 
 
 def test_every_node_of_a_run_has_as_many_gpus(root):

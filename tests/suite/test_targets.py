@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from poet.data.files import write_json
 from poet.system.errors import UserError
+from poet.system.files import write_text
 from suite.__main__ import main
 from suite.collection import load_suite
 from suite.sources import note_sources, sources_note
-from suite.targets import check_targets, files, lost_files, unmake_lost
+from suite.targets import check_targets, files, lost_files, unmake_data, unmake_lost
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +55,21 @@ def test_what_a_scale_does_not_have_is_refused_in_one_sentence(suite, target, wo
 
 def test_whatever_there_is_may_be_asked_for(suite):
     check_targets(suite, ["all", "check", "data", "inputs", *suite.artifacts, *files(suite), "./results/table2.csv"])
+
+
+def test_data_of_which_a_shard_is_gone_or_cut_short_are_prepared_again(suite, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shards = [{"file": f"train/{number}.npy", "file_bytes": 3} for number in range(3)]
+    meta = suite.dataset / "meta.json"
+    for shard in shards:
+        write_text(suite.dataset / shard["file"], "abc")
+    write_json(meta, {"splits": {"train": {"files": shards}, "validation": shards[0]}})
+    assert not unmake_data(suite) and meta.exists()
+    (suite.dataset / "train/0.npy").write_text("a")
+    (suite.dataset / "train/2.npy").unlink()
+    (said,) = unmake_data(suite)
+    assert "3 files" in said and "train/0.npy" in said and not meta.exists()
+    assert not unmake_data(suite)
 
 
 def test_a_record_that_is_gone_is_asked_for_again_where_something_was_made_from_it(suite, tmp_path, monkeypatch):

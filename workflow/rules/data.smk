@@ -23,6 +23,7 @@ rule data:
         data=suite.scale.data,
         cache=DATA / "cache",
         sources=data_digest(suite.scale.data["corpus"]),
+        text=suite.text,
     script:
         "../scripts/data.py"
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -94,7 +95,8 @@ def test_its_costs_are_estimated(answers):
 
 def test_an_unknown_corpus_lists_the_known(answers):
     assert answers["unknown"]["code"] == 2
-    assert answers["unknown"]["error"] == "error: the description of the data: corpus must be 'c4', 'enwik8' or 'files', not 'pile'\n"
+    assert re.fullmatch("error: the description of the data: corpus must be .*, not 'pile'\n", answers["unknown"]["error"])
+    assert all(f"'{name}'" in answers["unknown"]["error"] for name in (*CORPORA, "files"))
 
 
 @pytest.mark.parametrize("said", REFUSED)
@@ -107,7 +109,7 @@ def test_it_makes_nobody_else_s_data_again_and_retrains_nobody(answers):
     before = [data_digest("enwik8"), data_digest("c4"), training_digest("poet", "cpu")]
     *after, own = answers["digests"]
     assert after == before
-    assert own != data_digest("files")
+    assert own not in before
 
 
 @pytest.mark.parametrize("name", CORPORA)
