@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from typing_extensions import TypeAliasType
 
-from poet.data.corpora import CORPORA, ShardedCorpus
 from poet.data.description import Description
 from poet.methods import METHODS, all_rows
 from poet.methods.contract import parse_parameters
@@ -268,8 +267,6 @@ class ScaleFile(Settings):
         check_known("row", self.finetuning.rows, all_rows(), "finetuning: ")
         if sorted(all_rows()[row][0].name for row in self.finetuning.rows) != ["adamw", "poet"]:
             raise ValueError(f"finetuning: rows are one of AdamW and one of POET, which Table 4 compares, and not {', '.join(self.finetuning.rows)}")
-        if self.summarization.pretraining and issubclass(CORPORA[self.data.corpus], ShardedCorpus):
-            raise ValueError(f"summarization: pretraining reads rows of one file, and {self.data.corpus!r} comes in shards: give a `base` instead")
         for pair in self.learning_rates.borrow.items():
             check_known("model", pair, self.models, "learning_rates.borrow: ")
         for model in self.models:

@@ -53,7 +53,6 @@ OF_MINI = (
     ("rows: [adamw, poet-fs-1_2]", "rows: [adamw, muon]", ("finetuning: rows", "one of AdamW and one of POET", "not adamw, muon")),
     ("gpus: 0,", "gpus: 1, processes: 2,", ("mini.yaml: resources", "processes", "without a GPU")),
     ("gpus: 0,", "gpus: 1, runs_per_job: 2,", ("mini.yaml: resources", "runs_per_job", "without a GPU")),
-    ("corpus: enwik8", "corpus: c4", ("summarization: pretraining", "'c4' comes in shards", "`base`")),
     ("gpus: 0,", "gpus: 3, nodes: 2,", ("mini.yaml: resources", "2 nodes", "3 gpus", "multiple of nodes")),
 )
 WRONG = [*((*case, SMOKE)[:4] for case in EDITS), *((*case, "config/scales/mini.yaml") for case in OF_MINI)]

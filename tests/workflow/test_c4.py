@@ -48,10 +48,13 @@ def test_shards_in_c4_s_layout_train_through_the_same_pipeline(project):
         "sequence_length": 64,
         "packing": "pad",
     }
+    settings["finetuning"]["runs_per_job"] = 1
     (project.folder / "config" / "scales" / "shards.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
     target = "results/runs/shards/60m/poet-fs-1_2/seed0/record.json"
-    done = project.snakemake(target, "--config", "scale=shards")
+    finetuned = "results/runs/shards/finetuned/mrpc/60m-poet-fs-1_2-seed0/poet-lr=2e-05/seed0/record.json"
+    done = project.snakemake(target, finetuned, "--config", "scale=shards")
     assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads((project.folder / finetuned).read_text())["status"] == "completed"
     record = json.loads((project.folder / target).read_text())
     assert record["status"] == "completed"
     assert 1 < record["validation_perplexity"] < 1100
