@@ -92,8 +92,8 @@ def second_rate_is_little(low: float, high: float) -> bool:
 
 
 def on_one_side(now: tuple[float, float, float], later: tuple[float, float, float]) -> bool:
-    """Whether two intervals (mean, low, high) lie on one side of zero."""
-    return min(now[1], later[1]) > 0 or max(now[2], later[2]) < 0
+    """Whether two intervals (mean, low, high) lie on one side of zero; one of a run that diverged does not."""
+    return (now[1] > 0 and later[1] > 0) or (now[2] < 0 and later[2] < 0)
 
 
 def _low_rank(grounds: Grounds, subject: Subject) -> Reading:

@@ -22,10 +22,12 @@ def t_quantile(n: int, confidence: float = CONFIDENCE) -> float:
 
 
 def paired_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float, float]:
-    """Mean of independent numbers (or paired differences) with its t-interval; without end for a single one."""
+    """Mean of independent numbers (or paired differences) with its t-interval; without end for a single one, without width for equal ones."""
     mean = statistics.fmean(differences)
     if len(differences) < 2:
         return mean, -math.inf, math.inf
+    if min(differences) == max(differences):  # rounding would give them a width, and a p-value
+        return (differences[0],) * 3
     half = t_quantile(len(differences), confidence) * stats.sem(differences)
     return mean, mean - half, mean + half
 

@@ -53,7 +53,9 @@ def _between(ends: Ends, first: str, second: str) -> tuple[float, float, float] 
 
 
 def _outcome(between: tuple[float, float, float] | None, passes: Callable[[float, float], bool]) -> tuple[str, str]:
-    """A gap without an interval (not trained, one seed, a run that diverged) is not measured."""
+    """A gap without an interval (not trained, one seed) is not measured; that of a run that diverged fails."""
+    if between and math.isnan(between[0]):
+        return "failed", "diverged"
     if between is None or not all(map(math.isfinite, between)):
         return "not measured", ""
     return "passed" if passes(*between[1:]) else "failed", "{:+.3f} ({:+.3f} to {:+.3f})".format(*between)

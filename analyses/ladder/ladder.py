@@ -3,7 +3,7 @@
 Each rung has the schedule of its own length, as many merges as the full length where steps allow, and learning rates that were tuned for it
 (``config/tuning.yaml``). A gap is log(perplexity) - log(AdamW's), in nats, paired by seed. Two rows stand in the printed order of Table 2 at a
 length if their mean gap lies on that side of zero, with a p-value of at most 5% after Holm's correction for all pairs and lengths that the scale plans, counted once
-for each look (``looks`` in ``config/tuning.yaml``). A test that has not been made counts as p = 1: so one that is made later undoes no decision. Two rows are
+for each look that the two may have (``looks`` in ``config/tuning.yaml``). A test that has not been made counts as p = 1: so one that is made later undoes no decision. Two rows are
 compared at a length where both have runs and neither's rates are censored. The order appears at the shortest length from which on every compared one shows it, and two rows
 cross between two compared lengths whose orders differ. Nothing is said of other lengths; rungs that are not there are listed.
 
@@ -34,7 +34,7 @@ from suite.artifact import Artifact
 from suite.context import Context
 from suite.scale import Scale
 from suite.statistics import holm
-from suite.tuning.cells import Cell, steps_of
+from suite.tuning.cells import Cell, further_seeds, steps_of
 
 PERPLEXITY = "validation perplexity"
 
@@ -73,7 +73,7 @@ def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, d
     return line
 
 
-def _orders(found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]], looks: Sequence[int]) -> list[dict[str, Any]]:
+def _orders(scale: Scale, found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]]) -> list[dict[str, Any]]:
     usable = {cell for cell, own in found.items() if own and own.rates != "censored"}
     rows = {model: {cell.row for cell in found if cell.model == model} for model in dict.fromkeys(cell.model for cell in found)}
     pairs = [(model, *pair) for model, own in rows.items() for pair in printed_pairs(model, own)]
@@ -85,6 +85,7 @@ def _orders(found: dict[Cell, Rung | None], values: dict[Cell, dict[int, float]]
                 continue
             planned.append((model, better, worse, cell.length))
             if usable.issuperset(both) and (between := gap(*map(values.get, both))):
+                looks = len(scale.protocol.looks) if all(further_seeds(scale, one) for one in both) else 1
                 tested[planned[-1]] = between[0], p_of_gap(*map(values.get, both), looks)
     corrected = dict(zip(planned, holm([tested[key][1] if key in tested else 1.0 for key in planned]), strict=True))
     lines = []
@@ -118,7 +119,7 @@ def table(context: Context) -> pd.DataFrame:
     if not any(values.values()):
         raise RunError(f"scale {scale.name} has no rung of a ladder: give it lengths under `tuning`, run make tune and make record, and train its runs")
     lines = [_line(context, cell, found[cell], values) for cell in cells]
-    frame = pd.DataFrame([*lines, *_controls(context, values), *_orders(found, values, scale.protocol.looks)]).assign(scale=scale.name, corpus=scale.corpus)
+    frame = pd.DataFrame([*lines, *_controls(context, values), *_orders(scale, found, values)]).assign(scale=scale.name, corpus=scale.corpus)
     return frame.astype({name: "Int64" for name in ("steps", "merges", "n", "diverged", "tests") if name in frame})
 
 

@@ -132,6 +132,12 @@ def test_a_run_that_diverged_fails_what_needs_it(grounds):
         assert read(grounds({("60m", "adamw"): math.nan, ("130m", "adamw"): math.nan}), name).outcome == "failed"
 
 
+def test_a_longer_run_that_diverged_keeps_no_sign():
+    ahead, behind, diverged = (0.2, 0.1, 0.3), (-0.2, -0.3, -0.1), (-math.inf, math.nan, math.nan)
+    assert fitness.on_one_side(ahead, ahead) and fitness.on_one_side(behind, behind)
+    assert not any(fitness.on_one_side(*pair) for pair in ((ahead, behind), (ahead, diverged), (behind, diverged), (diverged, behind)))
+
+
 def test_every_model_of_a_subject_has_to_pass(grounds):
     both = subject([("60m", "adamw"), ("130m", "adamw")])
     found = read(grounds(), fitness.FULL_BEATS_LORA, both)

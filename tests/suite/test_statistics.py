@@ -17,6 +17,7 @@ def test_the_interval_is_students():
     assert mean - low == pytest.approx(high - mean)
     assert paired_interval([1.0, 2.0, 3.0], 0.99)[2] - mean == pytest.approx(9.924843200918 / math.sqrt(3))
     assert paired_interval([7.0]) == (7.0, -INF, INF)
+    assert paired_interval([0.4] * 3) == (0.4, 0.4, 0.4), "seeds that agree have no width by rounding"
 
 
 def test_the_p_value_of_an_interval_is_the_t_test_s():
