@@ -26,7 +26,7 @@ def paired_interval(differences: Sequence[float], confidence: float = CONFIDENCE
     mean = statistics.fmean(differences)
     if len(differences) < 2:
         return mean, -math.inf, math.inf
-    if min(differences) == max(differences):  # rounding would give them a width, and a p-value
+    if math.isfinite(mean) and min(differences) == max(differences):  # rounding would give them a width, and a p-value
         return (differences[0],) * 3
     half = t_quantile(len(differences), confidence) * stats.sem(differences)
     return mean, mean - half, mean + half
