@@ -1,5 +1,7 @@
 """Prepared data that are gone, or made again, train no finished run again, and let no other one be skipped."""
 
+import base64
+import json
 import re
 
 import pytest
@@ -42,3 +44,14 @@ def test_only_what_is_not_finished_waits_for_data(trained):
     assert jobs(trained) == {"data": 1, "train_60m": 1, "figure99": 1}
 
     assert jobs(trained, "--forceall")["train_60m"] == 2
+
+
+def test_a_run_that_was_killed_between_its_record_and_snakemake_s_is_trained_again(trained):
+    """Its files are whole, and marked as incomplete."""
+    record = trained.folder / "results/runs/smoke/60m/adamw/seed0/record.json"
+    before = json.loads(record.read_text())["weights_sha256"]
+    mark = base64.b64encode(str(record.relative_to(trained.folder)).encode()).decode()
+    (trained.folder / ".snakemake" / "incomplete" / mark).touch()
+    done = trained.snakemake(TARGET, "--config", "scale=smoke", "seeds=[0]")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "train_60m" in done.stderr and json.loads(record.read_text())["weights_sha256"] == before

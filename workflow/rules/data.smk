@@ -32,11 +32,13 @@ is_finished = finished(suite)
 
 
 def rows_for(names):
-    """What the job of some runs reads. Finished runs read nothing: data that were removed, or are prepared again, train none of them again.
+    """What the job of some runs reads. Finished runs wait for nothing: data that were removed, or are prepared again, train none of them again.
 
-    An input that is ancient would not do. Snakemake trains what lies behind a missing one, finished or not, and skips what lies behind
-    one that is there and made again, missing or not.
+    An input that is ancient would not do for the others. Snakemake trains what lies behind a missing one, finished or not, and skips what
+    lies behind one that is there and made again, missing or not. Finished runs keep it where it is there: Snakemake may train one again
+    for reasons of its own, such as a kill between its record and Snakemake's.
     """
-    dag = workflow.dag_settings
-    forced = dag.forceall or dag.forcetargets or dag.forcerun
-    return [] if all(map(is_finished, names)) and not forced else [rules.data.output.meta]
+    dag, meta = workflow.dag_settings, str(rules.data.output.meta)  # ancient() would mark the output itself
+    if dag.forceall or dag.forcetargets or dag.forcerun or not all(map(is_finished, names)):
+        return [meta]
+    return [ancient(meta)] if Path(meta).exists() else []

@@ -79,7 +79,7 @@ for base, task in suite.finetuning_searches():
         input:
             base=RESULTS / "runs" / base.name / "record.json",
             task=suite.searched_task(task) / "meta.json",
-            rows=ancient(rules.data.output.meta) if suite.tuned_part(base, task).exists() else rules.data.output.meta,
+            rows=ancient(str(rules.data.output.meta)) if suite.tuned_part(base, task).exists() else rules.data.output.meta,
         output:
             suite.tuned_part(base, task),
         log:

@@ -11,6 +11,7 @@ def several(value):
 
 
 with job(snakemake):
+    from poet.data.errors import DataError
     from poet.launch.devices import reserved_gpus
     from poet.launch.sources import training_digest
     from poet.launch.start import launch
@@ -19,6 +20,8 @@ with job(snakemake):
     from suite.recorded.restore import restored
     from suite.jobs import Aside, check_code
 
+    if not snakemake.input:  # the job of a finished run, which Snakemake trains again
+        raise DataError("the prepared data are gone: call snakemake data, then call again")
     resume = snakemake.config.get("resume")  # no param: a finished run is not trained again because it changes
     asked = snakemake.resources
     given = (snakemake.params.get("spec"), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
