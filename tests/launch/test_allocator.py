@@ -16,25 +16,24 @@ if sys.argv[1] == "kept":
     assert keep_freed_memory()
 
 def step():
-    # 1 GB and more, as the logits of 60m are: glibc keeps 64 MB at most of its own accord. One number a page.
-    torch.empty(2**28 + 2**20)[::1024] = 1
+    # 256 MB and more: glibc keeps 64 MB at most of its own accord. One number a page.
+    torch.empty(2**26 + 2**18)[::1024] = 1
 
-for _ in range(5):  # until the heap is as large as it will be
+for _ in range(12):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     step()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(2):
-    step()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
-def faults(how):
+def least_faults(how):
+    """Page faults of the step that has the fewest: the heap may grow at some steps, as small allocations split what is free."""
     ended = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True)
-    return int(ended.stdout)
+    return min(int(line) for line in ended.stdout.split())
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library: nothing is promised")
 def test_what_is_kept_is_not_faulted_in_again():
-    kept, given_back = faults("kept"), faults("as it is")
+    kept, given_back = least_faults("kept"), least_faults("as it is")
     assert given_back > 0
     assert kept <= given_back / 5
