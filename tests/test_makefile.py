@@ -14,7 +14,7 @@ def make(repository, tmp_path):
     alone = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}  # `make test` itself sets these
 
     def _make(*words):
-        done = subprocess.run(["make", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, env=alone)
+        done = subprocess.run(["make", *words], cwd=tmp_path, capture_output=True, text=True, timeout=300, env=alone)
         return done.stdout + done.stderr, done.returncode
 
     return _make

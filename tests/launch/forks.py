@@ -42,7 +42,7 @@ def fork(work) -> int:
         os._exit(code)
 
 
-def wait(pids, seconds=60.0) -> list[int]:
+def wait(pids, seconds=180.0) -> list[int]:
     """The exit codes, negative for signals; children that are not done in time are killed, and that is an error."""
     codes, deadline = {}, time.monotonic() + seconds
     while len(codes) < len(pids):
@@ -59,7 +59,7 @@ def wait(pids, seconds=60.0) -> list[int]:
     return [codes[pid] for pid in pids]
 
 
-def together(size, work, seconds=60.0) -> list[int]:
+def together(size, work, seconds=180.0) -> list[int]:
     """Call ``work()`` in ``size`` processes that are told of each other as ``torchrun`` tells its own; their exit codes."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

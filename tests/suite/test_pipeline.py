@@ -47,7 +47,7 @@ for word in sys.argv[1:]:
 
 def call(code, folder, *arguments):
     environment = {**os.environ, "PYTHONPATH": str(Path(pipeline.__file__).resolve().parents[1])}
-    return subprocess.run([sys.executable, "-c", code, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", code, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture

@@ -50,9 +50,9 @@ def test_ctrl_c_keeps_progress_for_the_next_call(project):
     folder = project.folder / "results" / "checkpoints" / NAME
     process, children = start(project, folder / "status.json")
     os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=240)
     assert process.returncode != 0
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=60)
     assert not alive
     assert list(folder.glob("*/*.pt")), output[-3000:]
     again = project.snakemake(*CALL)

@@ -17,12 +17,12 @@ def test_a_pipeline_that_ended_before_the_signal_was_not_killed():
 
 
 def test_one_at_work_is_killed_with_what_it_started():
-    process = subprocess.Popen(["sh", "-c", "sleep 60 & sleep 60"])
+    process = subprocess.Popen(["sh", "-c", "sleep 600 & sleep 600"])
     while len(children := psutil.Process(process.pid).children()) < 2:
         time.sleep(0.01)
     assert kills.kill(process, alone=False) == 3
     assert process.returncode == -signal.SIGKILL
-    assert not psutil.wait_procs(children, timeout=10)[1]
+    assert not psutil.wait_procs(children, timeout=60)[1]
 
 
 class Sleeping:

@@ -150,7 +150,7 @@ def test_a_second_call_does_nothing_and_is_quick_even_if_the_clock_was_ahead(mad
     again = made.snakemake("all", "results/lr_sweep.csv", "--config", "scale=smoke")
     assert again.returncode == 0
     assert "Nothing to be done" in again.stderr + again.stdout
-    assert time.monotonic() - started < 60  # 15 s on an idle machine; here the other worker is busy
+    assert time.monotonic() - started < 120  # 15 s on an idle machine; here the other worker is busy
 
 
 def test_examples_of_finetuning_are_prepared_again_where_their_code_changed(made):
