@@ -78,7 +78,10 @@ def side_by_side(recorded: Path, fresh: Path) -> tuple[list[Finding], list[str]]
             (across if scales[0] != scales[1] and not _same_scale(pair) else within).append(pair)
         if scales[0] != scales[1]:
             notes.append(f"{old.stem} is of scale {_named(scales[0])} and of scale {_named(scales[1])}: no tolerance holds between them")
-    return findings(within) + _unjudged(across), notes
+    found = findings(within) + _unjudged(across)
+    if not found:
+        raise UserError(f"{recorded} and {fresh} have no number in common: make the same target at both, at one scale")
+    return found, notes
 
 
 def _tables(folder: Path) -> list[str]:

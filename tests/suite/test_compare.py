@@ -77,6 +77,7 @@ def test_between_two_scales_differences_are_shown_and_not_judged(mini, tmp_path,
         ("mini", "mini/table2.csv", "are a folder and a file"),
         ("mini", "empty", "empty has no tables: name a folder such as results/mini"),
         ("mini", "other", "have no table in common"),
+        ("mini", "night", "have no number in common"),
         ("mini/table2.csv", "broken/cut.csv", "line 3 has more or fewer cells"),
         ("mini/table2.csv", "broken/word.csv", "n in line 2 is 'three'"),
         ("mini/table2.csv", "broken/binary.csv", "cannot be read as a table of the suite"),
@@ -85,8 +86,9 @@ def test_between_two_scales_differences_are_shown_and_not_judged(mini, tmp_path,
 )
 def test_what_cannot_be_compared_is_one_sentence(mini, tmp_path, capsys, first, second, words):
     shutil.copytree(mini, tmp_path / "mini")
-    for folder in ("empty", "other", "broken"):
+    for folder in ("empty", "other", "broken", "night"):
         (tmp_path / folder).mkdir()
+    shutil.copy(mini.parent / "night" / "lr_sweep.csv", tmp_path / "night")  # searches of runs of other lengths than mini's
     (tmp_path / "mini" / "figure1.csv").rename(tmp_path / "other" / "figure1.csv")
     (tmp_path / "broken" / "cut.csv").write_text("model,measured,n\n60m,1.5,3\n130m\n")
     (tmp_path / "broken" / "word.csv").write_text("model,measured,n\n60m,1.5,three\n")
