@@ -20,10 +20,12 @@ from humanfriendly import format_timespan
 from tabulate import tabulate
 
 from poet.finetuning.spec import FinetuningSpec
+from poet.launch.sources import training_digest
 from poet.launch.status import read_status
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.collection import Suite
+from suite.recorded.archive import archive_path, digests
 from suite.recorded.run import whole_record
 from suite.wording import listed
 
@@ -175,4 +177,13 @@ def status(suite: Suite, results: Path) -> str:
     """The page of all runs of a scale. Trials that nobody has begun are told by ``python -m suite.tuning --status``."""
     now, is_current = time.time(), suite.is_current()
     found = [progress(results, spec, now, is_current) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
-    return page(suite.scale.name, (run for run in found if run.spec.name in suite.specs or run.state != "not started"))
+    asked = [run for run in found if run.spec.name in suite.specs or run.state != "not started"]
+    return page(suite.scale.name, asked) + _recorded(suite, [run.spec for run in asked if run.state == "not started"])
+
+
+def _recorded(suite: Suite, missing: Iterable[RunSpec | FinetuningSpec]) -> str:
+    """A sentence on the pretraining runs that ``RESUME=recorded`` need not train; empty if there are none."""
+    recorded, first = digests(archive_path(suite.scale.name)), suite.scale.seeds[0]
+    pretraining = (spec for spec in missing if isinstance(spec, RunSpec) and not (spec.keep_weights and spec.seed == first))  # archives have no weights
+    count = sum(recorded.get(s.name) == (s.digest, training_digest(s.method, suite.scale.device(s.model))) for s in pretraining)
+    return f"\n\nRecorded with today's spec and training code: {count} of those not started. RESUME=recorded restores them." if count else ""

@@ -96,7 +96,7 @@ def read(path: Path, only: str | None = None) -> dict[str, RecordedRun]:
     except FileNotFoundError:
         raise RecordedError(f"there are no recorded runs in {path}: keep those of a results folder with `make record`") from None
     except (pa.ArrowException, OSError) as error:
-        raise RecordedError(f"{path} cannot be read ({_first_line(error)}): it was cut short or damaged; get it again") from None
+        raise _unreadable(path, error) from None
     names = table["name"].to_pylist()
     if only is not None:
         table = table.filter(pa.array([name == only for name in names], pa.bool_()))
@@ -109,6 +109,22 @@ def read(path: Path, only: str | None = None) -> dict[str, RecordedRun]:
     return runs
 
 
+def digests(path: Path) -> dict[str, tuple[str, str]]:
+    """Spec digest and training digest of every run of an archive, by name, without a look at the files; empty where there is no archive."""
+    if not path.exists():
+        return {}
+    try:
+        table = pq.read_table(path, columns=["name", "spec_digest", "training_digest"], use_threads=False)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from None
+    return {row["name"]: (row["spec_digest"], row["training_digest"]) for row in table.to_pylist()}
+
+
+def _unreadable(path: Path, error: Exception) -> RecordedError:
+    first = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return RecordedError(f"{path} cannot be read ({first}): it was cut short or damaged; get it again")
+
+
 def _run(stored: dict[str, Any], path: Path) -> RecordedRun:
     try:
         run = checked({file: stored[file] for file in FILES if stored[file] is not None}, stored["origin"] or "")
@@ -118,7 +134,3 @@ def _run(stored: dict[str, Any], path: Path) -> RecordedRun:
     if wrong:
         raise RecordedError(f"{path}: row {stored['name']!r} says another {wrong[0]} than its record: get the archive again")
     return run
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
