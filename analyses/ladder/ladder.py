@@ -13,6 +13,7 @@ Where an order stands is a description and no verdict on the paper: that needs a
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -21,11 +22,12 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
+from analyses.common.grid import BASELINE
 from analyses.common.layout import markdown_page, markdown_table, measured_columns
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, bars, figure_outputs, plain_logarithmic, save_figure
 from analyses.ladder.controls import CONTROL, LARGER, WITHOUT, control_lines, fit_lengths
-from analyses.ladder.orders import LENGTHS, ORDER, order_line, printed_pairs, side
+from analyses.ladder.orders import LENGTHS, ORDER, order_line, printed_pairs, printed_perplexities, side
 from analyses.ladder.rungs import BASELINES, Rung, gap, larger_model, p_of_gap, rung, steps_on, tokens_per_parameter, without_rotations
 from poet.methods import all_rows
 from poet.training.errors import RunError
@@ -37,6 +39,8 @@ from suite.statistics import holm
 from suite.tuning.cells import Cell, further_seeds, steps_of
 
 PERPLEXITY = "validation perplexity"
+#: The column of the lengths at which the mean gap of a pair lies on the printed side, decided or not.
+MEANS = "lengths_mean_as_printed"
 
 
 def runs(scale: Scale) -> list[RunSpec]:
@@ -58,6 +62,9 @@ def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, d
         "rates": found.rates if found else "",
         "note": note,
     }
+    printed = printed_perplexities(cell.model) if cell.length == 1 else {}
+    if cell.row in printed:
+        line |= {"published": printed[cell.row], "published_gap_adamw": math.log(printed[cell.row] / printed[BASELINE])}
     if found:
         parameters = found.specs[0].parameters
         every = parameters.get("merge_every")
@@ -93,7 +100,8 @@ def _orders(scale: Scale, found: dict[Cell, Rung | None], values: dict[Cell, dic
         p = {key[3]: corrected[key] for key in sorted(tested, key=lambda key: key[3]) if key[:3] == (model, better, worse)}
         sides = {length: side(tested[model, better, worse, length][0], p[length]) for length in p}
         said = "; ".join(f"{p[length]:.2g} at {length}" for length in p)
-        lines.append({"model": model, **order_line(better, worse, sides), "holm_p": said, "tests": len(planned)})
+        means = " ".join(str(length) for length in p if tested[model, better, worse, length][0] < 0)
+        lines.append({"model": model, **order_line(better, worse, sides), MEANS: means, "holm_p": said, "tests": len(planned)})
     return lines
 
 
@@ -126,17 +134,18 @@ def table(context: Context) -> pd.DataFrame:
 def markdown(frame: pd.DataFrame) -> str:
     """Rows that were measured down, lengths across; below, the controls, where each printed order appears, and what is missing."""
     shown, controls, orders = (frame[frame.quantity == kind] for kind in (PERPLEXITY, CONTROL, ORDER))
-    key = "Cells: perplexity and, in brackets, nats above AdamW with one rate over the seeds that both have, with the 95% interval. \\*: rates chosen at an end of what was tried; such a cell takes part in no order."
+    key = "Cells: perplexity and, in brackets, nats above AdamW with one rate over the seeds that both have, with the 95% interval. \\*: rates chosen at an end of what was tried; such a cell takes part in no order. Last column: as Table 2 prints it, on C4, with nats above the printed AdamW."
     parts, said = [], []
     for model, part in shown.groupby("model", sort=False):
         lengths = part.drop_duplicates("length")
         heads, rows = [f"{line.length} ({line.tokens_per_parameter:,.0f})" for line in lengths.itertuples()], []
         for row, of_row in part[part.groupby("variant").n.transform("count") > 0].groupby("variant", sort=False):
             at = {line["length"]: line for line in of_row.to_dict("records")}
-            rows.append([all_rows()[row][1].label, *(_cell(at.get(length)) for length in lengths.length)])
-        parts += [f"{model}: share of the full length (tokens a matrix parameter)", markdown_table(["row", *heads], "l" + "r" * len(heads), rows)]
+            rows.append([all_rows()[row][1].label, *(_cell(at.get(length)) for length in lengths.length), _printed(at.get("1"))])
+        parts += [f"{model}: share of the full length (tokens a matrix parameter)", markdown_table(["row", *heads, "printed"], "l" + "r" * (len(heads) + 1), rows)]
         parts += [_fitness(model, controls[controls.model == model], list(lengths.length))]
     compared = orders[orders[list(LENGTHS.values())].ne("").any(axis=1)]
+    said += [_means(model, part) for model, part in compared.groupby("model", sort=False)]
     said += map(_sentence, compared.itertuples())
     if len(compared):
         made = sum(len(at.split()) for at in compared[list(LENGTHS.values())].to_numpy().ravel())
@@ -149,6 +158,14 @@ def markdown(frame: pd.DataFrame) -> str:
     for note, part in shown[shown.note != ""].groupby("note", sort=False):
         said.append(f"Not there, {note}: {'; '.join(_absent(part))}.")
     return markdown_page(f"{ARTIFACT.label}, {frame.scale.iloc[0]} scale", f"{ARTIFACT.caption} {key}", *parts, sentences=said)
+
+
+def _means(model: str, compared: pd.DataFrame) -> str:
+    """How many of a model's pairs have their means in the printed order at each length, of those that are compared there."""
+    at = Counter(length for column in LENGTHS.values() for lengths in compared[column] for length in lengths.split())
+    printed = Counter(length for lengths in compared[MEANS] for length in lengths.split())
+    said = ", ".join(f"{printed[length]} of {at[length]} at {length}" for length in sorted(at, key=Fraction))
+    return f"{model}, means of two rows in the printed order, decided or not: {said}."
 
 
 def _fitness(model: str, controls: pd.DataFrame, lengths: Sequence[str]) -> str:
@@ -181,6 +198,12 @@ def _cell(line: dict[str, Any] | None) -> str:
     low, high = line.get("gap_adamw_low", math.nan), line.get("gap_adamw_high", math.nan)
     interval = f" {low:+.3f} to {high:+.3f}" if math.isfinite(low) and math.isfinite(high) else ""
     return f"{line['measured']:.2f}{star}" + ("" if math.isnan(between) else f" ({between:+.3f}{interval and ','}{interval})")
+
+
+def _printed(line: dict[str, Any] | None) -> str:
+    if line is None or math.isnan(line.get("published", math.nan)):
+        return "–"
+    return f"{line['published']:.2f}" + (f" ({line['published_gap_adamw']:+.3f})" if line["published_gap_adamw"] else "")
 
 
 def _sentence(line: Any) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from analyses.common.published import printed_text
 from analyses.controls.cells import FROZEN, specs_of
 from analyses.ladder import ladder
 from analyses.ladder.controls import LARGER, WITHOUT, control_lines, fit_lengths
@@ -87,6 +88,20 @@ def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(buil
     assert {length for length, p in corrected.items() if float(p) <= 0.05} == {"1/100", "1/10"} and float(corrected["1/30"]) > 0.05
     said = "at 1/10, the longest at which both are compared; as printed at 1/10; opposite at 1/100; undecided at 1/30; the two cross between 1/100 and 1/10."
     assert f"POET FS b=1/2 below AdamW (printed): {said}" in ladder.markdown(frame)
+    assert order["lengths_mean_as_printed"] == "1/10"
+    assert "60m, means of two rows in the printed order, decided or not: 0 of 1 at 1/100, 0 of 1 at 1/30, 1 of 1 at 1/10." in ladder.markdown(frame)
+
+
+def test_what_table_2_prints_stands_beside_the_full_length(built):
+    frame = ladder.table(built(night()))
+    perplexities = {row: float(printed_text("table2", "perplexity", model="60m", variant=row)) for row in ("adamw", "poet-fs-1_2")}
+    for row, value in perplexities.items():
+        assert line(frame, row, "1")["published"] == value
+        assert line(frame, row, "1")["published_gap_adamw"] == pytest.approx(math.log(value / perplexities["adamw"]))
+    assert math.isnan(line(frame, "poet-fs-1_2", "1/10")["published"]) and math.isnan(line(frame, "adamw-two-rates", "1")["published"])
+    last = {row[2:].split(" |")[0]: row.split(" | ")[-1] for row in ladder.markdown(frame).splitlines() if row.startswith("| ")}
+    assert last["row"] == "printed |" and last["AdamW, two learning rates"] == "– |"
+    assert (last["AdamW"], last["POET FS b=1/2"]) == ("26.68 |", "25.37 (-0.050) |")
 
 
 def test_a_censored_rung_takes_part_in_no_order(built):
