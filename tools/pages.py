@@ -10,7 +10,7 @@ from pathlib import Path
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
 from analyses.ladder.full_length import MODEL, gap_at_full_length
-from analyses.ladder.orders import LENGTHS
+from analyses.ladder.orders import LENGTHS, MEANS
 from faults.catalogue import FAULTS
 from faults.judged import STOPS
 from suite.check.tables import read
@@ -73,6 +73,7 @@ def _parts(root: Path) -> dict[str, str]:
         "ladder-full-bs-order": _order(kept / "night" / "ladder.csv", "poet-bs-b256"),
         "ladder-second-rate": gap_at_full_length("adamw-two-rates", "adamw", kept / "night" / "ladder.csv"),
         **{f"rotations-{name}": _control(kept / "night" / "ladder.csv", ROTATIONS_MOVE, length) for name, length in (("short", "1/100"), ("full", "1"))},
+        **{f"ladder-means-{name}": _means(kept / "night" / "ladder.csv", length) for name, length in (("short", "1/100"), ("full", "1"))},
         "protocol": protocol(load_protocol(root)),
         "finetuning-trials": f"{search.trials} to {search.at_most}",
         "rates": rates(sweeps),
@@ -124,6 +125,12 @@ def _order(ladder: Path, row: str) -> str:
     (line,) = (line for line in read(ladder) if (line["variant"], line["against"]) == (row, "adamw"))
     p = dict(reversed(part.split(" at ")) for part in line["holm_p"].split("; "))["1"]
     return f"{next(kind for kind, column in LENGTHS.items() if '1' in line[column].split())} (p = {p})"
+
+
+def _means(ladder: Path, length: str) -> str:
+    """How many pairs of rows have their means in the printed order at a length, of those that are compared there."""
+    compared = [line for line in read(ladder) if line["model"] == MODEL and length in " ".join(line[column] for column in LENGTHS.values()).split()]
+    return f"{sum(length in line[MEANS].split() for line in compared)} of {len(compared)}"
 
 
 def _control(ladder: Path, name: str, length: str) -> str:

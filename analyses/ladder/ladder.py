@@ -27,7 +27,7 @@ from analyses.common.layout import markdown_page, markdown_table, measured_colum
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, bars, figure_outputs, plain_logarithmic, save_figure
 from analyses.ladder.controls import CONTROL, LARGER, WITHOUT, control_lines, fit_lengths
-from analyses.ladder.orders import LENGTHS, ORDER, order_line, printed_pairs, printed_perplexities, side
+from analyses.ladder.orders import LENGTHS, MEANS, OPPOSITE, ORDER, PRINTED, order_line, printed_pairs, printed_perplexities, side
 from analyses.ladder.rungs import BASELINES, Rung, gap, larger_model, p_of_gap, rung, steps_on, tokens_per_parameter, without_rotations
 from poet.methods import all_rows
 from poet.training.errors import RunError
@@ -39,8 +39,8 @@ from suite.statistics import holm
 from suite.tuning.cells import Cell, further_seeds, steps_of
 
 PERPLEXITY = "validation perplexity"
-#: The column of the lengths at which the mean gap of a pair lies on the printed side, decided or not.
-MEANS = "lengths_mean_as_printed"
+#: The columns of the lengths at which a pair's order is decided.
+DECIDED = [LENGTHS[PRINTED], LENGTHS[OPPOSITE]]
 
 
 def runs(scale: Scale) -> list[RunSpec]:
@@ -145,8 +145,9 @@ def markdown(frame: pd.DataFrame) -> str:
         parts += [f"{model}: share of the full length (tokens a matrix parameter)", markdown_table(["row", *heads, "printed"], "l" + "r" * (len(heads) + 1), rows)]
         parts += [_fitness(model, controls[controls.model == model], list(lengths.length))]
     compared = orders[orders[list(LENGTHS.values())].ne("").any(axis=1)]
-    said += [_means(model, part) for model, part in compared.groupby("model", sort=False)]
-    said += map(_sentence, compared.itertuples())
+    for model, part in compared.groupby("model", sort=False):
+        parts.append(_sides(model, part))
+    said += map(_sentence, compared[compared[DECIDED].ne("").any(axis=1)].itertuples())
     if len(compared):
         made = sum(len(at.split()) for at in compared[list(LENGTHS.values())].to_numpy().ravel())
         said.append(
@@ -160,12 +161,24 @@ def markdown(frame: pd.DataFrame) -> str:
     return markdown_page(f"{ARTIFACT.label}, {frame.scale.iloc[0]} scale", f"{ARTIFACT.caption} {key}", *parts, sentences=said)
 
 
-def _means(model: str, compared: pd.DataFrame) -> str:
-    """How many of a model's pairs have their means in the printed order at each length, of those that are compared there."""
-    at = Counter(length for column in LENGTHS.values() for lengths in compared[column] for length in lengths.split())
-    printed = Counter(length for lengths in compared[MEANS] for length in lengths.split())
-    said = ", ".join(f"{printed[length]} of {at[length]} at {length}" for length in sorted(at, key=Fraction))
-    return f"{model}, means of two rows in the printed order, decided or not: {said}."
+def _sides(model: str, compared: pd.DataFrame) -> str:
+    """On which side the mean of each printed pair lies, lengths across, and how many lie as printed."""
+    at = {column: [lengths.split() for lengths in compared[column]] for column in (*LENGTHS.values(), MEANS)}
+    lengths = sorted({length for column in LENGTHS.values() for own in at[column] for length in own}, key=Fraction)
+    rows, counts = [], {length: Counter() for length in lengths}
+    for index, pair in enumerate(compared.itertuples()):
+        own = {column: found[index] for column, found in at.items()}
+        cells = []
+        for length in lengths:
+            side = "–"
+            if any(length in own[column] for column in LENGTHS.values()):
+                side = "printed" if length in own[MEANS] else "opposite"
+                counts[length][side] += 1
+            cells.append(f"**{side}**" if any(length in own[column] for column in DECIDED) else side)
+        rows.append([" below ".join(all_rows()[row][1].label for row in (pair.variant, pair.against)), *cells])
+    total = ["as printed", *(f"{count['printed']} of {count.total()}" for count in counts.values())]
+    said = f"Pairs of rows of {model} in the order that Table 2 prints. Cells: the side of the mean gap; bold: decided."
+    return f"{said}\n\n{markdown_table(['pair', *lengths], 'l' * (1 + len(lengths)), [*rows, total])}"
 
 
 def _fitness(model: str, controls: pd.DataFrame, lengths: Sequence[str]) -> str:

@@ -16,6 +16,9 @@ PRINTED, OPPOSITE, UNDECIDED = "as printed", "opposite", "undecided"
 #: The columns of the lengths at which a pair is so.
 LENGTHS = {PRINTED: "lengths_as_printed", OPPOSITE: "lengths_opposite", UNDECIDED: "lengths_undecided"}
 
+#: The column of the lengths at which the mean gap of a pair lies on the printed side, decided or not.
+MEANS = "lengths_mean_as_printed"
+
 
 def side(mean: float, holm_p: float) -> str:
     """The side of the mean gap of the row that is printed as better, in nats, where its corrected p-value decides: below zero is as printed."""

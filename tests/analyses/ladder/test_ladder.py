@@ -89,7 +89,8 @@ def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(buil
     said = "at 1/10, the longest at which both are compared; as printed at 1/10; opposite at 1/100; undecided at 1/30; the two cross between 1/100 and 1/10."
     assert f"POET FS b=1/2 below AdamW (printed): {said}" in ladder.markdown(frame)
     assert order["lengths_mean_as_printed"] == "1/10"
-    assert "60m, means of two rows in the printed order, decided or not: 0 of 1 at 1/100, 0 of 1 at 1/30, 1 of 1 at 1/10." in ladder.markdown(frame)
+    assert "| POET FS b=1/2 below AdamW | **opposite** | opposite | **printed** |" in ladder.markdown(frame)
+    assert "| as printed | 0 of 1 | 0 of 1 | 1 of 1 |" in ladder.markdown(frame)
 
 
 def test_what_table_2_prints_stands_beside_the_full_length(built):
