@@ -20,8 +20,9 @@ from suite.recorded.run import device_of
 
 #: The file beside the record of a run that was restored.
 NOTE = "origin.json"
-#: Characters of a commit that are shown.
-_SHORT = 9
+#: Characters of a commit that are shown, and how many commits of one place are.
+_SHORT, _NAMED = 9, 3
+_DIRTY = " with uncommitted changes"
 
 
 def write_note(folder: Path, origin: str, record: dict[str, Any]) -> None:
@@ -67,17 +68,27 @@ def foreign(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
 def sentence(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
     """Which of some runs were recorded and not trained here, on which machine and by which commit; empty if none were."""
     specs = {spec.name: spec for spec in specs}
-    groups: Counter[str] = Counter()
+    groups: dict[tuple[str, str], Counter[str]] = {}
     for name, (origin, record) in origins(results, specs.values()).items():
         where = record["provenance"]
         commit = f"commit {where['commit'][:_SHORT]}" if where["commit"] else "outside a checkout"
-        dirty = " with uncommitted changes" if where["dirty"] else ""
         device = device_of(record)
         stale = f", {changed} changed since" if (changed := code_changed(specs[name], record, device)) else ""
         source = f"foreign, from {origin}, " if origin else ""
-        text = f"{source}on {where['machine']['cpu']}, {where['device']}, {commit}{dirty}{stale}"
-        groups[text] += 1
+        place = f"{source}on {where['machine']['cpu']}, {where['device']}"
+        groups.setdefault((place, stale), Counter())[commit + (_DIRTY if where["dirty"] else "")] += 1
     if not groups:
         return ""
-    listed = "; ".join(sorted(groups) if len(groups) == 1 else (f"{n} {text}" for text, n in sorted(groups.items())))
-    return f"Recorded runs, not trained here: {groups.total()} of {len(specs)} ({listed})."
+    parts = [f"{place}, {_commits(commits)}{stale}" for (place, stale), commits in groups.items()]
+    totals = [commits.total() for commits in groups.values()]
+    listed = parts[0] if len(parts) == 1 else "; ".join(f"{n} {part}" for part, n in sorted(zip(parts, totals, strict=True)))
+    return f"Recorded runs, not trained here: {sum(totals)} of {len(specs)} ({listed})."
+
+
+def _commits(commits: Iterable[str]) -> str:
+    """A few commits by name; of more, how many there are: each record has its own."""
+    named = sorted(commits)
+    if len(named) <= _NAMED:
+        return " and ".join(named)
+    dirty = sum(name.endswith(_DIRTY) for name in named)
+    return f"{len(named)} commits{dirty and f', {dirty} of them{_DIRTY}' or ''}: each record names its own"

@@ -13,6 +13,7 @@ from suite.recorded import marking
 from suite.recorded.origin import sentence
 from suite.recorded.restore import unpack
 from tests.analyses.report.small_results import write_results
+from tests.suite.recorded.conftest import WHERE
 
 
 @pytest.fixture
@@ -60,6 +61,15 @@ def test_recorded_runs_are_named_with_machine_and_commit(artifact, context, reco
     assert (context.results / "some.md").read_text().endswith(f"- A sentence.\n\n{said}\n")
     assert marking.caption(context, artifact).endswith(said)
     assert (context.results / "some.csv").read_text() == 'model,measured\n"60m, small",1.5\n'
+
+
+def test_a_few_commits_of_one_machine_are_named_and_more_are_counted(context, specs, recorded_run):
+    runs = list(specs.values())[:5]
+    for number, spec in enumerate(runs):
+        restore(context, recorded_run(spec, provenance={**WHERE, "commit": f"{number}" * 40, "dirty": number == 1}))
+    said = sentence(context.results, runs[:2])
+    assert said == "Recorded runs, not trained here: 2 of 2 (on A CPU, cpu (1 threads), commit 000000000 and commit 111111111 with uncommitted changes)."
+    assert "5 of 5 (on A CPU, cpu (1 threads), 5 commits, 1 of them with uncommitted changes: each record names its own)" in sentence(context.results, runs)
 
 
 def test_foreign_ones_are_called_so_in_the_csv_too(artifact, context, recorded_run):
