@@ -18,6 +18,8 @@ from suite.scale import Scale
 from suite.statistics import interval_p, paired_interval
 from suite.tuning.cells import Cell, cells, further_seeds, run_at, steps_of
 
+#: What is measured of a rung.
+PERPLEXITY = "validation perplexity"
 #: What rungs are compared with: AdamW with one rate, as the paper trains it, and with two.
 TWO_RATES = "adamw-two-rates"
 BASELINES = {FULL: "AdamW", TWO_RATES: "AdamW, two rates"}

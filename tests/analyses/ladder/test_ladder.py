@@ -13,6 +13,7 @@ from analyses.controls.cells import FROZEN, specs_of
 from analyses.ladder import ladder
 from analyses.ladder.controls import LARGER, WITHOUT, control_lines, fit_lengths
 from analyses.ladder.orders import OPPOSITE, PRINTED, UNDECIDED, appears_from, crossings, printed_pairs, side
+from analyses.ladder.page import markdown
 from analyses.ladder.rungs import TWO_RATES, gap, p_of_gap, rung, without_rotations
 from poet.launch.records import write_record
 from poet.training.errors import RunError
@@ -61,6 +62,10 @@ def built(tmp_path):
     return _built
 
 
+def page(frame):
+    return markdown(frame, "Ladder", "Rows.")
+
+
 def line(frame, row, length):
     (found,) = frame[(frame.variant == row) & (frame.length == length)].to_dict("records")
     return found
@@ -87,10 +92,10 @@ def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(buil
     corrected = dict(reversed(part.split(" at ")) for part in order["holm_p"].split("; "))
     assert {length for length, p in corrected.items() if float(p) <= 0.05} == {"1/100", "1/10"} and float(corrected["1/30"]) > 0.05
     said = "at 1/10, the longest at which both are compared; as printed at 1/10; opposite at 1/100; undecided at 1/30; the two cross between 1/100 and 1/10."
-    assert f"POET FS b=1/2 below AdamW (printed): {said}" in ladder.markdown(frame)
+    assert f"POET FS b=1/2 below AdamW (printed): {said}" in page(frame)
     assert order["lengths_mean_as_printed"] == "1/10"
-    assert "| POET FS b=1/2 below AdamW | **opposite** | opposite | **printed** |" in ladder.markdown(frame)
-    assert "| as printed | 0 of 1 | 0 of 1 | 1 of 1 |" in ladder.markdown(frame)
+    assert "| POET FS b=1/2 below AdamW | **opposite** | opposite | **printed** |" in page(frame)
+    assert "| as printed | 0 of 1 | 0 of 1 | 1 of 1 |" in page(frame)
 
 
 def test_what_table_2_prints_stands_beside_the_full_length(built):
@@ -100,7 +105,7 @@ def test_what_table_2_prints_stands_beside_the_full_length(built):
         assert line(frame, row, "1")["published"] == value
         assert line(frame, row, "1")["published_gap_adamw"] == pytest.approx(math.log(value / perplexities["adamw"]))
     assert math.isnan(line(frame, "poet-fs-1_2", "1/10")["published"]) and math.isnan(line(frame, "adamw-two-rates", "1")["published"])
-    last = {row[2:].split(" |")[0]: row.split(" | ")[-1] for row in ladder.markdown(frame).splitlines() if row.startswith("| ")}
+    last = {row[2:].split(" |")[0]: row.split(" | ")[-1] for row in page(frame).splitlines() if row.startswith("| ")}
     assert last["row"] == "printed |" and last["AdamW, two learning rates"] == "– |"
     assert (last["AdamW"], last["POET FS b=1/2"]) == ("26.68 |", "25.37 (-0.050) |")
 

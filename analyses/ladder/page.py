@@ -1,0 +1,125 @@
+"""The ladder's page: its table as Markdown, with its controls and printed orders."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import pandas as pd
+
+from analyses.common.layout import markdown_page, markdown_table
+from analyses.ladder.controls import CONTROL, fit_lengths
+from analyses.ladder.orders import LENGTHS, MEANS, OPPOSITE, ORDER, PRINTED
+from analyses.ladder.rungs import PERPLEXITY
+from poet.methods import all_rows
+
+#: The columns of the lengths at which a pair's order is decided.
+DECIDED = [LENGTHS[PRINTED], LENGTHS[OPPOSITE]]
+
+
+def markdown(frame: pd.DataFrame, label: str, caption: str) -> str:
+    """Rows that were measured down, lengths across; below, the controls, on which side each printed pair lies, and what is missing.
+
+    Args:
+        frame: of :func:`analyses.ladder.ladder.table`.
+        label, caption: of the artifact.
+    """
+    shown, controls, orders = (frame[frame.quantity == kind] for kind in (PERPLEXITY, CONTROL, ORDER))
+    key = "Cells: perplexity and, in brackets, nats above AdamW with one rate over the seeds that both have, with the 95% interval. \\*: rates chosen at an end of what was tried; such a cell takes part in no order. Last column: as Table 2 prints it, on C4, with nats above the printed AdamW."
+    parts, said = [], []
+    for model, part in shown.groupby("model", sort=False):
+        lengths = part.drop_duplicates("length")
+        heads, rows = [f"{line.length} ({line.tokens_per_parameter:,.0f})" for line in lengths.itertuples()], []
+        for row, of_row in part[part.groupby("variant").n.transform("count") > 0].groupby("variant", sort=False):
+            at = {line["length"]: line for line in of_row.to_dict("records")}
+            rows.append([all_rows()[row][1].label, *(_cell(at.get(length)) for length in lengths.length), _printed(at.get("1"))])
+        parts += [f"{model}: share of the full length (tokens a matrix parameter)", markdown_table(["row", *heads, "printed"], "l" + "r" * (len(heads) + 1), rows)]
+        parts += [_fitness(model, controls[controls.model == model], list(lengths.length))]
+    compared = orders[orders[list(LENGTHS.values())].ne("").any(axis=1)]
+    for model, part in compared.groupby("model", sort=False):
+        parts.append(_sides(model, part))
+    said += map(_sentence, compared[compared[DECIDED].ne("").any(axis=1)].itertuples())
+    if len(compared):
+        made = sum(len(at.split()) for at in compared[list(LENGTHS.values())].to_numpy().ravel())
+        said.append(
+            f"An order is decided where its p-value is at most 5% after Holm's correction for the {compared.tests.iloc[0]} tests that the scale plans, of which {made} were made "
+            "(the others count as p = 1). The intervals in the cells are each by itself."
+        )
+    if len(orders) > len(compared):
+        said.append(f"Printed orders of two rows that share no length at which both are compared: {len(orders) - len(compared)} of {len(orders)}.")
+    for note, part in shown[shown.note != ""].groupby("note", sort=False):
+        said.append(f"Not there, {note}: {'; '.join(_absent(part))}.")
+    return markdown_page(f"{label}, {frame.scale.iloc[0]} scale", f"{caption} {key}", *parts, sentences=said)
+
+
+def _sides(model: str, compared: pd.DataFrame) -> str:
+    """On which side the mean of each printed pair lies, lengths across, and how many lie as printed."""
+    at = {column: [lengths.split() for lengths in compared[column]] for column in (*LENGTHS.values(), MEANS)}
+    lengths = sorted({length for column in LENGTHS.values() for own in at[column] for length in own}, key=Fraction)
+    rows, counts = [], {length: Counter() for length in lengths}
+    for index, pair in enumerate(compared.itertuples()):
+        own = {column: found[index] for column, found in at.items()}
+        cells = []
+        for length in lengths:
+            side = "–"
+            if any(length in own[column] for column in LENGTHS.values()):
+                side = "printed" if length in own[MEANS] else "opposite"
+                counts[length][side] += 1
+            cells.append(f"**{side}**" if any(length in own[column] for column in DECIDED) else side)
+        rows.append([" below ".join(all_rows()[row][1].label for row in (pair.variant, pair.against)), *cells])
+    total = ["as printed", *(f"{count['printed']} of {count.total()}" for count in counts.values())]
+    said = f"Pairs of rows of {model} in the order that Table 2 prints. Cells: the side of the mean gap; bold: decided."
+    return f"{said}\n\n{markdown_table(['pair', *lengths], 'l' * (1 + len(lengths)), [*rows, total])}"
+
+
+def _fitness(model: str, controls: pd.DataFrame, lengths: Sequence[str]) -> str:
+    """The controls of a model, lengths across, and whether any length passes them all."""
+    rows = []
+    for name, part in controls.groupby("control", sort=False):
+        at = part.set_index("length")
+        rows.append([name, *(f"{at.outcome[length]}{at.note[length] and ': '}{at.note[length]}" for length in lengths)])
+    fit = fit_lengths(zip(controls.length, controls.outcome, strict=True))
+    said = f"Every control passed at {', '.join(fit)}." if fit else "At no length has every control passed, so the orders below are described and not judged."
+    return f"Controls of {model}, in nats, with what was measured. {said}\n\n{markdown_table(['control', *lengths], 'l' * (1 + len(lengths)), rows)}"
+
+
+def _absent(part: pd.DataFrame) -> list[str]:
+    """The rungs of some lines: rows that lack the same lengths together."""
+    lengths = part.groupby(["model", "variant"], sort=False).length.agg(", ".join).reset_index()
+    return [
+        f"{model} at {at}: {', '.join(rows.variant)}"
+        for (model, at), rows in lengths.groupby(["model", "length"], sort=False)
+    ]
+
+
+def _cell(line: dict[str, Any] | None) -> str:
+    if line is None or pd.isna(line["n"]):
+        return "–"
+    star = "\\*" if line["rates"] == "censored" else ""
+    if line["diverged"]:
+        return f"diverged{star}"
+    between = line.get("gap_adamw", math.nan)
+    low, high = line.get("gap_adamw_low", math.nan), line.get("gap_adamw_high", math.nan)
+    interval = f" {low:+.3f} to {high:+.3f}" if math.isfinite(low) and math.isfinite(high) else ""
+    return f"{line['measured']:.2f}{star}" + ("" if math.isnan(between) else f" ({between:+.3f}{interval and ','}{interval})")
+
+
+def _printed(line: dict[str, Any] | None) -> str:
+    if line is None or math.isnan(line.get("published", math.nan)):
+        return "–"
+    return f"{line['published']:.2f}" + (f" ({line['published_gap_adamw']:+.3f})" if line["published_gap_adamw"] else "")
+
+
+def _sentence(line: Any) -> str:
+    names = [all_rows()[row][1].label for row in (line.variant, line.against)]
+    order = f"{line.model}, {names[0]} below {names[1]} (printed): "
+    said = {kind: getattr(line, column) for kind, column in LENGTHS.items()}
+    longest = max((length for at in said.values() for length in at.split()), key=Fraction)
+    since = "does not appear by" if not line.appears_from else "at" if line.appears_from == longest else f"from {line.appears_from} to"
+    parts = [f"{since} {longest}, the longest at which both are compared"]
+    parts += [f"{kind} at {at.replace(' ', ', ')}" for kind, at in said.items() if at]
+    turns = [f"the two cross between {line.crosses_between}"] if line.crosses_between else []
+    return order + "; ".join([*parts, *turns]) + "."
