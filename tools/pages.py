@@ -10,7 +10,7 @@ from pathlib import Path
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
 from analyses.ladder.full_length import MODEL, gap_at_full_length
-from analyses.ladder.orders import LENGTHS, MEANS
+from analyses.ladder.orders import LENGTHS, MEANS, OPPOSITE, PRINTED
 from faults.catalogue import FAULTS
 from faults.judged import STOPS
 from suite.check.tables import read
@@ -128,9 +128,10 @@ def _order(ladder: Path, row: str) -> str:
 
 
 def _means(ladder: Path, length: str) -> str:
-    """How many pairs of rows have their means in the printed order at a length, of those that are compared there."""
-    compared = [line for line in read(ladder) if line["model"] == MODEL and length in " ".join(line[column] for column in LENGTHS.values()).split()]
-    return f"{sum(length in line[MEANS].split() for line in compared)} of {len(compared)}"
+    """How many pairs of rows have their means in the printed order at a length, of those that have means there."""
+    pairs = [line for line in read(ladder) if line["model"] == MODEL and line["against"]]
+    printed, opposite = (sum(length in line[MEANS[side]].split() for line in pairs) for side in (PRINTED, OPPOSITE))
+    return f"{printed} of {printed + opposite}"
 
 
 def _control(ladder: Path, name: str, length: str) -> str:

@@ -25,7 +25,7 @@ from analyses.common.layout import measured_columns
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, bars, figure_outputs, plain_logarithmic, save_figure
 from analyses.ladder.controls import LARGER, WITHOUT, control_lines
-from analyses.ladder.orders import MEANS, order_line, printed_pairs, printed_perplexities, side
+from analyses.ladder.orders import order_line, printed_pairs, printed_perplexities, side
 from analyses.ladder.page import markdown
 from analyses.ladder.rungs import BASELINES, PERPLEXITY, Rung, gap, larger_model, p_of_gap, rung, steps_on, tokens_per_parameter, without_rotations
 from poet.methods import all_rows
@@ -95,8 +95,8 @@ def _orders(scale: Scale, found: dict[Cell, Rung | None], values: dict[Cell, dic
         p = {key[3]: corrected[key] for key in sorted(tested, key=lambda key: key[3]) if key[:3] == (model, better, worse)}
         sides = {length: side(tested[model, better, worse, length][0], p[length]) for length in p}
         said = "; ".join(f"{p[length]:.2g} at {length}" for length in p)
-        means = " ".join(str(length) for length in p if tested[model, better, worse, length][0] < 0)
-        lines.append({"model": model, **order_line(better, worse, sides), MEANS: means, "holm_p": said, "tests": len(planned)})
+        means = {length: tested[model, better, worse, length][0] for length in p}
+        lines.append({"model": model, **order_line(better, worse, sides, means), "holm_p": said, "tests": len(planned)})
     return lines
 
 

@@ -16,8 +16,8 @@ PRINTED, OPPOSITE, UNDECIDED = "as printed", "opposite", "undecided"
 #: The columns of the lengths at which a pair is so.
 LENGTHS = {PRINTED: "lengths_as_printed", OPPOSITE: "lengths_opposite", UNDECIDED: "lengths_undecided"}
 
-#: The column of the lengths at which the mean gap of a pair lies on the printed side, decided or not.
-MEANS = "lengths_mean_as_printed"
+#: The columns of the lengths at which the mean gap of a pair lies on a side, decided or not: on none where a run diverged.
+MEANS = {PRINTED: "lengths_mean_as_printed", OPPOSITE: "lengths_mean_opposite"}
 
 
 def side(mean: float, holm_p: float) -> str:
@@ -51,8 +51,8 @@ def crossings(sides: Mapping[Fraction, str]) -> list[tuple[Fraction, Fraction]]:
     return [(a, b) for a, b in itertools.pairwise(decided) if sides[a] != sides[b]]
 
 
-def order_line(better: str, worse: str, sides: Mapping[Fraction, str]) -> dict[str, Any]:
-    """What the table says of a printed pair, given its sides by length."""
+def order_line(better: str, worse: str, sides: Mapping[Fraction, str], means: Mapping[Fraction, float]) -> dict[str, Any]:
+    """What the table says of a printed pair, given its sides and its mean gaps in nats, by length."""
     start, turns = appears_from(sides), crossings(sides)
     return {
         "variant": better,
@@ -60,5 +60,7 @@ def order_line(better: str, worse: str, sides: Mapping[Fraction, str]) -> dict[s
         "quantity": ORDER,
         "appears_from": "" if start is None else str(start),
         **{column: " ".join(str(length) for length in sorted(sides) if sides[length] == kind) for kind, column in LENGTHS.items()},
+        MEANS[PRINTED]: " ".join(str(length) for length in sorted(means) if means[length] < 0),
+        MEANS[OPPOSITE]: " ".join(str(length) for length in sorted(means) if means[length] > 0),
         "crosses_between": "; ".join(f"{a} and {b}" for a, b in turns),
     }

@@ -57,20 +57,16 @@ def markdown(frame: pd.DataFrame, label: str, caption: str) -> str:
 
 def _sides(model: str, compared: pd.DataFrame) -> str:
     """On which side the mean of each printed pair lies, lengths across, and how many lie as printed."""
-    at = {column: [lengths.split() for lengths in compared[column]] for column in (*LENGTHS.values(), MEANS)}
-    lengths = sorted({length for column in LENGTHS.values() for own in at[column] for length in own}, key=Fraction)
+    lengths = sorted({length for column in LENGTHS.values() for at in compared[column] for length in at.split()}, key=Fraction)
     rows, counts = [], {length: Counter() for length in lengths}
-    for index, pair in enumerate(compared.itertuples()):
-        own = {column: found[index] for column, found in at.items()}
-        cells = []
-        for length in lengths:
-            side = "–"
-            if any(length in own[column] for column in LENGTHS.values()):
-                side = "printed" if length in own[MEANS] else "opposite"
-                counts[length][side] += 1
-            cells.append(f"**{side}**" if any(length in own[column] for column in DECIDED) else side)
-        rows.append([" below ".join(all_rows()[row][1].label for row in (pair.variant, pair.against)), *cells])
-    total = ["as printed", *(f"{count['printed']} of {count.total()}" for count in counts.values())]
+    for pair in compared.to_dict("records"):
+        sides = {length: side for side, column in MEANS.items() for length in pair[column].split()}
+        decided = {length for column in DECIDED for length in pair[column].split()}
+        for length, side in sides.items():
+            counts[length][side] += 1
+        cells = (f"**{sides[length]}**" if length in decided else sides.get(length, "–") for length in lengths)
+        rows.append([" below ".join(all_rows()[pair[row]][1].label for row in ("variant", "against")), *cells])
+    total = [PRINTED, *(f"{count[PRINTED]} of {count.total()}" for count in counts.values())]
     said = f"Pairs of rows of {model} in the order that Table 2 prints. Cells: the side of the mean gap; bold: decided."
     return f"{said}\n\n{markdown_table(['pair', *lengths], 'l' * (1 + len(lengths)), [*rows, total])}"
 

@@ -93,8 +93,8 @@ def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(buil
     assert {length for length, p in corrected.items() if float(p) <= 0.05} == {"1/100", "1/10"} and float(corrected["1/30"]) > 0.05
     said = "at 1/10, the longest at which both are compared; as printed at 1/10; opposite at 1/100; undecided at 1/30; the two cross between 1/100 and 1/10."
     assert f"POET FS b=1/2 below AdamW (printed): {said}" in page(frame)
-    assert order["lengths_mean_as_printed"] == "1/10"
-    assert "| POET FS b=1/2 below AdamW | **opposite** | opposite | **printed** |" in page(frame)
+    assert (order["lengths_mean_as_printed"], order["lengths_mean_opposite"]) == ("1/10", "1/100 1/30")
+    assert "| POET FS b=1/2 below AdamW | **opposite** | opposite | **as printed** |" in page(frame)
     assert "| as printed | 0 of 1 | 0 of 1 | 1 of 1 |" in page(frame)
 
 
@@ -158,6 +158,8 @@ def test_a_run_that_diverged_has_no_gap_and_decides_nothing(built):
     assert line(frame, "poet-fs-1_2", "1/10")["diverged"] == 1
     order = order_of_poet(frame)
     assert order["lengths_undecided"] == "1/100 1/30 1/10"
+    assert (order["lengths_mean_as_printed"], order["lengths_mean_opposite"]) == ("", "")
+    assert "| POET FS b=1/2 below AdamW | – | – | – |" in page(frame)
 
 
 def test_orders_are_decided_after_a_correction_for_all_of_them(built):
