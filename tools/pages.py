@@ -6,6 +6,7 @@ A page marks such a part with ``<!-- name:begin -->`` and ``<!-- name:end -->``.
 import os
 import re
 from pathlib import Path
+from statistics import median
 
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
@@ -81,6 +82,7 @@ def _parts(root: Path) -> dict[str, str]:
         "alarms": _alarms(kept / "alarms.csv"),
         "faults": _faults(kept / "faults.csv"),
         "bench": _steps(kept / "bench.csv"),
+        "gpu-steps": _gpu_steps(kept / "gpu-steps.csv"),
         "method-example": _code(root / "docs" / "examples" / "sgd.py"),
         "two-rates-example": _code(root / "docs" / "examples" / "lion.py"),
         "conv1d-example": _code(root / "docs" / "examples" / "gpt2.py"),
@@ -160,6 +162,21 @@ def _steps(table: Path) -> str:
         rows.append((*named, time, ratio, f"{float(line['predicted_ratio']):.2f}", *memory))
     about = f"{where['device']}, torch {where['torch']}; commit {where['commit']}."
     return f"{about}\n\n{markdown_table(heads, 'lrrlrrrrr', rows)}"
+
+
+def _gpu_steps(table: Path) -> str:
+    """Tokens a second of the few training steps on a GPU that are recorded, without the first, which compiles."""
+    lines = read(table)
+    rates = {row: median(float(line["tokens_per_second"]) for line in lines if line["variant"] == row and line["step"] != "1") for row in ("adamw", "poet-fs-1_2")}
+    memory = {line["variant"]: int(line["peak_memory_bytes"]) / 1e9 for line in lines}
+    heads = ("method", "tokens a second", "time of a step beside AdamW", "peak, GB")
+    rows = [(row, f"{rate:,.0f}", f"{rates['adamw'] / rate:.2f}", f"{memory[row]:.1f}") for row, rate in rates.items()]
+    where = lines[0]
+    about = (
+        f"{where['device']}, torch {where['torch']}, Triton {where['triton']}, Python {where['python']}; commit {where['commit']}. "
+        f"The {where['model']} of {where['scale']} scale, {int(where['tokens']):,} tokens a step; median of steps 2 to {lines[-1]['step']}."
+    )
+    return f"{about}\n\n{markdown_table(heads, 'lrrr', rows)}"
 
 
 def _artifacts(root: Path) -> str:

@@ -164,9 +164,9 @@ def test_inputs_need_not_be_contiguous_and_are_not_changed(device):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_registration(case):
+def test_registration(case, device):
     """Schema, fake tensors and tracing agree with what the operators do."""
-    *arguments, grad = draw(case, torch.float32, "cpu")
+    *arguments, grad = draw(case, torch.float32, device)
     torch.library.opcheck(kernels.block_transform, tuple(arguments))
     wanted = arguments[1] is not None, arguments[2] is not None
     torch.library.opcheck(kernels.block_transform_vjp, (*arguments, grad, *wanted, True))

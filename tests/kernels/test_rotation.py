@@ -101,6 +101,6 @@ def test_nothing_to_do(batch, b, device):
 
 
 @pytest.mark.parametrize(("operator", "arguments"), OPERATORS, ids=lambda v: getattr(v, "_name", ""))
-def test_registration(operator, arguments):
+def test_registration(operator, arguments, device):
     """Schema, fake tensors and tracing agree with what the operator does."""
-    torch.library.opcheck(operator, arguments())
+    torch.library.opcheck(operator, [a.to(device) if isinstance(a, torch.Tensor) else a for a in arguments()])
