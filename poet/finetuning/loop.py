@@ -19,7 +19,7 @@ from poet.launch.checkpoints import CheckpointFolder
 from poet.launch.clock import Clock, stopped
 from poet.launch.interrupts import StopRequest
 from poet.launch.provenance import provenance
-from poet.launch.records import write_record
+from poet.launch.records import check_weights, weights_files, write_record
 from poet.launch.status import Status
 from poet.system.progress import Progress, say
 from poet.training.errors import RunError
@@ -53,7 +53,7 @@ def finetune(
         The record.
 
     Raises:
-        RunError: a file is missing or not the one that its description says, the method refuses the model, or the run is being trained already.
+        RunError: a file is missing or not the one that its description or the pretrained run's record says, the method refuses the model, or the run is being trained already.
         SystemExit: SIGINT or SIGTERM came, or the end of the Slurm job is near; the state is saved and the next call goes on from it.
     """
     torch.set_num_threads(threads)
@@ -63,6 +63,8 @@ def finetune(
     made_by, begun = provenance(device), json.loads(base.read_text()) if base else {}
     if begun.get("status") == "diverged":
         raise RunError(f"run {spec.name} starts from {spec.base}, which diverged: choose other learning rates for that run")
+    if base:
+        check_weights(begun, base.parent / "weights")
     if spec.base:
         _check_examples(data)
     # A base that was trained again under its old spec may have other weights: what was finetuned from the old ones is not gone on with.
@@ -76,6 +78,8 @@ def finetune(
             _train(run, store, status, stop, clock)
             found = run.finish(folder, lambda: _end_if(stop.signal or clock.ending(), run, stop))
         record = _record(run, {**code, "provenance": made_by}, found, begun)
+        if (folder / "weights").is_dir():
+            record["weights_files"] = weights_files(folder / "weights")
         write_record(folder / "record.json", record)
         store.remove()
     return record

@@ -22,7 +22,7 @@ from poet.training.distribution import Processes, join
 from poet.training.errors import RunError
 from poet.launch.interrupts import StopRequest
 from poet.launch.provenance import provenance
-from poet.launch.records import write_history, write_record
+from poet.launch.records import weights_files, write_history, write_record
 from poet.launch.sources import data_sources, file_digests, training_digest, training_sources
 from poet.training.run import Run
 from poet.training.spec import RunSpec
@@ -189,4 +189,5 @@ def _write(run: Run, folder: Path, record: dict[str, Any]) -> None:
             run.method.export(run.model).save_pretrained(folder / "weights")
         except OSError as error:
             raise RunError(f"cannot write {folder / 'weights'} ({error.strerror}): free some space and run again") from None
+        record["weights_files"] = weights_files(folder / "weights")
     write_record(folder / "record.json", record)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from poet.data.files import sha256_of
 from poet.system.files import write_text
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
@@ -101,6 +102,22 @@ def check_file(record: dict[str, Any], name: str, content: bytes | None) -> None
     found = None if content is None else hashlib.sha256(content).hexdigest()
     if record.get(f"{name.partition('.')[0]}_sha256") != found:
         raise Altered("is not the one that the record was written with")
+
+
+def weights_files(folder: Path) -> dict[str, str]:
+    """sha256 of each file of a folder of weights by its name: a run that keeps weights has them in its record as ``weights_files``."""
+    return {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
+
+
+def check_weights(record: dict[str, Any], folder: Path) -> None:
+    """Refuse weights that are not those that a record was written with. A record from before they were noted is taken at its word.
+
+    Raises:
+        RunError: a file is missing or is another one.
+    """
+    for name, noted in record.get("weights_files", {}).items():
+        if not (folder / name).is_file() or sha256_of(folder / name) != noted:
+            raise RunError(f"{folder / name} is not the file that the record beside {folder} was written with: train that run again")
 
 
 def again(record: Path, name: str) -> str:

@@ -19,7 +19,7 @@ from poet.finetuning.problems.infilling import SHARE, infill
 from poet.finetuning.rouge import lead, rouge
 from poet.finetuning.run import FinetuningRun
 from poet.finetuning.spec import BartArchitecture, Decoding, FinetuningSpec
-from poet.launch.records import check_record
+from poet.launch.records import check_record, check_weights
 from poet.system import progress
 from poet.system.validation import ConfigError
 from poet.training.errors import RunError
@@ -136,6 +136,8 @@ def test_pretraining_learns_and_leaves_a_bart_that_plain_transformers_loads(pret
     assert record["status"] == "completed" and record["epochs"][-1]["metric"] < record["epochs"][0]["metric"] < 6
     loaded = transformers.BartForConditionalGeneration.from_pretrained(folder / "weights", dtype=torch.float32)
     assert bart.weights_digest(loaded) == record["weights_sha256"]
+    assert "model.safetensors" in record["weights_files"]
+    check_weights(record, folder / "weights")
     assert loaded.num_parameters() == record["trainable_parameters"]
     assert FinetuningSpec.from_dict(record["spec"]) == PRETRAINING and record["name"] == "smoke/bart/infilling/seed0"
 

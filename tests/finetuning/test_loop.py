@@ -1,7 +1,10 @@
 """Finetuning runs from spec to record."""
 
+import json
 import math
 import os
+import re
+import shutil
 import signal
 
 import numpy as np
@@ -18,7 +21,7 @@ from poet.finetuning.spec import FinetuningSpec
 from poet.data.rows import read_meta
 from poet.data.tokenizer import load_prepared
 from poet.launch import clock
-from poet.launch.records import check_record
+from poet.launch.records import check_record, weights_files, write_record
 from poet.model import poet_layers
 from poet.training.errors import RunError
 from tests.finetuning.conftest import METHODS, write_task
@@ -151,6 +154,24 @@ def test_a_base_that_diverged_is_refused(make_finetuning, pretrained, sentiment,
     record.write_text('{"status": "diverged"}')
     with pytest.raises(RunError, match="starts from smoke/60m/adamw/seed0, which diverged: choose other learning rates"):
         finetune(make_finetuning(), base=record, data=sentiment, rows=pretrained / "rows", folder=tmp_path, checkpoints=tmp_path / "checkpoints")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_weights_that_are_not_those_of_their_record_are_refused(name, make_finetuning, pretrained, sentiment, tmp_path):
+    """A base whose file was swapped, or that lost a layer or a file, would finetune to a record that attests the old weights."""
+    shutil.copytree(pretrained / "run", tmp_path / "base")
+    weights = tmp_path / "base" / "weights"
+    record = json.loads((tmp_path / "base" / "record.json").read_text()) | {"weights_files": weights_files(weights)}
+    write_record(tmp_path / "base" / "record.json", record)
+    where = {"folder": tmp_path / "run", "checkpoints": tmp_path / "checkpoints", "data": sentiment, "rows": pretrained / "rows"}
+    assert finetune(make_finetuning(epochs=1), base=tmp_path / "base" / "record.json", **where)["status"] == "completed"
+    with open(weights / name, "ab") as file:
+        file.write(b" ")
+    sentence = f"{weights / name} is not the file that the record beside {weights} was written with: train that run again"
+    for spoil in (lambda: None, (weights / name).unlink):
+        spoil()
+        with pytest.raises(RunError, match=re.escape(sentence)):
+            finetune(make_finetuning(epochs=1), base=tmp_path / "base" / "record.json", **where)
 
 
 def test_examples_that_were_edited_are_refused(make_finetuning, run_finetuning, sentiment):

@@ -17,7 +17,7 @@ from poet.training import run as run_module
 from poet.training.errors import RunError
 from poet.training.evaluator import perplexity
 from poet.training.run import Run
-from poet.launch.records import HISTORY_COLUMNS, read_history
+from poet.launch.records import HISTORY_COLUMNS, check_weights, read_history
 from poet.training.seeds import derive
 
 POET = {"variant": "bs", "block_size": 4, "merge_every": 5}
@@ -218,12 +218,14 @@ def test_weights_are_kept_only_where_asked(make_spec, train_run, tokens):
     from transformers import LlamaForCausalLM
 
     for name, method, parameters in (("p", "poet", POET), ("l", "lora", {"rank": 4}), ("a", "adamw", {})):
-        _, folder = train_run(make_spec(method=method, parameters=parameters, keep_weights=True), name)
+        record, folder = train_run(make_spec(method=method, parameters=parameters, keep_weights=True), name)
+        assert {"config.json", "model.safetensors"} <= record["weights_files"].keys()
+        check_weights(record, folder / "weights")
         loaded, report = LlamaForCausalLM.from_pretrained(folder / "weights", output_loading_info=True)
         assert not report["missing_keys"] and not report["unexpected_keys"]
         assert loaded(input_ids=tokens).logits.isfinite().all()
-    _, folder = train_run(make_spec(), "none")
-    assert not (folder / "weights").exists()
+    record, folder = train_run(make_spec(), "none")
+    assert not (folder / "weights").exists() and "weights_files" not in record
 
 
 def test_kept_weights_have_the_recorded_perplexity(make_spec, train_run, data):
