@@ -38,7 +38,7 @@ def task_data(given: OnTasks) -> dict[str, Any]:
 
 
 def searched_data(scale: Scale) -> dict[str, Any]:
-    """The same for the search of Table 4's rates: it measures on training examples that the table's runs do not see."""
+    """The same for the search of Table 4's rates: it measures on training examples that it holds out. Table 4's runs train on them only where they train on all."""
     return task_data(scale.settings.finetuning) | {"split": "train"}
 
 

@@ -64,12 +64,12 @@ def stand_ins(tasks: Mapping[str, str]) -> str:
 
 
 def judged_orders(frame: pd.DataFrame, column: str, baseline: str) -> str:
-    """A sentence: on which values of a column some cell has learned at a rate inside what was tried, so that orders are judged there."""
+    """A sentence: on which values of a column some cell has learned at a rate inside what was tried, so that orders are compared there."""
     usable = frame[(frame.learned == "yes") & (frame.at_grid_end == "")]
     able = sorted(set(usable[column]))
     if not able:
         return f"**No order is judged**: on no {column} is any cell above {baseline} by more than its scatter."
-    return f"Orders are judged on each {column} where some cell is above {baseline} by more than its scatter: {', '.join(able)}."
+    return f"Orders are compared on each {column} where some cell is above {baseline} by more than its scatter: {', '.join(able)}."
 
 
 def all_lower(comparisons: Sequence[Sequence[float] | None], runs: Sequence[FinetuningSpec], greatest: float, why: str, data: str) -> Evidence:

@@ -89,7 +89,7 @@ def markdown(frame: pd.DataFrame, context: Context) -> str:
         f"{ARTIFACT.caption} Each cell: published / **measured at {first.scale} scale** on {_model(context)}, mean over {seeds} {'seeds' if seeds > 1 else 'seed'} of finetuning ± "
         f"standard deviation / median. °: not above the lead by more than {LEARNED:g} standard deviations (of seeds, and the largest that the summaries can have), or one seed. The learning rate is {BART_LR:g} for "
         "all, that of BART's authors, since the paper states none for this table; no rate is tuned for it. One rate for all is a confound: LoRA and OFT train other "
-        "parameters than full finetuning, and may need another rate."
+        "parameters than full finetuning, and may need another rate. Documents are of the validation split; the paper does not say of which split its scores are."
     )
     parameters = (
         "Trainable parameters: printed / counted on BART-large / **on the model here**. The count of POET on BART-large is that of R and P, as printed; on the "

@@ -101,7 +101,7 @@ def markdown(frame: pd.DataFrame, seeds: int) -> str:
         f"finetuning ± standard deviation / median. °: not above one answer for all examples by more than {LEARNED:g} standard deviations (of seeds and of validation "
         "examples, together), or one seed. "
         f"Learning rate as printed: {PRINTED_LR:g} for all; tuned alike: from a search of its own for each cell (\\*: chosen at an end of what was tried), "
-        "by one other seed, on training examples that the table's runs do not see: a choice may follow chance."
+        "by one other seed, on training examples that the search held out: a choice may follow chance."
     )
     parts = []
     for rate, part in frame.groupby("rate", sort=False):
@@ -180,8 +180,8 @@ def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:
         Claim(
             key=f"table4-oft-worse{suffix}", place="Section 5.2, Table 4", kind="finetuning",
             says=f"OFT generally performs worse than full finetuning and POET ({where}).",
-            rule="Metric of OFT minus that of full finetuning and of POET, paired by seed, in each cell that one of the two has learned: the largest "
-            "mean difference is below zero.",
+            rule="Metric of OFT minus that of full finetuning and of POET, paired by seed, in each cell that one of the two has learned, by rates inside "
+            "what was tried: the largest mean difference is below zero.",
             unit="metric", region=NEGATIVE, measure=lambda context: _higher(context, rate, others),
         ),
     )

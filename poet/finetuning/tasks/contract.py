@@ -87,7 +87,7 @@ class Task(ABC):
         columns: names of the texts in the real set.
         target: name of the class, score or summary there.
         repository, configuration, revision: of the real set on the hub.
-        validation: the real split that is measured on, since labels of GLUE's test splits are not public.
+        validation: the real split that is measured on. Labels of GLUE's test splits are not public; for summaries it is this suite's choice.
         tsv: the layout of GLUE's own files; None for summaries.
     """
 
