@@ -5,6 +5,7 @@ from pathlib import Path
 from job import job, logged
 
 with job(snakemake):
+    from poet.data.errors import DataError
     from poet.finetuning.loop import finetune
     from poet.finetuning.sources import finetuning_digest
     from poet.finetuning.spec import FinetuningSpec
@@ -18,6 +19,8 @@ with job(snakemake):
     base, rows = (next(map(Path, paths), None) for paths in (snakemake.input.base, snakemake.input.rows))
     if base:
         whole_record(base)  # refused if it was edited: it says which weights these runs start from
+    if not rows and not (base and (base.parent / "weights" / "tokenizer_config.json").exists()):  # the job of finished runs, which Snakemake trains again
+        raise DataError("the prepared data are gone: call snakemake data, then call again")
     rows, device = rows and rows.parent, "cuda" if snakemake.resources.gpu else "cpu"
     given = (snakemake.params.spec, list(snakemake.input.tasks), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
     aside = Aside(RESULTS, len(snakemake.output.record) > 1)
