@@ -66,6 +66,7 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-controls": _summary(mini / "controls.md"),
         "recorded-claims": _bullets(mini / "claims.md"),
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
+        **{f"night-{name}": _numbers_of(kept / "night" / f"{name}.md") for name in ("table5", "table6")},
         "ladder-full": gap_at_full_length("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv"),
         "ladder-full-two-rates": gap_at_full_length("poet-fs-1_2", "adamw-two-rates", kept / "night" / "ladder.csv"),
         "ladder-full-bs": gap_at_full_length("poet-bs-b256", "adamw", kept / "night" / "ladder.csv"),
@@ -192,6 +193,13 @@ def _artifacts(root: Path) -> str:
 def _summary(table: Path) -> str:
     lines = table.read_text().splitlines()
     return "\n".join(lines[lines.index("") + 1 :])  # without its heading
+
+
+def _numbers_of(table: Path) -> str:
+    """The last table of a page and its sentences; its controls stand above, and where its runs come from below."""
+    blocks = table.read_text().strip().split("\n\n")
+    last = max(number for number, block in enumerate(blocks) if block.startswith("|"))
+    return "\n\n".join(blocks[last : last + 2])
 
 
 def _bullets(page: Path) -> str:
