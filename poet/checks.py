@@ -41,7 +41,7 @@ def check_options(config: object, wanted: type, own: Sequence[str]) -> None:
 
 def check_hooks(chosen: Sequence[tuple[str, nn.Module]]) -> None:
     """Raises ValueError where one of the layers (name, layer) has hooks, which would be lost with it."""
-    if any(getattr(layer, kind) for _, layer in chosen for kind in _HOOKS):
+    if any(getattr(layer, kind) for _, layer in chosen for kind in _HOOKS) or any(hasattr(layer, "_hf_hook") for _, layer in chosen):  # accelerate's
         raise ValueError("apply_poet replaces layers that have hooks, and the hooks would be lost: register them after apply_poet")
 
 
@@ -51,6 +51,15 @@ def check_wrapped(model: nn.Module) -> None:
         raise ValueError(
             "the model has no POET layer: call apply_poet first; after export_dense, which works in place, training cannot go on "
             "(export a copy.deepcopy in mid-training)"
+        )
+
+
+def check_base_frozen(model: nn.Module) -> None:
+    """Raises ValueError where the base weight of a POET layer is not frozen: an optimizer would decay it wherever it is given a gradient of zeros."""
+    if any(layer.base_weight.requires_grad for layer in model.modules() if hasattr(layer, _MERGE)):
+        raise ValueError(
+            "the base weight of a POET layer is not frozen, as after model.requires_grad_(True), and weight decay could change it: call "
+            "base_weight.requires_grad_(False) on each POET layer"
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from poet.checks import check_decay, check_optimizer, check_resets, check_state, check_trained, check_wrapped
+from poet.checks import check_base_frozen, check_decay, check_optimizer, check_resets, check_state, check_trained, check_wrapped
 from poet.config import POETConfig
 from poet.model import merge_and_reinitialize, poet_layers
 
@@ -35,8 +35,12 @@ def parameter_groups(
     Returns:
         The group of R and P, then the base group, each a dict with ``params``, ``lr`` and ``weight_decay``. A warning is given
         where all R and P are frozen.
+
+    Raises:
+        ValueError: the model has no POET layer, or one whose base weight is not frozen.
     """
     check_wrapped(model)
+    check_base_frozen(model)
     check_trained(model)
     factors = poet_parameters(model)
     own = {id(p) for p in factors}

@@ -5,9 +5,11 @@ import warnings
 
 import pytest
 import torch
+from accelerate.hooks import ModelHook, add_hook_to_module
 from torch import nn
 
 from poet import MergeSchedule, POETConfig, apply_poet, export_dense, parameter_groups
+from poet.model import poet_layers
 from poet.optim import reset_state
 
 CONFIG = POETConfig(block_size=4, merge_every=3)
@@ -55,6 +57,25 @@ def test_hooks_that_would_be_lost(register):
     assert type(model[0]) is nn.Linear
     handle.remove()
     apply_poet(model, CONFIG)
+
+
+def test_accelerate_s_hooks_would_be_lost_too():
+    """It replaces ``forward`` and keeps its hook beside torch's lists; a weight that it offloads is loaded by that hook."""
+    model = mlp()
+    add_hook_to_module(model[2], ModelHook())
+    with pytest.raises(ValueError, match="hooks would be lost: register them after apply_poet"):
+        apply_poet(model, CONFIG)
+
+
+def test_base_weights_that_are_not_frozen_get_into_no_group():
+    model = apply_poet(mlp(), CONFIG)
+    model.requires_grad_(False)
+    model.requires_grad_(True)
+    with pytest.raises(ValueError, match=r"base weight of a POET layer is not frozen, as after model.requires_grad_\(True\)"):
+        groups(model)
+    for _, layer in poet_layers(model):
+        layer.base_weight.requires_grad_(False)
+    assert len(groups(model)[1]["params"]) == 2  # biases
 
 
 def test_groups_of_a_model_that_is_not_wrapped():
