@@ -7,7 +7,7 @@ calls of them on plain names (:mod:`poet.launch.sources`). ``tests/launch/test_s
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import torch
 from torch import nn
@@ -22,7 +22,19 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 def check_config(config: object, wanted: type) -> None:
     """Raises TypeError where ``config`` is not an instance of ``wanted``."""
     if not isinstance(config, wanted):
-        raise TypeError(f"apply_poet takes a {wanted.__name__} such as {wanted.__name__}(block_size=64), got {config!r:.80}")
+        raise TypeError(f"config takes a {wanted.__name__} such as {wanted.__name__}(block_size=64), got {config!r:.80}")
+
+
+def check_model(model: object) -> None:
+    """Raises TypeError where ``model`` is no module."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"apply_poet takes one nn.Module, got {model!r:.80}")
+
+
+def check_names(exclude: object) -> None:
+    """Raises TypeError where ``exclude`` is no collection of names: a generator would be used up by its first reader."""
+    if not isinstance(exclude, (str, Sequence, Set)) or any(not isinstance(name, str) for name in exclude):
+        raise TypeError(f"exclude is a sequence of names such as ('lm_head',), got {exclude!r:.80}")
 
 
 def check_options(config: object, wanted: type, own: Sequence[str]) -> None:
@@ -43,6 +55,15 @@ def check_hooks(chosen: Sequence[tuple[str, nn.Module]]) -> None:
     """Raises ValueError where one of the layers (name, layer) has hooks, which would be lost with it."""
     if any(getattr(layer, kind) for _, layer in chosen for kind in _HOOKS) or any(hasattr(layer, "_hf_hook") for _, layer in chosen):  # accelerate's
         raise ValueError("apply_poet replaces layers that have hooks, and the hooks would be lost: register them after apply_poet")
+
+
+def check_redrawn(config: object, chosen: Sequence[tuple[str, nn.Linear]]) -> None:
+    """Warns where the weights of frozen layers (name, layer) would be drawn anew, though neither they nor their R and P are then trained."""
+    if config.init != "keep" and any(not layer.weight.requires_grad for _, layer in chosen):
+        warnings.warn(
+            "apply_poet draws frozen weights anew, and freezes their R and P: POETConfig(init='keep') keeps the weights, and exclude=(...) the layers",
+            stacklevel=3,
+        )
 
 
 def check_wrapped(model: nn.Module) -> None:
@@ -75,8 +96,16 @@ def check_trained(model: nn.Module) -> None:
         )
 
 
+def check_index(number: object) -> None:
+    """Raises TypeError where a seed or a step is no int."""
+    if not isinstance(number, int):  # numpy's overflow in a generator's seed
+        raise TypeError(f"seed and step are of type int, got {number!r:.80}")
+
+
 def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Raises ValueError where R and P are trained, and the optimizer has none of them."""
+    """Raises TypeError where ``optimizer`` is none, and ValueError where R and P are trained and it has none of them; warns where it has a part of them."""
+    if not hasattr(optimizer, "param_groups"):
+        raise TypeError(f"MergeSchedule takes one optimizer of torch, got {optimizer!r:.80}")
     if (
         trained := {
             id(p) for layer in model.modules() if hasattr(layer, _MERGE) for p in (layer.skew_r, layer.skew_p) if p is not None and p.requires_grad
@@ -85,6 +114,12 @@ def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         raise ValueError(
             "the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet, and after "
             "load_state_dict(..., assign=True), from parameter_groups(model, ...)"
+        )
+    if trained - {id(p) for group in optimizer.param_groups for p in group["params"]}:
+        warnings.warn(
+            "the optimizer has only a part of the model's R and P: a merge resets its state alone, and what no optimizer has is not trained; "
+            "build one from parameter_groups(model, ...)",
+            stacklevel=3,
         )
 
 
@@ -106,6 +141,10 @@ def check_resets(optimizer: torch.optim.Optimizer, reset_state: bool) -> None:
         raise ValueError(
             "ZeroRedundancyOptimizer keeps its state in an inner optimizer, where a merge does not reset it: use fully_shard, "
             "or POETConfig(reset_state=False)"
+        )
+    if reset_state and any(group.get("momentum") and group.get("dampening") for group in optimizer.param_groups):
+        raise ValueError(
+            "SGD dampens every gradient but the first, which a merge cannot make it forget: set dampening=0, or POETConfig(reset_state=False)"
         )
     if reset_state and (
         isinstance(getattr(optimizer, "optimizer", optimizer), _STARTS_ELSEWHERE)  # accelerate wraps one

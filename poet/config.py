@@ -38,7 +38,7 @@ class POETConfig:
             which no longer exist.
         clip_ramp_steps: the paper "increases the gradient clipping" for this many steps after a merge (Appendix
             "Training details"). As in the authors' code the threshold drops to ``clip_ramp_start`` of its value and rises
-            linearly back; 0 switches it off.
+            linearly back; 0 switches it off. Where ``merge_every`` is not larger, the threshold never comes back to its full value.
         clip_ramp_start: see above.
 
     Raises:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from poet.checks import check_config, check_hooks
+from poet.checks import check_config, check_hooks, check_model, check_names, check_redrawn
 from poet.config import POETConfig
 from poet.linear import POETLinear
 from poet.wrapping import CONV1D, check_exclude, summary, survey, wrapping_report
@@ -61,9 +61,11 @@ def apply_poet(
     Raises:
         ValueError: a block size does not divide a dimension (the sentence names the layer), nothing to replace, or a name of
             ``exclude`` that no layer has; or a layer has hooks, which would be lost.
-        TypeError: ``exclude`` is one string, or ``config`` is no POETConfig.
+        TypeError: ``model`` is no module, ``config`` no POETConfig, or ``exclude`` no collection of names.
     """
+    check_model(model)
     check_config(config, POETConfig)
+    check_names(exclude)
     if isinstance(exclude, str):
         raise TypeError(f"exclude is a sequence of names, not one: use exclude=({exclude!r},)")
     if tuple(exclude) != HEAD:
@@ -79,6 +81,7 @@ def apply_poet(
         except ValueError as error:
             raise ValueError(f"layer {name or '(root)'}: {error}") from None
     check_hooks(chosen)
+    check_redrawn(config, chosen)
     _warn(config, chosen, [name for name, _, why in surveyed if why == CONV1D])
     for _, linear in chosen:
         layer = POETLinear(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from poet.checks import check_base_frozen, check_decay, check_optimizer, check_resets, check_state, check_trained, check_wrapped
+from poet.checks import check_base_frozen, check_config, check_decay, check_index, check_optimizer, check_resets, check_state, check_trained, check_wrapped
 from poet.config import POETConfig
 from poet.model import merge_and_reinitialize, poet_layers
 
@@ -86,7 +86,7 @@ def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parame
 class MergeSchedule:
     """Merges every T_m = ``config.merge_every`` optimizer steps (Section 3.2.3, Step 5). It is stateless: the caller passes the step.
 
-    A warning is given where all R and P are frozen, and where the optimizer decays them.
+    A warning is given where all R and P are frozen, and where the optimizer decays them or has only a part of them.
 
     Args:
         model: a POET model.
@@ -96,10 +96,14 @@ class MergeSchedule:
             rank samples the same ones without stored state or communication.
 
     Raises:
-        ValueError: the model has no POET layer, or none of this configuration; or the optimizer is L-BFGS.
+        ValueError: the model has no POET layer, or none of this configuration; or the optimizer is L-BFGS, has none of R and P, or
+            has state that a merge cannot reset.
+        TypeError: ``config`` is no POETConfig, ``optimizer`` none of torch, or ``seed`` no int.
     """
 
     def __init__(self, model: nn.Module, config: POETConfig, optimizer: torch.optim.Optimizer, seed: int = 0) -> None:
+        check_config(config, POETConfig)
+        check_index(seed)
         layers = list(poet_layers(model))
         if not layers:
             raise ValueError("MergeSchedule found no POET layer in the model: call apply_poet(model, config) first")
@@ -143,10 +147,11 @@ class MergeSchedule:
             Whether the model was merged.
 
         Raises:
-            TypeError: the optimizer has state that cannot be reset; see :func:`reset_state`.
+            TypeError: ``step`` is no int, or the optimizer has state that cannot be reset; see :func:`reset_state`.
             ValueError: the model has no POET layer any more, or R and P are others than the optimizer's.
         """
         check_wrapped(self.model)
+        check_index(step)
         if (step + 1) % self.config.merge_every:
             return False
         check_optimizer(self.model, self.optimizer)

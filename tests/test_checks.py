@@ -30,7 +30,7 @@ def groups(model):
 @pytest.mark.parametrize("config", ({"block_size": 4}, POETConfig, None))
 def test_a_configuration_of_another_type(config):
     model = mlp()
-    with pytest.raises(TypeError, match=r"apply_poet takes a POETConfig such as POETConfig\(block_size=64\), got "):
+    with pytest.raises(TypeError, match=r"config takes a POETConfig such as POETConfig\(block_size=64\), got "):
         apply_poet(model, config)
     assert type(model[0]) is nn.Linear
 
@@ -90,7 +90,40 @@ def test_an_optimizer_from_before_the_model_was_wrapped_or_of_another_model():
     for optimizer in (early, torch.optim.AdamW(groups(wrapped())), torch.optim.AdamW(groups(model)[1:])):
         with pytest.raises(ValueError, match="has none of the model's R and P, so they would not be trained: build it after apply_poet"):
             MergeSchedule(model, CONFIG, optimizer)
-    MergeSchedule(model, CONFIG, torch.optim.AdamW([model[0].skew_r]))  # a part of them may be meant
+    with pytest.warns(UserWarning, match="the optimizer has only a part of the model's R and P: a merge resets its state alone"):
+        MergeSchedule(model, CONFIG, torch.optim.AdamW([model[0].skew_r]))  # a part of them may be meant
+
+
+def test_weights_that_are_frozen_and_would_be_drawn_anew():
+    model = mlp()
+    model[2].requires_grad_(False)
+    with pytest.warns(UserWarning, match=r"apply_poet draws frozen weights anew, .*init='keep'"):
+        apply_poet(copy.deepcopy(model), CONFIG)
+    with warnings.catch_warnings(action="error"):
+        apply_poet(copy.deepcopy(model), CONFIG, exclude=("2",))
+        apply_poet(model, POETConfig(block_size=4, init="keep"))
+
+
+@pytest.mark.parametrize("exclude", (None, (name for name in ("2",)), (nn.Linear,)))
+def test_exclude_is_a_collection_of_names(exclude):
+    with pytest.raises(TypeError, match=r"exclude is a sequence of names such as \('lm_head',\), got "):
+        apply_poet(mlp(), CONFIG, exclude=exclude)
+
+
+def test_arguments_of_another_type():
+    with pytest.raises(TypeError, match=r"apply_poet takes one nn.Module, got \[Sequential"):
+        apply_poet([mlp()], CONFIG)
+    model = wrapped()
+    optimizer = torch.optim.AdamW(groups(model))
+    with pytest.raises(TypeError, match="config takes a POETConfig such as .* got AdamW"):
+        MergeSchedule(model, optimizer, CONFIG)
+    with pytest.raises(TypeError, match=r"MergeSchedule takes one optimizer of torch, got \[AdamW"):
+        MergeSchedule(model, CONFIG, [optimizer])
+    with pytest.raises(TypeError, match="seed and step are of type int, got '1'"):
+        MergeSchedule(model, CONFIG, optimizer, seed="1")
+    schedule = MergeSchedule(model, CONFIG, optimizer)
+    with pytest.raises(TypeError, match="seed and step are of type int, got tensor"):
+        schedule.after_step(torch.tensor(0))
 
 
 def test_factors_that_are_all_frozen_are_warned_of_and_need_no_optimizer():
@@ -148,6 +181,14 @@ def test_state_that_does_not_start_at_zero(kind):
     kept = POETConfig(block_size=4, merge_every=3, reset_state=False)
     model = apply_poet(mlp(), kept)
     MergeSchedule(model, kept, kind(groups(model)))
+
+
+def test_sgd_that_dampens_every_gradient_but_the_first():
+    model = wrapped()
+    sgd = torch.optim.SGD(groups(model), lr=0.1, momentum=0.9, dampening=0.1)
+    with pytest.raises(ValueError, match=r"SGD dampens every gradient but the first, .* set dampening=0, or POETConfig\(reset_state=False\)"):
+        MergeSchedule(model, CONFIG, sgd)
+    MergeSchedule(model, CONFIG, torch.optim.SGD(groups(model), lr=0.1, momentum=0.9))
 
 
 def test_state_that_accelerate_wraps():

@@ -72,13 +72,15 @@ def save_adapter(model: nn.Module, folder: Path | str, base: Mapping[str, str], 
             parts ("score", "LayerNorm"). A tied weight goes by the first of its names.
 
     Raises:
-        AdapterError: there is no POET layer; its weight is not the base model's, because something was merged or drawn anew; a
+        AdapterError: there is no POET layer; ``also`` is one string; its weight is not the base model's, because something was merged or drawn anew; a
             weight outside moved and is not named; or a name of ``also`` has no weight.
         DiskError: the folder cannot be written.
     """
     layers = dict(poet_layers(model))
     if not layers:
         raise AdapterError("save_adapter found no POET layer in the model: call apply_poet(model, POETConfig(init='keep')) before training")
+    if isinstance(also, str):
+        raise AdapterError(f"also is a sequence of names, not one: use also=({also!r},)")
     named, digests, moved = {}, {}, []
     for name, tensor in _plain_tensors(model):
         owner, _, key = name.rpartition(".")
@@ -140,15 +142,18 @@ def load_adapter(model: nn.Module, folder: Path | str) -> nn.Module:
     plain = dict(_plain_tensors(model))
     named = {name: tensor for name, tensor in tensors.items() if name in plain}
     _check(model, folder, base, plain, named, itertools.chain(*groups.values()))
-    for name, tensor in named.items():
-        plain[name].data.copy_(tensor)
+    wrapped = {}
     for config, layers in groups.items():
         linears = [model.get_submodule(name) for name in layers]
-        # On a list, so that nothing else is wrapped. The permutations that it draws are replaced.
-        wrapped = apply_poet(nn.ModuleList(linears), config, exclude=(), generator=torch.Generator())
-        for name, linear, layer in zip(layers, linears, wrapped, strict=True):
-            _restore(layer, name, tensors)
-            model = replace_module(model, linear, layer)
+        try:  # on a list, so that nothing else is wrapped; the permutations that it draws are replaced
+            wrapped |= zip(layers, apply_poet(nn.ModuleList(linears), config, exclude=(), generator=torch.Generator()), strict=True)
+        except ValueError as error:
+            raise AdapterError(f"the adapter {folder} cannot be put on this model: {error}") from None
+    for name, tensor in named.items():
+        plain[name].data.copy_(tensor)
+    for name, layer in wrapped.items():
+        _restore(layer, name, tensors)
+        model = replace_module(model, model.get_submodule(name), layer)
     allow_saving(model, False)
     return model
 

@@ -87,6 +87,12 @@ def test_a_name_that_has_no_weight_outside_is_refused(entry, tmp_path):
         save_adapter(model, tmp_path, base, also=("score", entry))
 
 
+def test_also_is_not_one_string(tmp_path):
+    model, base = finetuned()
+    with pytest.raises(AdapterError, match=r"also is a sequence of names, not one: use also=\('score',\)"):
+        save_adapter(model, tmp_path, base, also="score")
+
+
 def test_a_wrapped_model_takes_no_adapter(saved):
     model, folder = saved
     refused(folder, model, "has POET layers already")
@@ -126,6 +132,13 @@ def test_a_layer_of_another_type_is_refused(saved):
     model = build(CLASSIFIER)
     model.model.layers[0].mlp.up_proj.__class__ = Other
     refused(saved[1], model, "layer model.layers.0.mlp.up_proj is a Other, and the adapter .* takes nn.Linear")
+
+
+def test_a_layer_with_a_hook_is_refused(saved):
+    model = build(CLASSIFIER)
+    model.model.layers[1].mlp.down_proj.register_forward_hook(lambda *_: None)
+    refused(saved[1], model, "cannot be put on this model: apply_poet replaces layers that have hooks")
+    assert type(model.model.layers[0].mlp.up_proj) is nn.Linear
 
 
 @pytest.mark.parametrize("missing", (WEIGHTS, CONFIGURATION))
