@@ -165,7 +165,8 @@ def merge_and_reinitialize(model: nn.Module, generator: torch.Generator | None =
 def export_dense(model: nn.Module) -> nn.Module:
     """Replace every :class:`POETLinear` in place by a plain ``nn.Linear`` with its effective weight.
 
-    A Hugging Face model then saves with ``save_pretrained`` and loads in plain transformers.
+    A Hugging Face model then saves with ``save_pretrained`` and loads in plain transformers. Weights and biases are copies: they
+    require gradients, and a bias that was tied to another's is so no more.
 
     Args:
         model: a model that went through :func:`apply_poet`.
