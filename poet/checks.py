@@ -98,7 +98,7 @@ def check_trained(model: nn.Module) -> None:
 
 def check_index(number: object) -> None:
     """Raises TypeError where a seed or a step is no int."""
-    if not isinstance(number, int):  # numpy's overflow in a generator's seed
+    if not isinstance(number, int):  # integers of numpy overflow in the seed of a merge
         raise TypeError(f"seed and step are of type int, got {number!r:.80}")
 
 
