@@ -26,7 +26,8 @@ def gpu_cases() -> list[Case]:
     return [
         *kernel_cases(elements=2**26, dtypes=("bf16", "fp32"), with_reference=True),
         *layer_cases(tokens=(16384,), dtypes=("bf16",)),
-        *step_cases("paper", ("350m",), (16384,), **few),
+        *step_cases("gpu", ("60m",), (65536,), **few, graphs=True),
+        *step_cases("paper", ("350m",), (16384,), **few, graphs=True),
         *step_cases("paper", ("60m",), (16384,), dtype="bf16"),
         *layer_cases(tokens=(256, 1024, 2048, 8192, 65536), dtypes=("bf16",)),
         *kernel_cases(elements=2**24, dtypes=("fp16",), with_reference=True),

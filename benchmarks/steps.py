@@ -21,15 +21,18 @@ CPU_FLOPS = 2.6e12
 #: Rows of the method registry; the first two are the ones that the suite promises something of.
 ROWS = ("poet-fs-1_2", "poet-bs-b256", "galore", "lora-r64", "muon")
 PLAIN = "adamw"
+#: Ends the name of a step that is launched at once, as a CUDA graph.
+GRAPH = "-graph"
 
 
 def step_cases(
     scale: str, models: Iterable[str], tokens: Iterable[int], *, rows: Iterable[str] = ROWS, dtype: str = "fp32",
-    threads: int | None = None,
+    threads: int | None = None, graphs: bool = False,
 ) -> list[Case]:
     """Training steps of a scale's models, each against AdamW on the same model (rows differ in the feed-forward width).
 
-    A step has one micro-batch. "bf16" is autocast over fp32 parameters; ``threads`` are those of :class:`Case`."""
+    A step has one micro-batch. "bf16" is autocast over fp32 parameters; ``threads`` are those of :class:`Case`. With
+    ``graphs`` the steps of AdamW and POET are there as CUDA graphs too, against AdamW as a graph (a GPU only)."""
     loaded, found = load_scale({"scale": scale, "seeds": [0]}), []
     for model in models:
         for count in tokens:
@@ -40,6 +43,8 @@ def step_cases(
             for architecture, specs in by_architecture.items():
                 plain = replace(_spec(loaded, model, PLAIN, count, dtype), architecture=architecture)
                 found += _group(plain, specs, count, threads)
+                if graphs:
+                    found += _group(plain, [spec for spec in specs if spec.method == "poet"], count, threads, GRAPH)
     return found
 
 
@@ -50,8 +55,8 @@ def _spec(scale: Scale, model: str, row: str, tokens: int, dtype: str) -> RunSpe
     return replace(spec, batch_rows=rows, accumulation=1, steps=steps, precision=dtype)
 
 
-def _group(plain_spec: RunSpec, specs: list[RunSpec], tokens: int, threads: int | None) -> list[Case]:
-    """AdamW and the rows that are compared with it on one model."""
+def _group(plain_spec: RunSpec, specs: list[RunSpec], tokens: int, threads: int | None, kind: str = "") -> list[Case]:
+    """AdamW and the rows that are compared with it on one model; ``kind`` is "" or ``GRAPH``."""
     model = plain_spec.model if plain_spec.scale == "paper" else f"{plain_spec.scale}-{plain_spec.model}"
     shape = f"{model}-ff{plain_spec.architecture.intermediate_size}"
     common = {"operation": "step", "shape": shape, "tokens": tokens, "dtype": plain_spec.precision, "threads": threads}
@@ -59,16 +64,16 @@ def _group(plain_spec: RunSpec, specs: list[RunSpec], tokens: int, threads: int 
     # promised to a few per cent, and in a virtual machine each pair of steps is off by as much.
     long = tokens > 4096
     plain = Case(
-        **common, variant=PLAIN, count=functools.cache(functools.partial(_flops, plain_spec)), build=_build(plain_spec),
-        plain=True, least_rounds=2 if long else 3, cpu_flops=CPU_FLOPS,
+        **common, variant=PLAIN + kind, count=functools.cache(functools.partial(_flops, plain_spec)),
+        build=_build(plain_spec, graph=kind == GRAPH), plain=True, least_rounds=2 if long else 3, cpu_flops=CPU_FLOPS,
     )  # fmt: skip
     found = [plain]
     for spec in specs:
         promised = spec.method == "poet"
         found.append(
             Case(
-                **common, variant=spec.variant, count=functools.cache(functools.partial(_flops, spec)),
-                build=_build(spec), reference=plain, needs="peft" if spec.method == "lora" else None,
+                **common, variant=spec.variant + kind, count=functools.cache(functools.partial(_flops, spec)),
+                build=_build(spec, graph=kind == GRAPH), reference=plain, needs="peft" if spec.method == "lora" else None,
                 least_rounds=(9 if long else 5) if promised else 3, cpu_flops=CPU_FLOPS if promised else CPU_FLOPS / 2,
             )  # fmt: skip
         )
@@ -109,7 +114,7 @@ def _lora_flops(spec: RunSpec) -> float:
     return plain + sum(tokens * (6 * rank * (n + m) - 2 * n * m) for n, m in shapes)
 
 
-def _build(spec: RunSpec):
+def _build(spec: RunSpec, *, graph: bool = False):
     def build(device: str) -> Work:
         method = all_rows()[spec.variant][0]
         instance = method(parse_parameters(method, spec.parameters), weight_decay=spec.weight_decay)
@@ -151,9 +156,30 @@ def _build(spec: RunSpec):
         backward(rows[:1])  # one short step: the optimizer's state is part of what is held
         update()
         clear()
-        return Work(call, tensors, periodic=_periodic(spec, instance, optimizers, call, backward, update, clear))
+        step = _captured(call, optimizers) if graph else call
+        return Work(step, tensors, periodic=_periodic(spec, instance, optimizers, step, backward, update, clear))
 
     return build
+
+
+def _captured(call, optimizers):
+    """A step of AdamW's as a CUDA graph: the same kernels, which the host launches in one call.
+
+    A merge writes in place, so that a replay after it reads what it wrote."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["capturable"] = True
+        for state in optimizer.state.values():
+            state["step"] = state["step"].cuda()
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):  # kernels are compiled, and libraries set up, before what they launch is recorded
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(stream)
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay
 
 
 def _periodic(spec: RunSpec, instance, optimizers, call, backward, update, clear) -> Periodic | None:

@@ -130,6 +130,21 @@ def permutations_after_merges(seed, steps, start=0):
     return torch.cat([v for k, v in model.state_dict().items() if "permutation" in k])
 
 
+def test_a_merge_writes_in_place():
+    """A CUDA graph that was captured before it reads what it wrote."""
+    config = POETConfig(block_size=4, merge_every=1)
+    model = apply_poet(nn.Sequential(nn.Linear(8, 8)).double(), config, exclude=())
+    optimizer = torch.optim.AdamW(poet_parameters(model), lr=0.1)
+    model(torch.randn(3, 8, dtype=torch.float64)).square().sum().backward()
+    optimizer.step()
+    tensors = [*model.parameters(), *model.buffers(), *(value for state in optimizer.state.values() for value in state.values())]
+    places, before = [t.data_ptr() for t in tensors], [t.clone() for t in tensors]
+    assert MergeSchedule(model, config, optimizer).after_step(0)
+    now = [*model.parameters(), *model.buffers(), *(value for state in optimizer.state.values() for value in state.values())]
+    assert [t.data_ptr() for t in now] == places
+    assert sum(not torch.equal(t, old) for t, old in zip(now, before, strict=True)) >= 9  # W0, R, P, two permutations, moments, steps
+
+
 def test_primitives_are_a_function_of_seed_and_merge_number():
     once = permutations_after_merges(0, 2)
     assert torch.equal(once, permutations_after_merges(0, 2))

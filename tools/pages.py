@@ -83,6 +83,8 @@ def _parts(root: Path) -> dict[str, str]:
         "alarms": _alarms(kept / "alarms.csv"),
         "faults": _faults(kept / "faults.csv"),
         "bench": _steps(kept / "bench.csv"),
+        "gpu-graphs": _gpu_graphs(kept / "gpu-graphs.csv"),
+        "gpu-kernels": _gpu_kernels(kept / "bench-gpu.csv"),
         "gpu-steps": _gpu_steps(kept / "gpu-steps.csv"),
         "method-example": _code(root / "docs" / "examples" / "sgd.py"),
         "two-rates-example": _code(root / "docs" / "examples" / "lion.py"),
@@ -178,6 +180,37 @@ def _gpu_steps(table: Path) -> str:
         f"The {where['model']} of {where['scale']} scale, {int(where['tokens']):,} tokens a step; median of steps 2 to {lines[-1]['step']}."
     )
     return f"{about}\n\n{markdown_table(heads, 'lrrr', rows)}"
+
+
+def _gpu_graphs(table: Path) -> str:
+    """Steps on a GPU as Python launches them, as CUDA graphs and compiled, beside AdamW of the same model and the same mode."""
+    lines = {(line["scale"], line["model"], line["width"], line["variant"], line["mode"]): line for line in read(table)}
+    heads = ("model of scale, feed-forward width", "tokens", "method", "mode", "a step, ms", "of it until all is launched, ms", "time beside AdamW")
+    rows = []
+    for (scale, model, width, variant, mode), line in lines.items():
+        plain = lines.get((scale, model, width, "adamw", mode))
+        beside = f"{float(line['step_ms']) / float(plain['step_ms']):.2f}" if plain else ""
+        times = (f"{float(line[column]):.1f}" for column in ("step_ms", "host_ms"))
+        rows.append((f"{model} of {scale}, {width}", f"{int(line['tokens']):,}", variant, mode, *times, beside))
+    where = next(iter(lines.values()))
+    about = f"{where['device']}, torch {where['torch']}, Triton {where['triton']}, Python {where['python']}; commit {where['commit']}."
+    return f"{about}\n\n{markdown_table(heads, 'lrllrrr', rows)}"
+
+
+def _gpu_kernels(table: Path) -> str:
+    """The times of the Triton kernels beside those of their PyTorch references, by operation and dtype."""
+    groups: dict[tuple[str, str], list[dict]] = {}
+    for line in read(table):
+        if line["relative_error"] and not line["variant"].startswith("reference"):
+            groups.setdefault((line["operation"], line["dtype"]), []).append(line)
+    heads = ("operation", "dtype", "cases", "faster than the reference", "time beside it, least", "most", "slowest case")
+    rows = []
+    for (operation, dtype), lines in groups.items():
+        lines.sort(key=lambda line: float(line["ratio"]))
+        least, most = (f"{float(line['ratio']):.2f}" for line in (lines[0], lines[-1]))
+        faster = sum(float(line["ratio"]) < 1 for line in lines)
+        rows.append((operation, dtype, str(len(lines)), str(faster), least, most, f"{lines[-1]['shape']} {lines[-1]['variant']}"))
+    return markdown_table(heads, "llrrrrl", rows)
 
 
 def _artifacts(root: Path) -> str:
