@@ -21,10 +21,14 @@ def check_methods(methods: Mapping[str, type[Method]]) -> None:
         ConfigError: in one sentence that names the file.
     """
     labels: dict[str, str] = {}
+    files: dict[str, str] = {}
     for method in methods.values():
         if said := _wrong(method):
             raise ConfigError(f"{_file(method)}: {said}")
         for row in method.rows:
+            if row.key in files:
+                raise ConfigError(f"{_file(method)}: row {row.key!r} is in {files[row.key]}, too: give it another key")
+            files[row.key] = _file(method)
             if row.label in labels:
                 raise ConfigError(f"{_file(method)}: row {row.key!r} is called {row.label!r}, as row {labels[row.label]!r} is: give it another label")
             labels[row.label] = row.key

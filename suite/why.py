@@ -83,9 +83,15 @@ def _runs(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
     for job in itertools.chain(*map(suite.shared_jobs, suite.scale.models), suite.finetuning_jobs()):
         if any(reasons.get(name) for name in job):
             reasons |= {name: reasons[name] or "others that share their process are" for name in job if name in reasons}
-    said = {name: reason or f"snakemake says: {pending[RESULTS / 'runs' / name / 'record.json']}" for name, reason in reasons.items()}
+    said = {name: reason or _of_snakemake(pending[RESULTS / "runs" / name / "record.json"]) for name, reason in reasons.items()}
     for reason, group in _grouped(said):
         yield f"{_counted(group, 'run')} trained: {reason}"
+
+
+def _of_snakemake(status: str) -> str:
+    """Snakemake's reason where a run's own files give none."""
+    others = ": other runs share its process than before, as where other SEEDS are asked for" if "params changed" in status else ""
+    return f"snakemake says: {status}{others}"
 
 
 def _of_run(suite: Suite, name: str) -> str:

@@ -59,6 +59,16 @@ def test_fewer_seeds_do_not_replace_more(record, tmp_path, capsys):
     assert "table5.csv has at most n = 1 for a number, and the recorded one 3: " in capsys.readouterr().err
 
 
+def test_a_table_that_lacks_recorded_rows_is_refused(record, tmp_path, capsys):
+    kept = tmp_path / "root" / "analyses" / "recorded" / "mini" / "table2.csv"
+    before = kept.read_text()
+    write_lines(tmp_path / "results" / "mini" / "table2.csv", read(kept)[:19])
+    assert record("--seeds", "[0,1,2]") == 2 and kept.read_text() == before
+    assert f"table2.csv lacks {len(read(kept)) - 19} of the recorded rows: make it again, or remove " in capsys.readouterr().err
+    kept.unlink()
+    assert record("--seeds", "[0,1,2]") == 0 and len(read(kept)) == 19
+
+
 def test_rates_of_one_row_stand_beside_the_recorded_ones_of_others(record, tmp_path):
     kept = tmp_path / "root" / "analyses" / "recorded" / "night" / "lr_sweep.csv"
     before = pd.read_csv(kept, dtype=str, keep_default_na=False)

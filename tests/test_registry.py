@@ -30,7 +30,7 @@ def test_a_file_joins_by_lying_there_and_a_second_of_a_name_is_refused(shelf):
     assert list(found) == ["first", "second"] and found["first"] is sys.modules["library.shelf.one"].THING
     (shelf / "zz_twice.py").write_text(FILE.format(name="second"))
     importlib.invalidate_caches()  # which go by the second in some file systems
-    with pytest.raises(ImportError, match="two files in library/shelf define a thing named 'second'"):
+    with pytest.raises(ImportError, match="library/shelf/two.py and library/shelf/zz_twice.py both define a thing named 'second'"):
         discover("library.shelf", "THING")
 
 

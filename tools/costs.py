@@ -10,7 +10,7 @@ from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read
-from suite.recorded.build import recorded_seeds
+from suite.recorded.build import fullest, runs_of_seeds
 from suite.recorded.run import RecordedRun
 
 
@@ -18,7 +18,7 @@ def costs(root: Path) -> dict[str, str]:
     """Of mini: Table 2, all that ``make all`` pretrains, finetuning of Tables 4 and 12, and the search of its rates. Of night: the rungs of the ladder, the trials of rates, and a step of POET-FS beside AdamW's."""
     archives = {scale: read(archive_path(scale, root)) for scale in ("mini", "night")}
     mini, night = ({n: run for n, run in runs.items() if isinstance(run.spec, RunSpec)} for runs in archives.values())
-    seeds = recorded_seeds("mini", mini.values())
+    seeds = fullest(runs_of_seeds("mini", mini.values()))
     suite = load_suite({"scale": "mini", "seeds": seeds})
     table2, everything = suite.artifacts["table2"].runs(suite.scale), [s for a in suite.artifacts.values() if a.in_all for s in a.runs(suite.scale)]
     trials = suite.scale.protocol.seed

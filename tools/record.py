@@ -2,13 +2,14 @@
 
 Shows first what moved but for learning rates, by the comparison of ``snakemake check`` (:mod:`suite.check`). The tables of benchmarks and
 planted faults that are there go to ``analyses/recorded/``. Tables of fewer seeds than the recorded ones are refused, and the recorded
-learning rates of what was not tuned here stay. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
+learning rates of what was not tuned here stay. Tables that lack recorded rows are refused, and so is to lose recorded runs, without ``DROP=1``. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
 figures that pages show (all three from ``results/<scale>/``), and ``runs.parquet`` (every run whose files are there, :mod:`suite.recorded`).
 """
 
 import argparse
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +21,7 @@ from benchmarks.rows import NAMES
 from poet.system.errors import UserError, command_line
 from suite.artifact import Artifact
 from suite.check.compare import compare
+from suite.check.judge import GONE, Finding
 from suite.check.report import report
 from suite.check.tables import read
 from suite.discovery import discover
@@ -85,7 +87,9 @@ def _scale_of(table: Path) -> str | None:
     return next((line["scale"] for line in read(table) if line["scale"] != "any"), None)
 
 
-def _refuse(given: argparse.Namespace, seeds: list[int], outputs: list[str], artifacts: dict[str, Artifact], kept: Path) -> None:
+def _refuse(
+    given: argparse.Namespace, seeds: list[int], outputs: list[str], artifacts: dict[str, Artifact], kept: Path, compared: list[Finding]
+) -> None:
     """Refuse what would replace more by less, or one thing by another.
 
     Raises:
@@ -102,6 +106,8 @@ def _refuse(given: argparse.Namespace, seeds: list[int], outputs: list[str], art
                 f"{made / output} has at most n = {runs} for a number, and the recorded one {wanted}: make it again with as many seeds "
                 f"(SEEDS='[0,1,2]'), or remove {recorded}"
             )
+    for table, rows in Counter(one.table for one in compared if one.reason == GONE and one.table != "claims").items():
+        raise UserError(f"{made / table}.csv lacks {rows} of the recorded rows: make it again, or remove {kept / table}.csv")
     for name, artifact in artifacts.items():
         note = noted_sources(sources_note(made, name)) if set(outputs) & set(artifact.outputs) else None
         if note and note["specs"] and note["seeds"] != seeds and RATES not in artifact.outputs:  # trials have a seed of their own
@@ -123,15 +129,17 @@ def main() -> int:
     parser.add_argument("--scale", default="mini")
     parser.add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
     parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--drop", action="store_true", help="lose recorded runs whose specs nothing asks for any more")
     given = parser.parse_args()
     made, kept, artifacts = given.results / given.scale, ROOT / "analyses" / "recorded" / given.scale, discover()
     outputs = [output for output in kept_outputs(artifacts) if (made / output).exists()]
     seeds = read_seeds(given.seeds)
-    _refuse(given, seeds, outputs, artifacts, kept)
-    packed = pack(given.results, given.scale, seeds, kept / "runs.parquet")
+    compared = compare(kept, made, [output for output in outputs if output.endswith(".csv") and output != RATES])
+    _refuse(given, seeds, outputs, artifacts, kept, compared)
+    packed = pack(given.results, given.scale, seeds, kept / "runs.parquet", drop=given.drop)
     print("\n".join([*packed.notes, f"{packed.path}: {packed.runs} runs, {packed.new} of them new"]))
     kept.mkdir(parents=True, exist_ok=True)
-    print(report(compare(kept, made, [output for output in outputs if output.endswith(".csv") and output != RATES]), shown=None))
+    print(report(compared, shown=None))
     for output in outputs:
         if output == RATES and (kept / RATES).exists():
             (kept / RATES).write_text(_with_recorded_rates(made / RATES, kept / RATES))

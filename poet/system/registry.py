@@ -19,12 +19,14 @@ def discover(package: str, constant: str) -> dict[str, Any]:
         ImportError: two modules define the same, or an entry has no name.
     """
     found: dict[str, Any] = {}
+    files: dict[str, str] = {}
     for module in sorted(info.name for info in pkgutil.iter_modules(sys.modules[package].__path__)):
         entry = getattr(importlib.import_module(f"{package}.{module}"), constant, None)
         if entry is not None:
+            file = f"{package.replace('.', '/')}/{module}.py"
             if not isinstance(getattr(entry, "name", None), str):
-                raise ImportError(f"{package.replace('.', '/')}/{module}.py: {constant} has no `name`, which the registry calls it by")
+                raise ImportError(f"{file}: {constant} has no `name`, which the registry calls it by")
             if entry.name in found:
-                raise ImportError(f"two files in {package.replace('.', '/')} define a {constant.lower()} named {entry.name!r}")
-            found[entry.name] = entry
+                raise ImportError(f"{files[entry.name]} and {file} both define a {constant.lower()} named {entry.name!r}: rename one")
+            found[entry.name], files[entry.name] = entry, file
     return found

@@ -11,6 +11,8 @@ from typing import Literal
 from suite.check.spread import ROUNDING, Spread, Tolerance, tolerances
 from suite.check.tables import BESIDE, CONCLUSIONS, VALUES, Line, Number, Pair, as_float, interval, measurement, method, value_column
 
+#: Why a recorded row is outside of every tolerance.
+GONE = "no longer there"
 Status = Literal["equal", "within", "outside", "not judged", "new", "left out"]
 
 #: Rows of one method that agree in these columns are taken to spread alike: other models, settings and matrices, but
@@ -81,7 +83,7 @@ def findings(pairs: Sequence[Pair]) -> list[Finding]:
         if pair.recorded is None:
             found.append(of_row(status="new", reason="not recorded"))
         elif pair.fresh is None:
-            found.append(of_row(status="outside", reason="no longer there"))
+            found.append(of_row(status="outside", reason=GONE))
         elif pair.kind == "of the machine":
             found.append(of_row(status="left out"))
         else:

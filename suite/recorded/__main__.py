@@ -31,20 +31,20 @@ def main(arguments: list[str] | None = None) -> int:
         own[name].add_argument("--scale", default="mini")
     own["pack"].add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
     own["pack"].add_argument("--results", type=Path, default=Path("results"))
+    own["pack"].add_argument("--drop", action="store_true", help="lose recorded runs whose specs nothing asks for any more")
     own["import"].add_argument("file", type=Path)
     own["import"].add_argument("--origin", required=True, help="where it comes from, for the captions")
     own["build"].add_argument("--seeds", help="default: those that are recorded as fully as any")
-    own["build"].add_argument("--results", type=Path, help="default: results/recorded/<scale>")
     given = parser.parse_args(arguments)
     if given.command == "pack":
-        _said(pack(given.results, given.scale, read_seeds(given.seeds)))
+        _said(pack(given.results, given.scale, read_seeds(given.seeds), drop=given.drop))
     elif given.command == "import":
         _said(take_in(given.file, given.origin))
     else:
         from suite.recorded.build import build
 
         seeds = None if given.seeds is None else read_seeds(given.seeds)
-        lines, failed = build(given.scale, seeds, given.results)
+        lines, failed = build(given.scale, seeds)
         print("\n".join(lines))
         return int(failed)
     return 0

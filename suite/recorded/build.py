@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import signal
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -25,9 +28,8 @@ from suite.recorded.restore import unpack
 from suite.recorded.run import RecordedError, RecordedRun
 
 
-def recorded_seeds(scale: str, runs: Iterable[RecordedRun]) -> list[int]:
-    """The seeds of which as many pretraining runs are recorded that tables and figures use as of any other: a seed that is there in part, such as a
-    foreign one's, would leave out every table that it is not there for.
+def runs_of_seeds(scale: str, runs: Iterable[RecordedRun]) -> Counter[int]:
+    """How many pretraining runs that tables and figures use are recorded of each seed.
 
     Raises:
         ConfigError: there is no such scale.
@@ -39,6 +41,12 @@ def recorded_seeds(scale: str, runs: Iterable[RecordedRun]) -> list[int]:
     found = Counter(seed for name, seed in names.items() if name in used)
     if not found:
         raise RecordedError(f"no table and no figure of scale {scale} uses any of the recorded runs: keep its runs with `make record`")
+    return found
+
+
+def fullest(found: Counter[int]) -> list[int]:
+    """The seeds of which as many runs are recorded as of any other: a seed that is there in part, such as a foreign one's, would leave out every
+    table that it is not there for."""
     return sorted(seed for seed, n in found.items() if n == max(found.values()))
 
 
@@ -47,11 +55,11 @@ def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None =
 
     Args:
         scale: the scale's name.
-        seeds: None takes those of :func:`recorded_seeds`.
+        seeds: None takes the :func:`fullest`.
         results: where to; None takes ``results/recorded/<scale>``.
 
     Returns:
-        A line for each artifact of ``all`` that was left out and one on the whole, and whether one was left out for another reason than that
+        A line for each seed and each artifact of ``all`` that was left out and one on the whole, and whether one was left out for another reason than that
         the archive has no finetuning runs at all.
 
     Raises:
@@ -63,7 +71,14 @@ def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None =
     load_scale({"scale": scale, "seeds": [0]})  # an unknown scale is refused as such, not by a file that is missing
     results = results or RESULTS / "recorded" / scale
     recorded = read(archive_path(scale))
-    seeds = list(seeds) if seeds else recorded_seeds(scale, recorded.values())
+    found = runs_of_seeds(scale, recorded.values())
+    if unknown := sorted(set(seeds or ()) - found.keys()):
+        raise RecordedError(f"no run of seed {unknown[0]} is recorded at scale {scale}: ask for some of {', '.join(map(str, sorted(found)))}")
+    lines = []
+    if not seeds:
+        seeds = fullest(found)
+        rest = sorted(found.keys() - set(seeds))
+        lines = [f"seed {seed} is left out: {found[seed]} runs of it are recorded, and {found[seeds[0]]} of seed {seeds[0]}" for seed in rest]
     suite = load_suite({"scale": scale, "seeds": seeds})
     there = {name for name, spec in suite.specs.items() if name in recorded and recorded[name].spec.digest == spec.digest}
     for name in sorted(there):
@@ -79,7 +94,7 @@ def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None =
     wanted = {name: reason for name, reason in left_out.items() if suite.artifacts[name].in_all}
     unfinetuned = not any(isinstance(run.spec, FinetuningSpec) for run in recorded.values())
     failed = any(not (unfinetuned and suite.artifacts[name].finetunings(suite.scale)) for name in wanted)
-    lines = [f"not built: {name}: {reason}" for name, reason in wanted.items()]
+    lines += [f"not built: {name}: {reason}" for name, reason in wanted.items()]
     missing = f"; {len(wanted)} not, for the reasons above" if wanted else ""
     page = results / "report.html" if "report" in built else results
     return [*lines, f"{len(built)} artifacts built from {len(there)} recorded runs in {time.monotonic() - started:.0f} s: {page}{missing}"], failed
@@ -101,7 +116,7 @@ def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results:
     done, running = [], {}
     os.environ["OMP_NUM_THREADS"] = "1"  # as in a job of the workflow; read where torch is loaded
     # Processes of their own, each of which loads everything once: a fork would copy this one's threads' locks.
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool, _ended_with_its_processes(pool):
         while waiting.is_active():
             for name in waiting.get_ready():
                 gone = {other: reason for other, reason in left_out.items() if suite.artifacts[other].in_all}
@@ -116,6 +131,19 @@ def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results:
                 waiting.done(name)
                 say(f"{name}: {reason or f'{seconds:.1f} s'} ({len(done)} of {len(names)})")
     return done
+
+
+@contextlib.contextmanager
+def _ended_with_its_processes(pool: ProcessPoolExecutor) -> Iterator[None]:
+    """Whoever is told to end (SIGTERM) or interrupted begins no other artifact, and leaves no process of the pool behind."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _build_one(name: str, scale: str, seeds: list[int], results: Path, left_out: dict[str, str]) -> tuple[float, str]:

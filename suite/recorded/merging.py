@@ -102,15 +102,16 @@ def gather(results: Path, specs: dict[str, RunSpec | FinetuningSpec]) -> tuple[l
     return runs, [f"{len(names)} runs {why}, such as {names[0]}: left out" for why, names in left.items()]
 
 
-def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None = None) -> Packed:
-    """Keep the runs of a results folder in the scale's archive. What else is in there stays, as long as its spec is today's.
+def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None = None, *, drop: bool = False) -> Packed:
+    """Keep the runs of a results folder in the scale's archive. What else is in there stays.
 
     Args:
         results, scale, seeds: of the runs that are looked for.
         archive: None takes the scale's.
+        drop: drop recorded runs whose specs are not today's.
 
     Raises:
-        RecordedError: see :func:`gather` and :func:`suite.recorded.archive.read`.
+        RecordedError: there are such, and ``drop`` was not asked for; or see :func:`gather` and :func:`suite.recorded.archive.read`.
         ConfigError: there is no such scale.
         DiskError: the archive cannot be written.
     """
@@ -121,7 +122,10 @@ def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None =
     today = _asked_today(scale, before.values())
     kept = {name: run for name, run in before.items() if name in today}
     if dropped := sorted(set(before) - set(kept) - {run.name for run in found}):
-        notes.append(f"{len(dropped)} recorded runs are of specs that nothing asks for any more, such as {dropped[0]}: dropped")
+        said = f"{len(dropped)} recorded runs are of specs that nothing asks for any more, such as {dropped[0]}"
+        if not drop:
+            raise RecordedError(f"{said}: put config/ and the code back as they were, or give DROP=1 (--drop) to lose them")
+        notes.append(f"{said}: dropped")
     after = kept | {run.name: run for run in found}
     if after != before:
         write(archive, after.values())
@@ -143,8 +147,8 @@ def take_in(file: Path, label: str, archive: Path | None = None) -> Packed:
         ConfigError: there is no such scale.
         DiskError: the archive cannot be written.
     """
-    if not label.strip():
-        raise RecordedError("a foreign run needs a name of where it comes from: give one with --origin")
+    if not label.strip() or not label.isprintable() or set(label) & set("|<>`*"):
+        raise RecordedError("a foreign run needs a name of where it comes from, on one line and without markup: give one with --origin")
     theirs = read(file)
     scales = sorted({run.spec.scale for run in theirs.values()})
     if len(scales) != 1:

@@ -23,6 +23,11 @@ def method(**wrong):
     return type("Mine", (Method,), {"__module__": "poet.methods.mine", **{k: v for k, v in own.items() if v is not None}})
 
 
+def test_a_row_of_another_method_is_refused_with_both_files():
+    with pytest.raises(ConfigError, match="poet/methods/mine.py: row 'adamw' is in poet/methods/adamw.py, too: give it another key"):
+        check_methods({**METHODS, "mine": method(rows=(Row("adamw", "Mine", {}),))})
+
+
 def test_the_suite_s_own_and_a_sound_one_pass():
     check_methods({**METHODS, "mine": method()})
 

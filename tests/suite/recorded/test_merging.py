@@ -94,14 +94,14 @@ def test_trials_of_finetuning_are_packed_and_stay_unless_they_are_of_another_sea
     archive.write(path, [recorded_run(base), written("elsewhere", old), written("elsewhere", stale)])
     written("here", new)
     written("here", stale)
-    packed = pack(tmp_path / "here", "smoke", [first], path)
+    packed = pack(tmp_path / "here", "smoke", [first], path, drop=True)
     assert packed.new == 1 and {*archive.read(path)} == {base.name, new.name, old.name} and stale.name in packed.notes[0]
 
 
 def test_a_trial_of_another_batch_is_dropped(ours, recorded_run, specs, trial, tmp_path):
     stale = dataclasses.replace(trial(0.004), batch_rows=16)
     archive.write(ours, [recorded_run(specs["60m/adamw"]), recorded_run(stale)])
-    packed = pack(tmp_path, "smoke", [0], ours)
+    packed = pack(tmp_path, "smoke", [0], ours, drop=True)
     assert packed.runs == 1 and stale.name in packed.notes[0]
 
 
@@ -130,11 +130,15 @@ def test_an_edited_record_is_not_packed_and_the_archive_stays(ours, write_run, s
     assert ours.read_bytes() == before
 
 
-def test_specs_that_nothing_asks_for_leave_the_archive_and_are_named(recorded_run, write_run, specs, tmp_path):
-    gone = recorded_run(dataclasses.replace(specs["60m/adamw"], variant="gone"))
-    archive.write(tmp_path / "runs.parquet", [gone])
+def test_runs_that_nothing_asks_for_are_dropped_only_if_asked(recorded_run, write_run, specs, tmp_path):
+    gone, path = recorded_run(dataclasses.replace(specs["60m/adamw"], variant="gone")), tmp_path / "runs.parquet"
+    archive.write(path, [gone])
     write_run(tmp_path, specs["60m/adamw"])
-    packed = pack(tmp_path, "smoke", [0], tmp_path / "runs.parquet")
+    before = path.read_bytes()
+    with pytest.raises(RecordedError, match="1 recorded runs are of specs .* such as smoke/60m/gone/seed0: put config/ and the code back .* DROP=1"):
+        pack(tmp_path, "smoke", [0], path)
+    assert path.read_bytes() == before
+    packed = pack(tmp_path, "smoke", [0], path, drop=True)
     assert packed.runs == 1 and "such as smoke/60m/gone/seed0: dropped" in packed.notes[0]
 
 
@@ -191,7 +195,8 @@ def test_what_nothing_asks_for_today_is_refused(refused, theirs, recorded_run, s
 
 def test_an_empty_archive_and_one_from_nowhere_are_refused(refused, theirs, recorded_run, specs):
     refused(theirs(), "0 scales")
-    refused(theirs(recorded_run(specs["60m/poet-fs-1_2"])), "--origin", label=" ")
+    for label in (" ", "lab\n# b", "<b>lab</b>", "a|b"):
+        refused(theirs(recorded_run(specs["60m/poet-fs-1_2"])), "--origin", label=label)
 
 
 def test_the_command_says_it_in_one_line(tmp_path, capsys):
