@@ -48,3 +48,12 @@ def test_a_user_s_error_is_the_last_line(capsys):
 
     assert main() == 2
     assert capsys.readouterr().err == "error: a.csv is empty: remove it\n"
+
+
+def test_ctrl_c_is_a_sentence(capsys):
+    @command_line
+    def main():
+        raise KeyboardInterrupt
+
+    assert main() == 130
+    assert capsys.readouterr().err.startswith("interrupted: what is complete stays")

@@ -39,18 +39,14 @@ def main(arguments: list[str] | None = None) -> int:
         data = json.loads(given.data)
     except json.JSONDecodeError as error:
         raise UserError(f"the description of the data is no JSON: {error}") from None
-    try:
-        if given.estimate:
-            _print_estimate(data, given.cache)
-        elif given.verify:
-            if read_meta(given.folder)["data"] != check_description(data):
-                raise DataError(f"{given.folder} holds other data than is described: give the description that it was prepared with")
-            print(f"{verify(given.folder)} files of {given.folder} are as they were written")
-        else:
-            _print_meta(prepare(data, given.folder, given.cache, given.processes))
-    except KeyboardInterrupt:
-        print("interrupted: run again to go on from what is complete", file=sys.stderr)
-        return 130
+    if given.estimate:
+        _print_estimate(data, given.cache)
+    elif given.verify:
+        if read_meta(given.folder)["data"] != check_description(data):
+            raise DataError(f"{given.folder} holds other data than is described: give the description that it was prepared with")
+        print(f"{verify(given.folder)} files of {given.folder} are as they were written")
+    else:
+        _print_meta(prepare(data, given.folder, given.cache, given.processes))
     return 0
 
 

@@ -13,7 +13,7 @@ class UserError(Exception):
 
 
 def command_line(main: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command line's ``main``: a :class:`UserError` is its last line, and 2 its exit status.
+    """Decorate a command line's ``main``: a :class:`UserError` is its last line, and 2 its exit status; Ctrl-C ends it in a sentence.
 
     Where nobody reads its output to the end, as with ``| head``, it ends without a word, as a shell's commands do.
     """
@@ -32,6 +32,9 @@ def command_line(main: Callable[..., int]) -> Callable[..., int]:
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
+        except KeyboardInterrupt:
+            print("interrupted: what is complete stays, and the same call goes on from there", file=sys.stderr)
+            return 128 + signal.SIGINT
 
     return wrapped
 

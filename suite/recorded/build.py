@@ -135,12 +135,14 @@ def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results:
 
 @contextlib.contextmanager
 def _ended_with_its_processes(pool: ProcessPoolExecutor) -> Iterator[None]:
-    """Whoever is told to end (SIGTERM) or interrupted begins no other artifact, and leaves no process of the pool behind."""
+    """Whoever is told to end (SIGTERM) or interrupted ends the processes of the pool, too. What they write is written whole or not at all."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
