@@ -20,7 +20,7 @@ help:
 	@echo "RESUME=recorded  beside any of these: a recorded run of today's spec, code and data is restored instead of trained"
 	@echo "make check   compare results/ with the recorded numbers of SCALE, and fail if any left its tolerance; the same options"
 	@echo "make tune    train trials of learning rates by config/tuning.yaml until every search of SCALE has ended [MODEL=60m] [ROWS=adamw,galore] [LENGTHS=1/100,1/30]"
-	@echo "make verify  every record, history, probe and archive against its digest, and what was made from runs that are gone"
+	@echo "make verify  every record, history, probe, archive, table and figure against its digest, and what was made from runs that are gone"
 	@echo "make unlock  remove the lock that a pipeline killed on another machine left (the next call removes this machine's own)"
 	@echo "make plan    what SCALE would cost: runs, tokens, FLOPs, GPU-hours, memory, disk, and what to run first [ARTIFACT=table2]"
 	@echo "make status  how far every run of SCALE is: done, running, stopped, failed"

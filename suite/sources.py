@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -53,13 +54,29 @@ def sources_note(folder: Path, name: str) -> Path:
     return folder / "sources" / f"{name}.json"
 
 
-def note_sources(path: Path, files: Iterable[Path], **parameters: Any) -> None:
+def note_sources(path: Path, files: Iterable[Path], outputs: Iterable[Path] = (), **parameters: Any) -> None:
     """Note which files, as they are now, and which parameters something was made with: what is made again can then say why.
+
+    Args:
+        path: of the note.
+        files: what it was made by.
+        outputs: what was made, in the folder that the note's own folder is in; see :func:`altered`.
 
     Raises:
         DiskError: the note cannot be written.
     """
-    write_text(path, json.dumps({**parameters, "files": file_digests(files)}, indent=1) + "\n")
+    made = {str(output.relative_to(path.parents[1])): _sha256(output) for output in outputs}
+    write_text(path, json.dumps({**parameters, "outputs": made, "files": file_digests(files)}, indent=1) + "\n")
+
+
+def altered(folder: Path, name: str) -> list[Path]:
+    """The files of an artifact in a scale's folder that are there, and are not as its note says that they were made."""
+    made = (noted_sources(sources_note(folder, name)) or {}).get("outputs", {})
+    return [folder / output for output, digest in made.items() if (folder / output).exists() and _sha256(folder / output) != digest]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def noted_sources(path: Path) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Whether what is kept of runs is what was written: ``make verify``."""
+"""Whether what is kept of runs, and was made from them, is what was written: ``make verify``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poet.system.errors import UserError
 from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read
 from suite.recorded.run import FILES
-from suite.sources import noted_sources, sources_note
+from suite.sources import altered, noted_sources, sources_note
 from suite.targets import lost_files
 from suite.tuning.protocol import load_protocol
 
@@ -60,7 +60,7 @@ def _fault(folder: Path, name: str) -> str:
 
 
 def artifacts(results: Path) -> Iterator[str]:
-    """A sentence for each artifact that was made from runs whose files are gone.
+    """A sentence for each artifact that was made from runs whose files are gone, and each that was altered since.
 
     Each artifact's note says the seeds that it was made with.
     """
@@ -76,8 +76,10 @@ def artifacts(results: Path) -> Iterator[str]:
             if note:
                 seeds = tuple(note["seeds"])
                 suite = suites.get(seeds) or suites.setdefault(seeds, load_suite({"scale": scale, "seeds": note["seeds"]}))
+                command = f"make {suite.shown(name)[0]} SCALE={scale} SEEDS='{json.dumps(note['seeds'], separators=(',', ':'))}'"
+                for path in altered(results / scale, name):
+                    yield f"{path} is not as it was made: remove it, and make it again with `{command}`"
                 for lost in lost_files(suite, [name]).get(name, [])[:1]:
-                    command = f"make {suite.shown(name)[0]} SCALE={scale} SEEDS='{json.dumps(note['seeds'], separators=(',', ':'))}'"
                     yield f"{lost} is gone, which {suite.outputs(name)[0]} was made from: make both again with `{command}`"
 
 

@@ -69,6 +69,16 @@ def test_a_table_that_lacks_recorded_rows_is_refused(record, tmp_path, capsys):
     assert record("--seeds", "[0,1,2]") == 0 and len(read(kept)) == 19
 
 
+def test_a_table_that_was_altered_is_refused(record, tmp_path, capsys):
+    kept, made = tmp_path / "root" / "analyses" / "recorded" / "mini" / "table8.csv", tmp_path / "results" / "mini"
+    made.mkdir(parents=True)
+    shutil.copy(kept, table := made / "table8.csv")
+    note_sources(sources_note(made, "table8"), [], [table], seeds=[0], specs=[])
+    assert record() == 0
+    write_lines(table, [{**line, "measured": 7} for line in read(table)])
+    assert record() == 2 and f"{table} is not as it was made: remove it" in capsys.readouterr().err
+
+
 def test_rates_of_one_row_stand_beside_the_recorded_ones_of_others(record, tmp_path):
     kept = tmp_path / "root" / "analyses" / "recorded" / "night" / "lr_sweep.csv"
     before = pd.read_csv(kept, dtype=str, keep_default_na=False)

@@ -28,7 +28,7 @@ from suite.discovery import discover
 from suite.finetuning import rates_path
 from suite.recorded.merging import pack
 from suite.settings import read_seeds
-from suite.sources import noted_sources, sources_note
+from suite.sources import altered, noted_sources, sources_note
 from tools.pages import left_tolerance, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
@@ -109,6 +109,8 @@ def _refuse(
     for table, rows in Counter(one.table for one in compared if one.reason == GONE and one.table != "claims").items():
         raise UserError(f"{made / table}.csv lacks {rows} of the recorded rows: make it again, or remove {kept / table}.csv")
     for name, artifact in artifacts.items():
+        if edited := altered(made, name):
+            raise UserError(f"{edited[0]} is not as it was made: remove it, and make it again")
         note = noted_sources(sources_note(made, name)) if set(outputs) & set(artifact.outputs) else None
         if note and note["specs"] and note["seeds"] != seeds and RATES not in artifact.outputs:  # trials have a seed of their own
             asked = f"{made / artifact.outputs[0]} was made with seeds {note['seeds']}, and {seeds} are to be packed"

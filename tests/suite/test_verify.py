@@ -66,6 +66,21 @@ def test_the_command_is_that_of_the_kind_of_run(run, capsys, name, command):
     assert any(name in error and command in error for error in capsys.readouterr().err.splitlines())
 
 
+def test_a_table_that_was_altered_is_named(run, capsys):
+    suite = load_suite({"scale": "smoke", "seeds": [0]})
+    outputs = suite.outputs("table8")
+    for path in outputs:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1012.13")
+    note_sources(sources_note(suite.folder, "table8"), [], outputs, seeds=[0], specs=[])
+    assert main(["verify"]) == 0
+    outputs[0].write_text("12.13")
+    capsys.readouterr()
+    assert main(["verify"]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert f"{outputs[0]} is not as it was made: remove it, and make it again with `make results/table8.csv SCALE=smoke SEEDS='[0]'`" in error
+
+
 def test_an_artifact_whose_runs_are_gone_is_named(run, capsys):
     suite = load_suite({"scale": "smoke", "seeds": [0, 2]})
     for path in suite.outputs("table2"):

@@ -15,4 +15,4 @@ with job(snakemake):
     results, name = Path(snakemake.params.results), snakemake.params.artifact
     build_artifact(name, Context(scale, results / scale.name, home=results))
     note = sources_note(results / scale.name, name)
-    note_sources(note, artifact_files(name), seeds=list(scale.seeds), specs=list(snakemake.params.digests))
+    note_sources(note, artifact_files(name), map(Path, snakemake.output), seeds=list(scale.seeds), specs=list(snakemake.params.digests))
