@@ -44,7 +44,7 @@ def step_cases(
                 plain = replace(_spec(loaded, model, PLAIN, count, dtype), architecture=architecture)
                 found += _group(plain, specs, count, threads)
                 if graphs:
-                    found += _group(plain, [spec for spec in specs if spec.method == "poet"], count, threads, GRAPH)
+                    found += _group(plain, [spec for spec in specs if spec.method == "poet"], count, threads, graph=True)
     return found
 
 
@@ -55,8 +55,8 @@ def _spec(scale: Scale, model: str, row: str, tokens: int, dtype: str) -> RunSpe
     return replace(spec, batch_rows=rows, accumulation=1, steps=steps, precision=dtype)
 
 
-def _group(plain_spec: RunSpec, specs: list[RunSpec], tokens: int, threads: int | None, kind: str = "") -> list[Case]:
-    """AdamW and the rows that are compared with it on one model; ``kind`` is "" or ``GRAPH``."""
+def _group(plain_spec: RunSpec, specs: list[RunSpec], tokens: int, threads: int | None, graph: bool = False) -> list[Case]:
+    """AdamW and the rows that are compared with it on one model, as they are or each as a graph."""
     model = plain_spec.model if plain_spec.scale == "paper" else f"{plain_spec.scale}-{plain_spec.model}"
     shape = f"{model}-ff{plain_spec.architecture.intermediate_size}"
     common = {"operation": "step", "shape": shape, "tokens": tokens, "dtype": plain_spec.precision, "threads": threads}
@@ -64,16 +64,16 @@ def _group(plain_spec: RunSpec, specs: list[RunSpec], tokens: int, threads: int 
     # promised to a few per cent, and in a virtual machine each pair of steps is off by as much.
     long = tokens > 4096
     plain = Case(
-        **common, variant=PLAIN + kind, count=functools.cache(functools.partial(_flops, plain_spec)),
-        build=_build(plain_spec, graph=kind == GRAPH), plain=True, least_rounds=2 if long else 3, cpu_flops=CPU_FLOPS,
+        **common, variant=PLAIN + GRAPH * graph, count=functools.cache(functools.partial(_flops, plain_spec)),
+        build=_build(plain_spec, graph=graph), plain=True, least_rounds=2 if long else 3, cpu_flops=CPU_FLOPS,
     )  # fmt: skip
     found = [plain]
     for spec in specs:
         promised = spec.method == "poet"
         found.append(
             Case(
-                **common, variant=spec.variant + kind, count=functools.cache(functools.partial(_flops, spec)),
-                build=_build(spec, graph=kind == GRAPH), reference=plain, needs="peft" if spec.method == "lora" else None,
+                **common, variant=spec.variant + GRAPH * graph, count=functools.cache(functools.partial(_flops, spec)),
+                build=_build(spec, graph=graph), reference=plain, needs="peft" if spec.method == "lora" else None,
                 least_rounds=(9 if long else 5) if promised else 3, cpu_flops=CPU_FLOPS if promised else CPU_FLOPS / 2,
             )  # fmt: skip
         )

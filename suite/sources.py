@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from poet.data.files import read_json
+from poet.data.files import read_json, sha256_of
 from poet.launch.sources import digest, file_digests
 from poet.system.files import write_text
 from suite.artifact import EVERY
@@ -65,18 +64,14 @@ def note_sources(path: Path, files: Iterable[Path], outputs: Iterable[Path] = ()
     Raises:
         DiskError: the note cannot be written.
     """
-    made = {str(output.relative_to(path.parents[1])): _sha256(output) for output in outputs}
+    made = {str(output.relative_to(path.parents[1])): sha256_of(output) for output in outputs}
     write_text(path, json.dumps({**parameters, "outputs": made, "files": file_digests(files)}, indent=1) + "\n")
 
 
 def altered(folder: Path, name: str) -> list[Path]:
     """The files of an artifact in a scale's folder that are there, and are not as its note says that they were made."""
     made = (noted_sources(sources_note(folder, name)) or {}).get("outputs", {})
-    return [folder / output for output, digest in made.items() if (folder / output).exists() and _sha256(folder / output) != digest]
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return [folder / output for output, digest in made.items() if (folder / output).exists() and sha256_of(folder / output) != digest]
 
 
 def noted_sources(path: Path) -> dict[str, Any] | None:

@@ -50,13 +50,12 @@ def fullest(found: Counter[int]) -> list[int]:
     return sorted(seed for seed, n in found.items() if n == max(found.values()))
 
 
-def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None = None) -> tuple[list[str], bool]:
-    """Unpack the recorded runs of a scale, and build from them what can be built.
+def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bool]:
+    """Unpack the recorded runs of a scale into ``results/recorded/<scale>``, and build from them what can be built.
 
     Args:
         scale: the scale's name.
         seeds: None takes the :func:`fullest`.
-        results: where to; None takes ``results/recorded/<scale>``.
 
     Returns:
         A line for each seed and each artifact of ``all`` that was left out and one on the whole, and whether one was left out for another reason than that
@@ -69,7 +68,7 @@ def build(scale: str, seeds: Sequence[int] | None = None, results: Path | None =
     """
     started = time.monotonic()
     load_scale({"scale": scale, "seeds": [0]})  # an unknown scale is refused as such, not by a file that is missing
-    results = results or RESULTS / "recorded" / scale
+    results = RESULTS / "recorded" / scale
     recorded = read(archive_path(scale))
     found = runs_of_seeds(scale, recorded.values())
     if unknown := sorted(set(seeds or ()) - found.keys()):
@@ -139,7 +138,7 @@ def _ended_with_its_processes(pool: ProcessPoolExecutor) -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield
-    except BaseException:
+    except (SystemExit, KeyboardInterrupt):  # raised again: any other error lets them end their work
         pool.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
             process.terminate()

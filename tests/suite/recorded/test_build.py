@@ -18,23 +18,24 @@ def recorded(recorded_run, specs, tmp_path, monkeypatch):
     runs = [recorded_run(spec) for spec in (specs["60m/adamw"], specs["130m/adamw"], replace(specs["60m/adamw"], seed=1))]
     archive.write(tmp_path / "runs.parquet", runs)
     monkeypatch.setattr(builder, "archive_path", lambda scale: tmp_path / "runs.parquet")
+    monkeypatch.setattr(builder, "RESULTS", tmp_path)
     asked = []
     monkeypatch.setattr(builder, "_in_order", lambda suite, names, left_out, results: asked.append(list(suite.scale.seeds)) or [])
     return asked
 
 
-def test_a_seed_that_is_recorded_in_part_is_left_out_with_a_word(recorded, tmp_path):
-    lines, _ = builder.build("smoke", None, tmp_path / "results")
+def test_a_seed_that_is_recorded_in_part_is_left_out_with_a_word(recorded):
+    lines, _ = builder.build("smoke")
     assert recorded == [[0]] and lines[0] == "seed 1 is left out: 1 runs of it are recorded, and 2 of seed 0"
-    lines, _ = builder.build("smoke", [0, 1], tmp_path / "results")
+    lines, _ = builder.build("smoke", [0, 1])
     assert recorded == [[0], [0, 1]] and not any("left out" in line for line in lines)
 
 
 def test_a_seed_that_nobody_recorded_is_refused_and_what_was_made_stays(recorded, tmp_path):
-    (table := tmp_path / "results" / "table2.csv").parent.mkdir()
+    (table := tmp_path / "recorded" / "smoke" / "table2.csv").parent.mkdir(parents=True)
     table.write_text("of before")
     with pytest.raises(RecordedError, match="no run of seed 7 is recorded at scale smoke: ask for some of 0, 1"):
-        builder.build("smoke", [0, 7], tmp_path / "results")
+        builder.build("smoke", [0, 7])
     assert recorded == [] and table.read_text() == "of before"
 
 
