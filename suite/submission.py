@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from poet.launch.clock import duration
 from poet.system.errors import UserError
 
 
@@ -33,9 +34,9 @@ def check_submission(workflow: Any) -> None:
             number = done.stdout.strip().partition(";")[0]
             limit = _partition_limit(number)
             subprocess.run(["scancel", number], check=False)  # it may be gone already
-            if limit is None or job.resources.get("runtime", 0) <= limit:
+            if job.resources.get("runtime", 0) <= limit:
                 continue
-            reason = f"its partition gives a job {limit} minutes, and Slurm would let this one wait for ever"
+            reason = f"its partition gives a job {limit:.0f} minutes, and Slurm would let this one wait for ever"
         else:
             reason = done.stderr.strip().rpartition(": ")[2]
         asked = {name: job.resources.get(name) for name in ("slurm_partition", "gpu", "nodes", "mem_mb", "runtime")}
@@ -57,15 +58,11 @@ def _check_queue() -> None:
         )
 
 
-def _partition_limit(number: str) -> int | None:
-    """Minutes that the partition of a job in the queue gives a job at most; None where it has no limit, or does not say."""
+def _partition_limit(number: str) -> float:
+    """Minutes that the partition of a job in the queue gives a job at most; infinite where it has no limit, or does not say."""
     partition = subprocess.run(["squeue", "--noheader", "--jobs", number, "--format=%P"], capture_output=True, text=True).stdout.strip()
     shown = subprocess.run(["scontrol", "--oneliner", "show", "partition", partition], capture_output=True, text=True).stdout
-    # [days-]hours:minutes:seconds
-    if not (found := re.search(r"\bMaxTime=(?:(\d+)-)?(\d+):(\d+):\d+", shown)):
-        return None
-    days, hours, minutes = (int(part or 0) for part in found.groups())
-    return (days * 24 + hours) * 60 + minutes
+    return duration("".join(re.findall(r"\bMaxTime=(\S+)", shown))) / 60
 
 
 def cancel_submitted(workflow: Any) -> None:
