@@ -38,7 +38,7 @@ class Phases:
         if math.isnan(self.first_end):
             return "The rule of analyses/phases.py finds no phases."
         missing = "III" if math.isnan(self.last_start) else "" if self.second else "II"
-        return "Shaded: the phases by the rule of analyses/phases.py" + (f", which finds no phase {missing}." if missing else ".")
+        return "Shaded: the three phases, as the rule in analyses/phases.py finds them" + (f", which finds no phase {missing}." if missing else ".")
 
 
 def find_phases(steps: np.ndarray, cosines: np.ndarray) -> Phases:

@@ -295,7 +295,9 @@ def load_suite(config: dict[str, Any]) -> Suite:
     check_methods(METHODS)
     scale = load_scale(config)
     found = discover()
-    left_out = {name: models for name, artifact in found.items() if (models := artifact.missing(scale))}
+    # What is built from a table that a scale cannot make is left out with it.
+    needed = {name: {model: None for one in (name, *artifact.reads) if one in found for model in found[one].models} for name, artifact in found.items()}
+    left_out = {name: models for name, artifact in found.items() if (models := artifact.missing(scale, *needed[name]))}
     artifacts = {name: artifact for name, artifact in found.items() if name not in left_out}
     try:
         tuning = Tuning(scale, RESULTS)

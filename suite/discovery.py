@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import get_args
 
+from poet.system.validation import ConfigError
 from suite.artifact import EVERY, Artifact, names_read
+from suite.claim import Claim, Kind
 from suite.scale import ROOT
 
 #: Folders of ``analyses/`` in which every file is an artifact.
@@ -49,8 +52,17 @@ def find(name: str) -> Artifact:
 
 
 def discover() -> dict[str, Artifact]:
-    """Every artifact by its name, Figure 2 before Figure 10."""
-    return {name: _load(path) for name, path in locate().items()}
+    """Every artifact by its name, Figure 2 before Figure 10.
+
+    Raises:
+        ConfigError: a file does not say what an artifact has to say of itself; one sentence that names it.
+    """
+    places = locate()
+    found = {name: _load(path) for name, path in places.items()}
+    for name, artifact in found.items():
+        if unknown := [read for read in artifact.reads if read not in found and read != EVERY]:
+            raise ConfigError(f"{places[name].relative_to(ROOT)}: reads names {unknown[0]!r}, and there is no such artifact")
+    return found
 
 
 def read_by(artifact: Artifact) -> dict[str, Artifact]:
@@ -60,4 +72,24 @@ def read_by(artifact: Artifact) -> dict[str, Artifact]:
 
 
 def _load(path: Path) -> Artifact:
-    return importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts)).ARTIFACT
+    own = path.relative_to(ROOT)
+    artifact = getattr(importlib.import_module(".".join(own.with_suffix("").parts)), "ARTIFACT", None)
+    if said := _wrong(path.stem, artifact):
+        raise ConfigError(f"{own}: {said}")
+    return artifact
+
+
+def _wrong(name: str, artifact: object) -> str:
+    """What an artifact's file says wrong of it; empty if nothing."""
+    if not isinstance(artifact, Artifact):
+        return "it defines no ARTIFACT, an Artifact of suite.artifact: define it, or move what several files share to analyses/common"
+    for field, kind, example in (("outputs", str, f"'{name}.csv'"), ("models", str, "'60m'"), ("reads", str, "'table2'"), ("claims", Claim, "CLAIM")):
+        value = getattr(artifact, field)
+        if not isinstance(value, tuple) or not all(isinstance(one, kind) for one in value):
+            return f"{field} is a tuple such as ({example},); got {value!r:.80}"
+    if not artifact.outputs or Path(artifact.outputs[0]).stem != name:
+        return f"the first of its outputs bears the file's name, such as '{name}.csv'; got {artifact.outputs!r:.80}"
+    for claim in artifact.claims:
+        if claim.kind not in get_args(Kind):
+            return f"claim {claim.key} is of kind {claim.kind!r}; known are {', '.join(get_args(Kind))}"
+    return ""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from poet.data.files import read_json, sha256_of
-from poet.launch.sources import digest, file_digests
+from poet.launch.sources import digest, file_digests, imported_files
 from poet.system.files import write_text
 from suite.artifact import EVERY
 from suite.discovery import find, locate, read_by
@@ -90,23 +88,5 @@ def _closure(path: Path, root: Path, core: bool) -> set[Path]:
     found, waiting = set(), {path}
     while waiting:
         found |= waiting
-        waiting = {other for path in waiting for other in _imported(path.read_bytes(), root) if followed(path, other)} - found
+        waiting = {other for path in waiting for other in imported_files(path.read_bytes(), root) if followed(path, other)} - found
     return found
-
-
-@functools.cache
-def _imported(source: bytes, root: Path) -> frozenset[Path]:
-    """The files of this project that a source imports, anywhere in it, with their packages' own files."""
-    names = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    paths = set()
-    for package, *parts in (name.split(".") for name in names):
-        if package in ("analyses", "suite", "poet"):
-            folders = [root.joinpath(package, *parts[:depth]) for depth in range(len(parts) + 1)]
-            # The last part may be a name in a module, and the part before it that module.
-            paths |= {folder / "__init__.py" for folder in folders} | {folder.with_suffix(".py") for folder in folders[-2:]}
-    return frozenset(path for path in paths if path.is_file())

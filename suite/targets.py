@@ -58,7 +58,9 @@ def check_targets(suite: Suite, targets: Iterable[str]) -> None:
                 known_are = f"tasks are {', '.join(TASKS)}; methods are {', '.join(FINETUNERS)}"
             else:
                 known_are = f"models are {', '.join(suite.scale.models)}; methods are {', '.join(all_rows())}"
-            raise ConfigError(f"there is no run {name!r} at scale {suite.scale.name} with seeds {list(suite.scale.seeds)}; {known_are}")
+            raise ConfigError(
+                f"no artifact asks for a run {name!r} at scale {suite.scale.name} with seeds {list(suite.scale.seeds)}: what reads it has to list it in `runs`; {known_are}"
+            )
         if target not in known:
             raise ConfigError(f"{target} is no target at scale {suite.scale.name}: the nearest is {nearest(suite, target)}; docs/artifacts.md lists all")
 

@@ -14,8 +14,8 @@ from poet.optim import poet_parameters
 from tools import pages
 from tools.links import MARKDOWN, anchors, documents, is_local, links, resolve
 
-#: Files that pages show whole. Tests of methods, corpora, primitives, adapters and the support matrix run them.
-SHOWN = (*(f"docs/examples/{name}.py" for name in ("sgd", "lion", "gpt2", "files", "adapter", "export")), "tests/primitives/givens.py")
+#: Files that pages show whole. Tests of methods, artifacts, corpora, primitives, adapters and the support matrix run them.
+SHOWN = (*(f"docs/examples/{name}.py" for name in ("sgd", "lion", "table99", "gpt2", "files", "adapter", "export")), "tests/primitives/givens.py")
 
 
 def dead_links(root):

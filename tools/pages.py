@@ -10,8 +10,8 @@ from statistics import median
 
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
-from analyses.ladder.full_length import MODEL, gap_at_full_length
-from analyses.ladder.orders import LENGTHS, MEANS, OPPOSITE, PRINTED
+from analyses.ladder.full_length import MODEL, gap_at_full_length, order_at_full_length
+from analyses.ladder.orders import MEANS, OPPOSITE, PRINTED
 from faults.catalogue import FAULTS
 from faults.judged import STOPS
 from suite.check.tables import read
@@ -71,8 +71,8 @@ def _parts(root: Path) -> dict[str, str]:
         "ladder-full-two-rates": gap_at_full_length("poet-fs-1_2", "adamw-two-rates", kept / "night" / "ladder.csv"),
         "ladder-full-bs": gap_at_full_length("poet-bs-b256", "adamw", kept / "night" / "ladder.csv"),
         "ladder-full-bs-two-rates": gap_at_full_length("poet-bs-b256", "adamw-two-rates", kept / "night" / "ladder.csv"),
-        "ladder-full-order": _order(kept / "night" / "ladder.csv", "poet-fs-1_2"),
-        "ladder-full-bs-order": _order(kept / "night" / "ladder.csv", "poet-bs-b256"),
+        "ladder-full-order": order_at_full_length("poet-fs-1_2", kept / "night" / "ladder.csv"),
+        "ladder-full-bs-order": order_at_full_length("poet-bs-b256", kept / "night" / "ladder.csv"),
         "ladder-second-rate": gap_at_full_length("adamw-two-rates", "adamw", kept / "night" / "ladder.csv"),
         **{f"rotations-{name}": _control(kept / "night" / "ladder.csv", ROTATIONS_MOVE, length) for name, length in (("short", "1/100"), ("full", "1"))},
         **{f"ladder-means-{name}": _means(kept / "night" / "ladder.csv", length) for name, length in (("short", "1/100"), ("full", "1"))},
@@ -88,6 +88,7 @@ def _parts(root: Path) -> dict[str, str]:
         "gpu-steps": _gpu_steps(kept / "gpu-steps.csv"),
         "method-example": _code(root / "docs" / "examples" / "sgd.py"),
         "two-rates-example": _code(root / "docs" / "examples" / "lion.py"),
+        "table-example": _code(root / "docs" / "examples" / "table99.py"),
         "conv1d-example": _code(root / "docs" / "examples" / "gpt2.py"),
         "support": matrix.table(),
         "adapter-example": _code(root / "docs" / "examples" / "adapter.py"),
@@ -123,13 +124,6 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
         **{f"gain-{name}": _span(gains[control]) for name, control in zip(("two-rates", "fs", "bs"), gains, strict=True)},
         "accumulation": f"{float(accumulation['effect']):.1f} ({float(accumulation['low']):.1f} to {float(accumulation['high']):.1f})",
     }
-
-
-def _order(ladder: Path, row: str) -> str:
-    """How a row stands to AdamW with one rate at the full length, as the ladder decided it, with the corrected p-value."""
-    (line,) = (line for line in read(ladder) if (line["variant"], line["against"]) == (row, "adamw"))
-    p = dict(reversed(part.split(" at ")) for part in line["holm_p"].split("; "))["1"]
-    return f"{next(kind for kind, column in LENGTHS.items() if '1' in line[column].split())} (p = {p})"
 
 
 def _means(ladder: Path, length: str) -> str:

@@ -36,8 +36,9 @@ from analyses.common.claim_forms import Pair, ordering
 from analyses.common.evidence import perplexities
 from analyses.common.grid import longer_runs
 from analyses.common.layout import crossed_table, markdown_page, measured_cell
+from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import MARKERS, bars, figure_outputs, plain_logarithmic, save_figure, spread_note
+from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published
 from analyses.controls.cells import (
     ADAMW, CONTROLS, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells, specs_of,
@@ -117,14 +118,15 @@ def answers(frame: pd.DataFrame) -> list[str]:
 def _draw_controls(axis: Axes, part: pd.DataFrame, title: str) -> None:
     labels = list(CONTROLS)
     for y, label in enumerate(labels):
+        drawn = look(CONTROLS[label][0])
         own = part[(part.control == label) & (part.own_rate == "yes")]
         others = part[(part.control == label) & (part.own_rate == "no")]
         axis.plot(
-            others.measured, [y] * len(others), marker="o", linestyle="", markersize=5, fillstyle="none", color=f"C{y}"
+            others.measured, [y] * len(others), marker="o", linestyle="", markersize=5, fillstyle="none", color=drawn["color"]
         )
         axis.errorbar(
-            own.measured, [y] * len(own), xerr=bars(own["std"]), marker=MARKERS[y], linestyle="", markersize=9,
-            capsize=3, color=f"C{y}",
+            own.measured, [y] * len(own), xerr=bars(own["std"]), marker=drawn["marker"], linestyle="", markersize=9,
+            capsize=3, color=drawn["color"],
         )
         for line in own.itertuples():
             if line.diverged:
@@ -156,9 +158,9 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
         _draw_controls(axis, chosen[chosen.model == model], model_label(scale, model))
         if index:
             axis.set_yticklabels([])
-    styles = {label: list(CONTROLS).index(label) for label in AT_EQUAL_COST}
+    looks = {label: look(CONTROLS[label][0]) for label in AT_EQUAL_COST}
     for axis, cost in zip(below.subplots(1, len(COSTS)), COSTS, strict=True):
-        draw_cost(axis, frame, cost, styles, model_label(scale, SMALLEST))
+        draw_cost(axis, frame, cost, looks, model_label(scale, SMALLEST))
     return figure
 
 

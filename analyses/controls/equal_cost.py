@@ -18,7 +18,8 @@ from analyses.common.ablation import perplexity_columns
 from analyses.common.evidence import perplexities
 from analyses.common.grid import longer_runs
 from analyses.common.layout import measured_columns
-from analyses.common.plotting import LINES, MARKERS, bars, plain_logarithmic
+from analyses.common.looks import look
+from analyses.common.plotting import bars, plain_logarithmic
 from poet.launch.operations import operations_per_step
 from poet.training.spec import RunSpec
 from suite.context import Context
@@ -78,26 +79,23 @@ def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[Run
     return lines
 
 
-def draw_cost(axis: Axes, frame: pd.DataFrame, cost: str, styles: Mapping[str, int], title: str) -> None:
+def draw_cost(axis: Axes, frame: pd.DataFrame, cost: str, looks: Mapping[str, Mapping[str, Any]], title: str) -> None:
     """Perplexity over cost: AdamW's runs joined, the compared ones as points, and the gap at equal cost dotted.
 
-    ``styles`` has an index of marker and colour for each compared run."""
+    ``looks`` has how each compared run is drawn."""
     part = frame[frame.quantity == OWN.format(cost=cost)]
-    compared = part.control.isin(styles)
+    compared = part.control.isin(looks)
     adamw = part[~compared]
     axis.errorbar(
-        adamw.cost, adamw.measured, bars(adamw["std"]), capsize=3, marker=MARKERS[0], linestyle=LINES[0], color="C0",
+        adamw.cost, adamw.measured, bars(adamw["std"]), capsize=3, **look("adamw"),
         label="AdamW, 1x, 2x, 3x steps",
     )
     for line in part[compared].itertuples():
-        index = styles[line.control]
-        axis.errorbar(
-            line.cost, line.measured, bars(pd.Series([line.std])), capsize=3, marker=MARKERS[index], linestyle="", markersize=9,
-            color=f"C{index}", label=line.control,
-        )
+        drawn = {**looks[line.control], "linestyle": ""}
+        axis.errorbar(line.cost, line.measured, bars(pd.Series([line.std])), **drawn, capsize=3, markersize=9, label=line.control)
         equal = frame[(frame.quantity == EQUAL.format(cost=cost)) & (frame.cost == line.cost)].measured.iloc[0]
         axis.plot([line.cost] * 2, [line.measured, equal], linestyle=":", color="black", linewidth=1)
-        axis.plot(line.cost, equal, marker=MARKERS[0], linestyle="", fillstyle="none", color="black")
+        axis.plot(line.cost, equal, marker="s", linestyle="", fillstyle="none", color="black")
     axis.set(
         title=f"{title}: AdamW at equal {cost}", xlabel=f"{cost} of a whole run",
         ylabel="validation perplexity", xscale="log", yscale="log",

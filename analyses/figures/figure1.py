@@ -99,7 +99,7 @@ def build(context: Context) -> None:
         draw(axis, steps, seeds[0][layer(block, PROJECTION)])
         axis.set(title=f"{ROWS[row]}, {model_label(context.scale, model(context.scale))}", xlabel="step")
     axes[0].set(ylabel="singular value", ylim=(0, None))
-    axes[0].legend(title="thin lines: between", loc="upper left")
+    axes[0].legend(title="thin lines: values between", loc="upper left")
     figure.tight_layout()
     matrix = f"{LABELS[PROJECTION]} projection of block {block}"
     note = f"Matrix: {matrix}. {about_runs(context)} {drawn_seed(context)}"

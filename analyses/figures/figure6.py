@@ -13,11 +13,12 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import exactly, over_seeds, SIZE, as_read, over_seeds_in
+from analyses.common.looks import look
 from analyses.common.paper_scale import matrix_shapes, model_label
-from analyses.common.plotting import bars, numbered_figure, save_figure, sns, spread_note
+from analyses.common.plotting import bars, numbered_figure, save_figure, spread_note
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, layer, line, matrix_panels
-from analyses.figures.common.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
+from analyses.figures.common.spectra import POET, ROWS, about_runs, measured, model, runs
 from poet.diagnostics import singular_value_entropy
 from poet.initialization import normalized, standard
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
@@ -153,11 +154,10 @@ def build(context: Context) -> None:
     frame = table(context)
     figure, panels, corner = matrix_panels("entropy")
     for projection, axis in panels.items():
-        for colour, (row, (marker, style)) in zip(sns.color_palette(), STYLES.items(), strict=False):
-            part = frame[(frame.matrix == LABELS[projection]) & (frame.method == ROWS[row])]
-            look = {"color": colour, "marker": marker}
-            axis.errorbar(part.step, part.measured, bars(part["std"]), **look, linestyle=style, markersize=4, capsize=2, label=ROWS[row])
-            axis.plot(part.step, part.published, **look, linestyle="", markersize=10, fillstyle="none", label=f"{ROWS[row]}, paper")
+        for row, label in ROWS.items():
+            part = frame[(frame.matrix == LABELS[projection]) & (frame.method == label)]
+            axis.errorbar(part.step, part.measured, bars(part["std"]), **look(row), markersize=4, capsize=2, label=label)
+            axis.plot(part.step, part.published, **{**look(row), "linestyle": ""}, markersize=10, fillstyle="none", label=f"{label}, paper")
         axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 4))
     handles = sorted(zip(*axis.get_legend_handles_labels(), strict=True), key=lambda one: one[1].endswith("paper"))
     corner.legend(*zip(*handles, strict=True), loc="center", frameon=False, title=model_label(context.scale, model(context.scale)))

@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 
 from analyses.common.evidence import over_seeds, SIZE, TWO_DIGITS, over_seeds_in
+from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import bars, numbered_figure, plt, save_figure, sns, spread_note
+from analyses.common.plotting import bars, numbered_figure, plt, save_figure, spread_note
 from analyses.figures.common.probed import line
-from analyses.figures.common.spectra import POET, ROWS, STYLES, about_runs, measured, model, runs
+from analyses.figures.common.spectra import POET, ROWS, about_runs, measured, model, runs
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
 
@@ -77,11 +78,11 @@ CLAIMS = (
 def build(context: Context) -> None:
     frame = table(context)
     figure, axis = plt.subplots(figsize=(5.2, 4))
-    for colour, (row, (marker, style)) in zip(sns.color_palette(), STYLES.items(), strict=False):
-        part = frame[(frame.method == ROWS[row]) & (frame.quantity == "sum over matrices")]
-        look = {"marker": marker, "linestyle": style, "color": colour}
-        axis.errorbar(part.step, part.measured, bars(part["std"]), **look, capsize=2, label=ROWS[row])
-        axis.axhline(part.measured.iloc[0], color=colour, linewidth=0.8, alpha=0.6, linestyle=style)
+    for row, label in ROWS.items():
+        part = frame[(frame.method == label) & (frame.quantity == "sum over matrices")]
+        drawn = look(row)
+        axis.errorbar(part.step, part.measured, bars(part["std"]), **drawn, capsize=2, label=label)
+        axis.axhline(part.measured.iloc[0], color=drawn["color"], linewidth=0.8, alpha=0.6, linestyle=drawn["linestyle"])
     axis.set(title=model_label(context.scale, model(context.scale)), xlabel="step", ylabel="hyperspherical energy, sum over matrices")
     axis.legend()
     figure.tight_layout()

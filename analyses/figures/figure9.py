@@ -19,6 +19,7 @@ from analyses.common.claim_forms import ordering
 from analyses.common.controls import fitness_sentence
 from analyses.common.grid import cell_runs, longer_runs
 from analyses.common.layout import measured_columns
+from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published
@@ -136,13 +137,11 @@ def draw(frame: pd.DataFrame, title: str) -> Figure:
     figure, axis = plt.subplots(figsize=(7, 4.6))
     curves = frame[(frame.quantity == PERPLEXITY) & frame.tokens.notna()]
     for index, (label, part) in enumerate(curves.groupby("series", sort=False)):
-        width = 2.2 if label == POET else 1.2
-        axis.errorbar(
-            part.tokens, part.measured, bars(part["std"]), marker=MARKERS[index], linestyle=LINES[index],
-            linewidth=width, capsize=2, label=label, color=f"C{index}", markersize=4.5,
-        )
+        # AdamW's lengths have one colour.
+        drawn = look(ROW) if label == POET else {**look("adamw"), "marker": MARKERS[index], "linestyle": LINES[index]}
+        axis.errorbar(part.tokens, part.measured, bars(part["std"]), **drawn, linewidth=2.2 if label == POET else 1.2, capsize=2, label=label, markersize=4.5)
         if label != POET:
-            axis.axhline(part.measured.iloc[-1], color=f"C{index}", linewidth=0.8, alpha=0.6, zorder=0)
+            axis.axhline(part.measured.iloc[-1], color=drawn["color"], linewidth=0.8, alpha=0.6, zorder=0)
     last = curves.groupby("series", sort=False).last().measured
     crossings = frame[(frame.quantity == CROSSING) & frame.measured.notna()]
     if len(crossings):

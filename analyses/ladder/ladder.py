@@ -23,7 +23,8 @@ from matplotlib.figure import Figure
 from analyses.common.grid import BASELINE
 from analyses.common.layout import measured_columns
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, MARKERS, bars, figure_outputs, plain_logarithmic, save_figure
+from analyses.common.looks import look
+from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, save_figure
 from analyses.ladder.controls import LARGER, WITHOUT, control_lines
 from analyses.ladder.orders import order_line, printed_pairs, printed_perplexities, side
 from analyses.ladder.page import markdown
@@ -36,6 +37,10 @@ from suite.context import Context
 from suite.scale import Scale
 from suite.statistics import holm
 from suite.tuning.cells import Cell, further_seeds, steps_of
+
+
+#: How far apart neighbouring rows of one length are drawn, as a ratio.
+APART = 1.025
 
 
 def runs(scale: Scale) -> list[RunSpec]:
@@ -131,23 +136,23 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
     shown = frame[(frame.quantity == PERPLEXITY) & frame.measured.notna()]
     models, rows = list(dict.fromkeys(shown.model)), list(dict.fromkeys(shown.variant))
     figure, axes = plt.subplots(len(models), 3, figsize=(13, 0.6 + 4 * len(models)), squeeze=False, layout="constrained")
-    titles = {"measured": "validation perplexity"} | {f"gap_{baseline}": f"nats above {label}" for baseline, label in BASELINES.items()}
+    titles = {"measured": "perplexity, standard deviation"} | {f"gap_{baseline}": f"nats above {label}, 95% interval" for baseline, label in BASELINES.items()}
     for line, model in zip(axes, models, strict=True):
         for axis, (column, title) in zip(line, titles.items(), strict=True):
             for index, row in enumerate(rows):
                 part = shown[(shown.model == model) & (shown.variant == row)]
                 if column not in part or part[column].isna().all():
                     continue
-                look = {"color": f"C{index % 10}", "marker": MARKERS[index % len(MARKERS)], "linestyle": LINES[index % len(LINES)]}
                 half = part["std"] if column == "measured" else part[f"{column}_high"] - part[column]
                 half = bars(half.where(half.map(math.isfinite)))
-                axis.errorbar(part.tokens_per_parameter, part[column], half, capsize=2, markersize=5, label=all_rows()[row][1].label, **look)
+                beside = 1 if column == "measured" else APART ** (index - len(rows) / 2)
+                axis.errorbar(part.tokens_per_parameter * beside, part[column], half, capsize=2, markersize=5, label=all_rows()[row][1].label, **look(row))
             if column == "measured":
                 axis.set_yscale("log")
                 plain_logarithmic(axis.yaxis)
             else:
                 axis.axhline(0, color="black", linewidth=0.8, zorder=0)
-            axis.set(xscale="log", xlabel="tokens a matrix parameter", title=f"{model_label(scale, model)}\n{title}")
+            axis.set(xscale="log", xlabel="tokens per matrix parameter", title=f"{model_label(scale, model)}\n{title}")
             plain_logarithmic(axis.xaxis)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncol=6, frameon=False, fontsize="small")
@@ -159,7 +164,7 @@ def note(frame: pd.DataFrame) -> str:
     n = (frame.n + frame.diverged).dropna()
     seeds = f"n = {n.min()} seed{'s' if n.min() > 1 else ''}" if n.min() == n.max() else f"n = {n.min()} to {n.max()} seeds"
     spread = "Bars: one standard deviation on the left, 95% intervals elsewhere" if n.max() > 1 else "No error bars"
-    return f"{spread}, {seeds}. Lines join measured lengths."
+    return f"{spread}, {seeds}. Lines join measured lengths. Gaps of one length are drawn a little apart, so that their bars can be told from each other."
 
 
 def build(context: Context) -> None:

@@ -31,7 +31,7 @@ GPU = ("poet/kernels/*.py",)
 def training_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
     """The files that the numbers of a method's runs depend on.
 
-    Of ``poet/methods`` these are the method's own file, that of a method which it extends, and those that define no method:
+    Of ``poet/methods`` these are the method's own file, those of methods that it extends or imports from, and those that define no method:
     adding one retrains nobody else.
 
     Args:
@@ -39,10 +39,33 @@ def training_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
         device: "cpu" or "cuda", where it trains.
         root: of the repository, or of a copy.
     """
-    others = {_file(m).name for m in METHODS.values() if not issubclass(METHODS[method], m)}
+    files = {_file(m) for m in METHODS.values()}
+    used, waiting = set(), {_file(m) for m in METHODS.values() if issubclass(METHODS[method], m)}
+    while waiting:
+        used |= waiting
+        waiting = {other for path in waiting for other in imported_files(path.read_bytes(), ROOT)} & files - used
+    others = {path.name for path in files - used}
     found = {path for pattern in (*ALL, *(GPU if device == "cuda" else ())) for path in root.glob(pattern)}
     found |= {path for path in root.glob("poet/methods/*.py") if path.name not in others}
     return sorted(found - {root / CHECKS})
+
+
+@functools.cache
+def imported_files(source: bytes, root: Path) -> frozenset[Path]:
+    """The files of this project that a Python source imports, anywhere in it, with their packages' own files; ``root`` is the repository's."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    paths = set()
+    for package, *parts in (name.split(".") for name in names):
+        if package in ("analyses", "suite", "poet"):
+            folders = [root.joinpath(package, *parts[:depth]) for depth in range(len(parts) + 1)]
+            # The last part may be a name in a module, and the part before it that module.
+            paths |= {folder / "__init__.py" for folder in folders} | {folder.with_suffix(".py") for folder in folders[-2:]}
+    return frozenset(path for path in paths if path.is_file())
 
 
 def digest(files: Iterable[Path], root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> str:

@@ -2,12 +2,14 @@
 
 import ast
 import shutil
+import sys
+import types
 from pathlib import Path
 
 import pytest
 
 from poet.launch.sources import ROOT, data_digest, digest, file_digests, training_sources
-from poet.methods import METHODS
+from poet.methods import METHODS, Method
 
 RUNS = [(method, device) for method in ("adamw", "poet", "muon", "galore-two-rates") for device in ("cpu", "cuda")]
 ALL = {f"{method} on {device}" for method, device in RUNS}
@@ -70,6 +72,13 @@ def test_a_changed_line_trains_again_whose_numbers_depend_on_it(copy, sound, nam
     finally:
         path.write_text(text)
     assert changed == expected(path.relative_to(copy))
+
+
+def test_a_method_depends_on_the_file_of_another_that_it_imports_from(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text("from poet.methods.galore import GaLoreAdamW\n")
+    monkeypatch.setitem(sys.modules, "mine", types.SimpleNamespace(__file__=str(tmp_path / "mine.py")))
+    monkeypatch.setitem(METHODS, "mine", type("Mine", (Method,), {"__module__": "mine"}))
+    assert {path.name for path in training_sources("mine", "cpu")} & {"galore.py", "muon.py"} == {"galore.py"}
 
 
 def test_words_train_nobody_again(copy):

@@ -8,14 +8,14 @@ import pytest
 
 from tests.workflow.conftest import ARTIFACT
 
-TARGET = "results/figure99.csv"
+TARGET = "results/table99.csv"
 
 
 @pytest.fixture
 def trained(project):
     """A project with one artifact and its run of one seed, at a scale that keeps finished runs whatever code changes."""
     project.keep()
-    (project.folder / "analyses" / "figures" / "figure99.py").write_text(ARTIFACT)
+    (project.folder / "analyses" / "tables" / "table99.py").write_text(ARTIFACT)
     project.edit("config/scales/smoke.yaml", ", runs_per_job: 15", "")
     with open(project.folder / "config/scales/smoke.yaml", "a") as file:
         file.write("retrain: false\n")
@@ -28,20 +28,20 @@ def jobs(project, *arguments):
     """How many jobs of each rule two seeds would take; none where nothing is to be done."""
     said = project.snakemake("--dry-run", TARGET, "--config", "scale=smoke", "seeds=[0,1]", *arguments)
     assert said.returncode == 0, said.stderr
-    return {rule: int(count) for rule, count in re.findall(r"^(data|train_60m|figure99) +(\d+)$", said.stdout + said.stderr, re.M)}
+    return {rule: int(count) for rule, count in re.findall(r"^(data|train_60m|table99) +(\d+)$", said.stdout + said.stderr, re.M)}
 
 
 def test_only_what_is_not_finished_waits_for_data(trained):
     (folder,) = (trained.folder / "data").glob("enwik8-*")
-    assert jobs(trained) == {"train_60m": 1, "figure99": 1}
+    assert jobs(trained) == {"train_60m": 1, "table99": 1}
 
     away = folder.rename(folder.with_name("away"))
-    assert jobs(trained) == {"data": 1, "train_60m": 1, "figure99": 1}
+    assert jobs(trained) == {"data": 1, "train_60m": 1, "table99": 1}
     away.rename(folder)
 
     with open(trained.folder / "poet/data/tokenizer.py", "a") as file:
         file.write("\nANOTHER = 1\n")
-    assert jobs(trained) == {"data": 1, "train_60m": 1, "figure99": 1}
+    assert jobs(trained) == {"data": 1, "train_60m": 1, "table99": 1}
 
     assert jobs(trained, "--forceall")["train_60m"] == 2
 

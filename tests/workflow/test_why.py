@@ -4,14 +4,14 @@ import pytest
 
 from tests.workflow.conftest import ARTIFACT
 
-TARGET, RUN = "results/figure99.csv", "smoke/60m/adamw/seed0"
+TARGET, RUN = "results/table99.csv", "smoke/60m/adamw/seed0"
 
 
 @pytest.fixture
 def one(project):
     """A project with one artifact, which needs one run."""
     project.keep()
-    (project.folder / "analyses" / "figures" / "figure99.py").write_text(ARTIFACT)
+    (project.folder / "analyses" / "tables" / "table99.py").write_text(ARTIFACT)
     project.edit("config/scales/smoke.yaml", ", runs_per_job: 15", "")
     return project
 
@@ -33,14 +33,14 @@ def test_files_of_a_run_that_are_gone_or_were_edited_are_named(one):
     folder = one.folder / "results" / "runs" / RUN
     for name, reason in (("history.csv", "history.csv is missing"), ("record.json", "no record yet")):
         kept = (folder / name).rename(folder / "kept")
-        assert asked(one)[1:] == [f"- {RUN} is trained: {reason}", "- figure99 is built: its runs are trained"]
+        assert asked(one)[1:] == [f"- {RUN} is trained: {reason}", "- table99 is built: its runs are trained"]
         kept.rename(folder / name)
     assert asked(one) == [f"Nothing: {TARGET} is up to date"]
 
     record = folder / "record.json"
     record.write_text(record.read_text().replace('"status": "completed"', '"status": "diverged"'))
     (said,) = asked(one)[1:]
-    assert said.startswith("- figure99 is built: ") and said.endswith("record.json cannot be read as a record, or was edited: remove it, and the run is trained again")
+    assert said.startswith("- table99 is built: ") and said.endswith("record.json cannot be read as a record, or was edited: remove it, and the run is trained again")
 
 
 def test_a_changed_file_spec_or_parameter_is_named(one):
@@ -49,7 +49,7 @@ def test_a_changed_file_spec_or_parameter_is_named(one):
 
     append(one, "poet/training/schedule.py")
     append(one, "poet/data/tokenizer.py")
-    append(one, "analyses/figures/figure99.py")
+    append(one, "analyses/tables/table99.py")
     one.edit("config/scales/smoke.yaml", "weight_decay: 0.01", "weight_decay: 0.02")
     head, data, *others = asked(one, "--seeds", "[0,1]")
     assert head == f"{TARGET}, scale smoke, seeds 0, 1:" and data.endswith(" is prepared: poet/data/tokenizer.py changed")
@@ -57,5 +57,5 @@ def test_a_changed_file_spec_or_parameter_is_named(one):
     assert others == [
         f"- {RUN} is trained: {changed}",
         "- smoke/60m/adamw/seed1 is trained: no record yet",
-        "- figure99 is built: seeds [0] -> [0, 1]; analyses/figures/figure99.py changed; its runs are trained",
+        "- table99 is built: seeds [0] -> [0, 1]; analyses/tables/table99.py changed; its runs are trained",
     ]

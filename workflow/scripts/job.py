@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import time
+import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,7 @@ def job(snakemake):
             note_error(str(error))
             raise SystemExit(2) from None
         except Exception as error:
+            traceback.print_exc()  # into the log; Python's own goes to Snakemake's
             if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not loaded everywhere
                 note_error(f"rule {snakemake.rule} does not fit into the GPU's memory: raise accumulation, or gpus, of the model in the scale's file; {snakemake.log[0]} has all of it")
                 raise

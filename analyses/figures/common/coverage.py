@@ -126,4 +126,4 @@ def build(
 ) -> None:
     """Write the CSV and the figure of an artifact; see :func:`table` for the arguments."""
     counts = {label: [update_counts(config, seed) for seed in SEEDS] for label, config in variants.items()}
-    save_figure(draw(variants, counts), table(variants, counts, printed), context, artifact, note)
+    save_figure(draw(variants, counts), table(variants, counts, printed), context, artifact, f"{note} Drawn: the first of {len(SEEDS)} seeds; the CSV has their mean.")

@@ -20,7 +20,8 @@ from analyses.common.controls import fitness_sentence
 from analyses.common.evidence import perplexities
 from analyses.common.grid import BASELINE, grid
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, numbered_figure, plain_logarithmic, plt, save_figure, sns, spread_note
+from analyses.common.looks import look
+from analyses.common.plotting import numbered_figure, plain_logarithmic, plt, save_figure, spread_note
 from analyses.common.published import read_published
 from analyses.figures.common.probed import line
 from poet.methods import table_rows
@@ -85,20 +86,6 @@ def table(context: Context, runs: Cells, found: dict[tuple[str, str], pd.DataFra
     return pd.DataFrame(lines)
 
 
-def style(variant: str) -> dict:
-    """Colour, line and marker of a row of Table 2; those that are neither AdamW nor POET stand back in grey."""
-    if variant == BASELINE:
-        return {"color": "black", "linestyle": "-", "marker": "s", "linewidth": 2}
-    for prefix, palette, markers in (("poet-bs", "Blues", "oDP"), ("poet-fs", "Oranges", "^v<")):
-        if variant.startswith(prefix):
-            family = [key for key in table_rows() if key.startswith(prefix)]
-            place = family.index(variant)
-            colour = sns.color_palette(palette, len(family) + 2)[2 + place]
-            return {"color": colour, "linestyle": LINES[1 + place % 3], "marker": markers[place % 3], "linewidth": 1.4}
-    place = [key for key in table_rows() if not key.startswith("poet")].index(variant)
-    return {"color": "0.6", "linestyle": LINES[place % len(LINES)], "marker": "*.dh"[place % 4], "linewidth": 1}
-
-
 def draw(axis: Axes, context: Context, model: str, found: dict[tuple[str, str], pd.DataFrame], steps: int) -> None:
     """The curves of a model, from the first point to the last, with a band of one standard deviation, and a cross where a run diverged.
 
@@ -108,12 +95,12 @@ def draw(axis: Axes, context: Context, model: str, found: dict[tuple[str, str], 
         if name != model or by_seed.empty:
             continue
         mean, spread = by_seed.mean(axis=1, skipna=False).dropna(), by_seed.std(axis=1, ddof=1)
-        look = style(variant)
+        drawn, width = look(variant), 2 if variant == BASELINE else 1.4 if variant.startswith("poet") else 1
         label, every = table_rows()[variant][1].label, max(1, len(mean) // 8)
-        axis.plot(mean.index, mean, **look, markersize=4, markevery=every, label=label, clip_on=False)  # markers at the ends are whole
+        axis.plot(mean.index, mean, **drawn, linewidth=width, markersize=4, markevery=every, label=label, clip_on=False)  # markers at the ends are whole
         if len(by_seed.columns) > 1:
             half = spread[mean.index]
-            axis.fill_between(mean.index, mean - half, mean + half, color=look["color"], alpha=0.2, linewidth=0)
+            axis.fill_between(mean.index, mean - half, mean + half, color=drawn["color"], alpha=0.2, linewidth=0)
         if len(mean) and mean.index[-1] < steps:
             axis.plot(mean.index[-1], mean.iloc[-1], marker="x", color="black", markersize=11, markeredgewidth=2.5)
         first = min(first, by_seed.index[0])

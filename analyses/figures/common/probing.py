@@ -127,7 +127,7 @@ def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] =
         handles, labels = axis.get_legend_handles_labels()
         corner.legend(handles, labels, loc="center", ncol=1 + (len(labels) > 4), frameon=False, title=model_label(context.scale, MODEL))
         figure.tight_layout()
-        note = f"Model: {model_label(context.scale, MODEL)}. Grey: where the paper's end. {drawn_seed(context)}"
+        note = f"Model: {model_label(context.scale, MODEL)}. Grey: the range in which the paper's curves end, read off. {drawn_seed(context)}"
         save_figure(figure, pd.DataFrame(lines), context, artifact, note)
 
     artifact = numbered_figure(

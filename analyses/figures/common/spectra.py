@@ -27,8 +27,6 @@ from suite.scale import Scale
 
 POET = "poet-fs-1_2"
 ROWS = {"adamw": "AdamW", "muon": "Muon", POET: "POET FS b=1/2"}
-#: Marker and line of each row, told apart without colour.
-STYLES = {"adamw": ("s", "--"), "muon": ("^", ":"), POET: ("o", "-")}
 STEPS, MEASUREMENTS = 50_000, 10
 #: Figures 17 to 19 and 20 to 22: where the second and the third group of blocks begin, as shares of the depth.
 CUTS = {"adamw": (2 / 8, 5 / 8), POET: (3 / 8, 6 / 8)}

@@ -21,8 +21,9 @@ from analyses.common.controls import fitness_sentence, table_section
 from analyses.common.evidence import with_p
 from analyses.common.grid import BASELINE, grid, grid_runs
 from analyses.common.layout import MARKS, crossed_table, markdown_page, measured_cell
+from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import bars, figure_outputs, save_figure, spread_note
+from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.claims import CLAIMS, agreement
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
@@ -136,9 +137,9 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
     """Perplexity against trainable parameters of the linear layers: measured above with error bars, published below."""
     models = list(dict.fromkeys(frame.model))
     figure, axes = plt.subplots(2, len(models), figsize=(3.1 * len(models), 6.2), squeeze=False)
-    further = frame[~frame.variant.str.startswith(tuple(FAMILIES))].drop_duplicates("variant")
+    further = frame[~frame.variant.isin(frame[frame.published.notna()].variant)].drop_duplicates("variant")
     families = FAMILIES | {r.variant: (marker, "", r.method) for r, marker in zip(further.itertuples(), itertools.cycle(FURTHER))}
-    family_of = frame.variant.map(lambda v: next(f for f in families if v.startswith(f)))
+    family_of = frame.variant.map(lambda v: v if v in families else next(f for f in FAMILIES if v.startswith(f)))
     for column, model in enumerate(models):
         part = frame.assign(family=family_of)[frame.model == model]
         published = part[part.published_trainable != ""]
@@ -152,8 +153,10 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
                 chosen = part.family.reindex(x.index) == family
                 if (part.family == family).any():
                     half = None if std is None else bars(std[chosen])
-                    axis.errorbar(x[chosen], y[chosen], half, marker=marker, linestyle=line, capsize=3, label=label)
-            axis.set(xscale="log", title=title, xlabel="trainable parameters")
+                    colour = look(part.variant[part.family == family].iloc[-1])["color"]  # a family has that of its largest budget
+                    axis.errorbar(x[chosen], y[chosen], half, marker=marker, linestyle=line, color=colour, capsize=3, label=label)
+            axis.set(xscale="log", yscale="log", title=title, xlabel="trainable parameters")
+            plain_logarithmic(axis.yaxis)
         axes[0, 0].set_ylabel("validation perplexity, measured")
         axes[1, 0].set_ylabel("validation perplexity, published")
     handles, labels = axes[0, 0].get_legend_handles_labels()

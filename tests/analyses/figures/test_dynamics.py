@@ -50,11 +50,6 @@ def test_scales_without_large_models_leave_figure_8_out():
     assert {spec.model for spec in figure26.ARTIFACT.runs(gpu)} == {"60m", "130m"}
 
 
-def test_rows_are_told_apart_without_colour():
-    looks = [dynamics.style(row) for row in table_rows()]
-    assert len({(look["marker"], str(look["linestyle"])) for look in looks}) == len(looks)
-
-
 def curves(level):
     """Histories: AdamW falls from 100 to 50; others by what is ahead of it from the third quarter on."""
     return lambda spec: evaluated(spec, lambda share: 100 - 50 * share + spec.seed + level(spec, share))

@@ -63,7 +63,7 @@ def test_phases_are_found_where_they_were_put():
     # 0.4 rate at 62% of the schedule.
     assert found.last_start == pytest.approx(0.62, abs=0.03)
     assert found.second == pytest.approx(found.last_start - found.first_end)
-    assert str(found) == "Shaded: the phases by the rule of analyses/phases.py."
+    assert str(found) == "Shaded: the three phases, as the rule in analyses/phases.py finds them."
 
 
 def test_movement_in_proportion_to_the_learning_rate_slows_where_the_paper_has_it():

@@ -82,6 +82,9 @@ def test_it_begins_with_the_longest_runs_that_were_recorded(built):
     first = words(re.search(r'<ul class="findings">\s*<li>.*?</li>', built[1], re.S)[0])
     for baseline in ("adamw", "adamw-two-rates"):
         assert all(f"{float(full[f'gap_{baseline}{end}']):+.3f}" in first for end in ("", "_low", "_high"))
+    order = next(line for line in read(RECORDED) if (line["model"], line["variant"], line["against"]) == ("60m", "poet-fs-1_2", "adamw"))
+    (p,) = (part.removesuffix(" at 1") for part in order["holm_p"].split("; ") if part.endswith(" at 1"))
+    assert "1" in order["lengths_undecided"].split() and f"is undecided (p = {p})" in first
 
 
 def test_every_artifact_figure_claim_erratum_and_run_is_there_once(built, page):

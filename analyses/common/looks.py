@@ -1,0 +1,45 @@
+"""Colour, marker and line of each row, the same in every figure."""
+
+import itertools
+from typing import Any
+
+import seaborn as sns
+
+from poet.methods import all_rows
+
+_COLOURS = sns.color_palette("colorblind")
+#: Of rows that stand alone.
+_ALONE = {
+    "adamw": ("black", "s", "-"),
+    "adamw-two-rates": ("0.5", "s", "--"),
+    "galore": (_COLOURS[1], "D", "-."),
+    "lora-r64": (_COLOURS[2], "^", ":"),
+    "muon": (_COLOURS[4], "P", ":"),
+}
+#: Of rows that differ by a budget, by how their keys begin: a darker shade for a larger budget.
+_BUDGETS = {"poet-bs": ("Blues", ("p", "h", "o")), "poet-fs": ("Reds", ("<", ">", "v"))}
+_LINES = (":", "--", "-")
+#: Of rows that anybody adds.
+_ADDED = tuple(zip(itertools.chain(_COLOURS[5:7], _COLOURS[8:]), "*XdP", ("--", "-.", ":", "-"), strict=False))
+
+
+def look(row: str) -> dict[str, Any]:
+    """How a row is drawn: ``color``, ``marker`` and ``linestyle`` of Matplotlib.
+
+    Args:
+        row: key in ``poet.methods.all_rows()``.
+    """
+    if row in _ALONE:
+        return _named(*_ALONE[row])
+    for prefix, (palette, markers) in _BUDGETS.items():
+        own = [key for key in all_rows() if key.startswith(prefix)]
+        if row in own:
+            place = own.index(row)
+            shade = sns.color_palette(palette, len(own) + 2)[2 + place]
+            return _named(shade, markers[place % len(markers)], _LINES[place % len(_LINES)])
+    added = [key for key in all_rows() if key not in _ALONE and not key.startswith(tuple(_BUDGETS))]
+    return _named(*_ADDED[added.index(row) % len(_ADDED)])
+
+
+def _named(color: Any, marker: str, linestyle: str) -> dict[str, Any]:
+    return {"color": color, "marker": marker, "linestyle": linestyle}
