@@ -25,7 +25,7 @@ def locate(root: Path = ROOT) -> dict[str, Path]:
         root: of the repository, or of a copy.
 
     Raises:
-        ValueError: two files have one name.
+        ConfigError: two files have one name.
     """
     folder = root / "analyses"
     files = [path for name in COLLECTIONS for path in (folder / name).glob("*.py")]
@@ -33,7 +33,7 @@ def locate(root: Path = ROOT) -> dict[str, Path]:
     found = {path.stem: path for path in files}
     for path in files:
         if found[path.stem] != path:
-            raise ValueError(f"{path.relative_to(root)} and {found[path.stem].relative_to(root)} are both the artifact {path.stem}: rename one")
+            raise ConfigError(f"{path.relative_to(root)} and {found[path.stem].relative_to(root)} are both the artifact {path.stem}: rename one")
     return dict(sorted(found.items(), key=lambda item: _natural(item[0])))
 
 
@@ -60,8 +60,8 @@ def discover() -> dict[str, Artifact]:
     places = locate()
     found = {name: _load(path) for name, path in places.items()}
     for name, artifact in found.items():
-        if unknown := [read for read in artifact.reads if read not in found and read != EVERY]:
-            raise ConfigError(f"{places[name].relative_to(ROOT)}: reads names {unknown[0]!r}, and there is no such artifact")
+        if unknown := [read for read in artifact.reads if (read not in found or read == name) and read != EVERY]:
+            raise ConfigError(f"{places[name].relative_to(ROOT)}: reads names {unknown[0]!r}, and there is no such artifact beside it")
     return found
 
 
@@ -89,6 +89,9 @@ def _wrong(name: str, artifact: object) -> str:
             return f"{field} is a tuple such as ({example},); got {value!r:.80}"
     if not artifact.outputs or Path(artifact.outputs[0]).stem != name:
         return f"the first of its outputs bears the file's name, such as '{name}.csv'; got {artifact.outputs!r:.80}"
+    keys = [claim.key for claim in artifact.claims]
+    if wrong := [key for key in keys if not key.startswith(f"{name}-") or keys.count(key) > 1]:
+        return f"claim keys begin with the file's name, and none is there twice: '{name}-first'; got {wrong[0]!r}"
     for claim in artifact.claims:
         if claim.kind not in get_args(Kind):
             return f"claim {claim.key} is of kind {claim.kind!r}; known are {', '.join(get_args(Kind))}"

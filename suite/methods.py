@@ -39,6 +39,8 @@ def _file(method: type[Method]) -> str:
 
 
 def _wrong(method: type[Method]) -> str:
+    if not isinstance(method, type):
+        return "METHOD is a class, and no object: leave out the parentheses"
     if inspect.isabstract(method):
         return f"{method.__name__} lacks {', '.join(sorted(method.__abstractmethods__))}: define it"
     if not is_dataclass(getattr(method, "Parameters", None)):

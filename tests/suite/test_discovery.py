@@ -39,7 +39,10 @@ def test_the_example_of_the_documentation_is_found(add):
         ('outputs=("table99.csv",)', 'outputs=("table5.csv",)', "the first of its outputs bears the file's name, such as 'table99.csv'"),
         ('models=("60m",)', 'models=("60m")', "models is a tuple such as ('60m',); got '60m'"),
         ("claims=(CLAIM,)", "claims=(CLAIM)", "claims is a tuple such as (CLAIM,)"),
-        ("claims=(CLAIM,)", 'reads=("table98",)', "reads names 'table98', and there is no such artifact"),
+        ('key="table99-printed"', 'key="printed"', "claim keys begin with the file's name"),
+        ("claims=(CLAIM,)", "claims=(CLAIM, CLAIM)", "none is there twice: 'table99-first'; got 'table99-printed'"),
+        ("claims=(CLAIM,)", 'reads=("table98",)', "reads names 'table98', and there is no such artifact beside it"),
+        ("claims=(CLAIM,)", 'reads=("table99",)', "reads names 'table99', and there is no such artifact beside it"),
         ("ARTIFACT = ", 'from dataclasses import replace\nCLAIM = replace(CLAIM, kind="orderings")\nARTIFACT = ', "claim table99-printed is of kind 'orderings'; known are number, ordering"),
     ],
 )

@@ -28,6 +28,11 @@ def test_a_row_of_another_method_is_refused_with_both_files():
         check_methods({**METHODS, "mine": method(rows=(Row("adamw", "Mine", {}),))})
 
 
+def test_an_object_in_the_place_of_a_class_is_refused():
+    with pytest.raises(ConfigError, match="poet/methods/mine.py: METHOD is a class, and no object: leave out the parentheses"):
+        check_methods({"mine": method()(method().Parameters())})
+
+
 def test_the_suite_s_own_and_a_sound_one_pass():
     check_methods({**METHODS, "mine": method()})
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from poet.system.validation import ConfigError
 from suite.discovery import discover, locate
 from suite.sources import artifact_files, artifact_sources
 
@@ -24,7 +25,7 @@ def before():
         ("analyses/figures/figure7.py", {"figure7", *GATHERED}),
         ("analyses/figures/figure2/figure2.py", {"figure2", *GATHERED}),
         ("analyses/tables/table5.py", {"table5", *GATHERED}),
-        ("analyses/ladder/orders.py", {"ladder"}),
+        ("analyses/ladder/orders.py", {"ladder", "report"}),
         ("analyses/tables/lr_sweep.py", {"lr_sweep"}),  # not in "all", which others are built from
         ("analyses/tables/claims.py", GATHERED),
         ("analyses/figures/common/spectra.py", {*SPECTRA, *GATHERED}),
@@ -83,5 +84,5 @@ def test_an_artifact_is_found_by_where_it_lies_alone(tmp_path):
         path.write_text("raise RuntimeError('nobody has to import this')")
     assert list(locate(tmp_path)) == ["errata", "table2", "table9", "table10"]
     (tmp_path / "analyses" / "tables" / "errata.py").write_text("")
-    with pytest.raises(ValueError, match="errata.py are both the artifact errata: rename one"):
+    with pytest.raises(ConfigError, match="errata.py are both the artifact errata: rename one"):
         locate(tmp_path)
