@@ -82,11 +82,6 @@ def _unproved(table: Path) -> str:
     return f"has faults that nothing catches ({', '.join(missed)}): write the test that does" if missed else ""
 
 
-def _scale_of(table: Path) -> str | None:
-    """The scale of a table's first line that has one; None if no line has."""
-    return next((line["scale"] for line in read(table) if line["scale"] != "any"), None)
-
-
 def _refuse(
     given: argparse.Namespace, seeds: list[int], outputs: list[str], artifacts: dict[str, Artifact], kept: Path, compared: list[Finding]
 ) -> None:
@@ -97,8 +92,6 @@ def _refuse(
     """
     made = given.results / given.scale
     for output in (output for output in outputs if output.endswith(".csv")):
-        if (found := _scale_of(made / output)) not in (None, given.scale):
-            raise UserError(f"{made / output} is of scale {found}, not {given.scale}: make it again first")
         recorded = kept / Path(output).name
         # Claims follow from the other tables.
         if output != "claims.csv" and recorded.exists() and (runs := _runs(made / output)) < (wanted := _runs(recorded)):

@@ -76,7 +76,7 @@ def card(context: Context, name: str, artifact: Artifact, claims: Sequence[Shown
         RunError: a file of its outputs is missing or unreadable.
     """
     csv, markdown, png, txt = (output_of(artifact, suffix) for suffix in (".csv", ".md", ".png", ".txt"))
-    rows = read_rows(context, csv)  # refuses those of another scale
+    rows = read_rows(context, csv)
     title, scale = _SENTENCE_END.split(artifact.caption)[0], artifact.described(context.scale).partition(f"{artifact.caption} ")[2]
     # Said once: the title in the heading, scale and origin of the runs at the top of the page, and in the caption nothing that the table says.
     said = (f"{artifact.label}. {title}", title, scale, sentence(context.home, artifact.specs(context.scale)))

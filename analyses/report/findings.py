@@ -7,16 +7,11 @@ from analyses.report.numbers import number
 from analyses.report.sources import Row, read_rows
 from suite.context import Context
 
-_ERRATA = ("id", "where", "kind", "quotation", "second_quotation", "published", "measured", "unit", "check", "verdict",
-           "explanation", "consequence")  # fmt: skip
-_THEORY = ("statement", "place", "setting", "quantity", "relation", "published", "derived_relation", "derived", "measured",
-           "low", "high", "n", "unit", "verdict", "derived_verdict")  # fmt: skip
-
 
 def errata(context: Context) -> list[Row]:
     """Every entry as its line of ``errata.csv``, with its ``title`` and its ``numbers`` in words (empty if it has none)."""
     found = []
-    for row in read_rows(context, "errata.csv", _ERRATA):
+    for row in read_rows(context, "errata.csv"):
         printed = f"printed or implied {number(row['published'])}, " if row["published"] else ""
         numbers = f"{printed}computed {number(row['measured'])} ({row['unit']})" if row["measured"] else ""
         found.append({**row, "title": row["id"].replace("-", " ").capitalize(), "numbers": numbers})
@@ -26,7 +21,7 @@ def errata(context: Context) -> list[Row]:
 def theory(context: Context) -> list[dict[str, Any]]:
     """Every statement: where it stands, how often print and derivation held, and its lines of ``theory.csv``."""
     groups: dict[str, list[Row]] = {}
-    for row in read_rows(context, "theory.csv", _THEORY):
+    for row in read_rows(context, "theory.csv"):
         groups.setdefault(row["statement"], []).append(row)
     return [
         {

@@ -18,9 +18,6 @@ def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], 
     """What was found: each sentence, the anchor of the section that shows more, and the file that has its numbers.
 
     ``shown`` are the artifacts on the page.
-
-    Raises:
-        RunError: a table lacks a column.
     """
     exact = [claim for claim in claims if claim["scope"] == "exact"]
     orders = [claim for claim in claims if claim["scope"] != "exact" and claim["kind"] in ("ordering", "rank agreement")]
@@ -32,7 +29,7 @@ def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], 
     )  # fmt: skip
     found = [(_sentence(what, some, context.scale.name), "claims", "claims.csv") for what, some in about if some]
     if "table2" in shown:
-        counts = [row["trainable_agrees"] for row in read_rows(context, "table2.csv", ["trainable_agrees"]) if row["trainable_agrees"]]
+        counts = [row["trainable_agrees"] for row in read_rows(context, "table2.csv") if row["trainable_agrees"]]
         found.append((f"Parameter counts: {counts.count('yes')} of {len(counts)} equal the printed digits.", "table2", "table2.csv"))
     wrong = sum(entry["verdict"] == "confirmed error" for entry in errata)
     return [*found, (f"Errata: {wrong} of {len(errata)} entries are confirmed errors of the paper.", "errata", "errata.csv")]
@@ -59,15 +56,11 @@ def _sentence(what: str, some: Sequence[Shown], scale: str) -> str:
 
 
 def perplexities(context: Context, shown: Collection[str]) -> dict[str, dict[str, str]]:
-    """Validation perplexity of AdamW, with one rate and with two, and of POET: for each row its cells by model; empty without the controls.
-
-    Raises:
-        RunError: the table of controls lacks a column.
-    """
+    """Validation perplexity of AdamW, with one rate and with two, and of POET: for each row its cells by model; empty without the controls."""
     if "controls" not in shown:
         return {}
     found: dict[str, dict[str, str]] = {name: {} for name in _COMPARED}
-    for row in read_rows(context, "controls.csv", ("control", "model", "own_rate", "diverged")):
+    for row in read_rows(context, "controls.csv"):
         if row["control"] in found and row["own_rate"] == "yes":
             spread = f" ± {float(row['std']):.1f}" if row["std"] else ""
             found[row["control"]][row["model"]] = f"{float(row['measured']):.1f}{spread}" if row["diverged"] == "0" else "diverged"

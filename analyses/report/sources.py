@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Iterable
 from pathlib import Path
 
 from poet.training.errors import RunError
@@ -54,21 +53,9 @@ def read_text(context: Context, output: str) -> str:
     return read_bytes(context, output).decode()
 
 
-def read_rows(context: Context, output: str, columns: Iterable[str] = ()) -> list[Row]:
-    """The lines of a CSV below the results folder, which has to have some columns.
-
-    Raises:
-        RunError: missing, without such a column, or of another scale; the sentence has the command that makes it again.
-    """
-    lines = list(csv.DictReader(io.StringIO(read_text(context, output), newline="")))
-    remedy = f"make it again with `{again(context, output, '--force ')}`"
-    for column in columns:
-        if lines and column not in lines[0]:
-            raise RunError(f"{context.results / output} has no column {column}: {remedy}")
-    scales = {line["scale"] for line in lines if line.get("scale")}
-    if scales and not scales & {"any", context.scale.name}:  # single lines may show what another scale would do
-        raise RunError(f"{context.results / output} is of scale {', '.join(sorted(scales))}, not {context.scale.name}: {remedy}")
-    return lines
+def read_rows(context: Context, output: str) -> list[Row]:
+    """The lines of a CSV below the results folder; see :func:`read_bytes`."""
+    return list(csv.DictReader(io.StringIO(read_text(context, output), newline="")))
 
 
 def again(context: Context, output: str, options: str = "") -> str:

@@ -10,10 +10,6 @@ from analyses.report.sources import read_rows
 from suite.context import Context
 from suite.judging import RESULTS
 
-_COLUMNS = (
-    "claim", "artifact", "place", "says", "kind", "rule", "region_low", "region_high", "effect", "low", "high", "n", "unit",
-    "scope", "result", "p", "holm_p", "fitness", "note", "runs",
-)  # fmt: skip
 #: A claim as the page shows it: its line of ``claims.csv``, with what is written for reading (``region``, ``effect``,
 #: ``n``, ``p``), its ``key``, the ``label`` of its artifact, and a ``drawing``.
 Shown = dict[str, Any]
@@ -31,7 +27,7 @@ def _effect(effect: float, low: float, high: float, unit: str) -> str:
 def claims(context: Context, labels: Mapping[str, str]) -> list[Shown]:
     """Every claim of ``claims.csv``, by result and then in the order of the artifacts in ``labels``."""
     found = []
-    for row in read_rows(context, "claims.csv", _COLUMNS):
+    for row in read_rows(context, "claims.csv"):
         effect, low, high = (value(row[name]) for name in ("effect", "low", "high"))
         region = value(row["region_low"]), value(row["region_high"])
         found.append({

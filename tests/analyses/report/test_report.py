@@ -23,7 +23,6 @@ from suite.recorded.marking import caption
 from suite.recorded.origin import write_note
 from suite.scale import load_scale
 from tests.analyses.report.small_results import HOSTILE, png, record, write_results
-from tests.tables import write_lines
 
 REPORT = find("report")
 ORDERS = ("ordering", "rank agreement")
@@ -268,14 +267,6 @@ def remove(path):
     path.unlink()
 
 
-def of_another_scale(path):
-    write_lines(path, [{"published": 1.0, "measured": 2.0, "scale": "smoke"}])
-
-
-def without_a_column(path):
-    path.write_text("claim,artifact\nx,table2\n")
-
-
 def no_picture(path):
     path.write_text("<svg/>")
 
@@ -284,11 +275,9 @@ def no_picture(path):
     ("name", "harm", "sentence"),
     [
         ("claims.csv", remove, r"claims.csv is missing: make it with `snakemake .*claims.csv --config scale=mini"),
-        ("claims.csv", without_a_column, "claims.csv has no column place: make it again with `"),
         ("table5.md", remove, "table5.md is missing: make it with `"),
         ("figures/figure2.png", remove, "figure2.png is missing: make it with `"),
         ("figures/figure2.png", no_picture, "figure2.png is no PNG: make it again with `"),
-        ("table6.csv", of_another_scale, "table6.csv is of scale smoke, not mini: make it again with `"),
         ("runs/mini/60m/adamw/seed0/record.json", remove, "run mini/60m/adamw/seed0 has no record"),
     ],
 )
