@@ -11,9 +11,9 @@ RECORDED = ROOT / "analyses" / "recorded" / "night" / "ladder.csv"
 MODEL, FULL = "60m", "1"
 
 
-def gap_at_full_length(row: str, baseline: str, ladder: Path = RECORDED) -> str:
+def gap_at_full_length(row: str, baseline: str, ladder: Path = RECORDED, model: str = MODEL) -> str:
     """How far a row is above another, in nats: the mean over the seeds that both have, its 95% interval, and how many seeds these are."""
-    full = {line["variant"]: line for line in _lines(ladder) if (line["model"], line["length"]) == (MODEL, FULL) and line["n"]}
+    full = {line["variant"]: line for line in _lines(ladder) if (line["model"], line["length"]) == (model, FULL) and line["n"]}
     mean, low, high = (float(full[row][f"gap_{baseline}{end}"]) for end in ("", "_low", "_high"))
     shared = set(full[row]["seeds"].split()) & set(full[baseline]["seeds"].split())
     return f"{mean:+.3f} ({low:+.3f} to {high:+.3f}, {len(shared)} seeds)"

@@ -5,7 +5,8 @@ Each rung has the schedule of its own length, as many merges as the full length 
 length if their mean gap lies on that side of zero, with a p-value of at most 5% after Holm's correction for all pairs and lengths that the scale plans, counted once
 for each look that the two may have (``looks`` in ``config/tuning.yaml``). A test that has not been made counts as p = 1: so one that is made later undoes no decision. Two rows are
 compared at a length where both have runs and neither's rates are censored. The order appears at the shortest length from which on every compared one shows it, and two rows
-cross between two compared lengths whose orders differ. Nothing is said of other lengths; rungs that are not there are listed.
+cross between two compared lengths whose orders differ. Nothing is said of other lengths; rungs that are not there are listed. Models that are tuned at one length stand beside the
+ladder: their perplexities and gaps are shown, and no order of theirs is tested.
 
 Where an order stands is a description and no verdict on the paper: that needs a length that passes the controls (:mod:`analyses.ladder.controls`).
 """
@@ -28,7 +29,7 @@ from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, sa
 from analyses.ladder.controls import LARGER, WITHOUT, control_lines
 from analyses.ladder.orders import order_line, printed_pairs, printed_perplexities, side
 from analyses.ladder.page import markdown
-from analyses.ladder.rungs import BASELINES, PERPLEXITY, Rung, gap, larger_model, p_of_gap, rung, steps_on, tokens_per_parameter, without_rotations
+from analyses.ladder.rungs import BASELINES, PERPLEXITY, Rung, beside, gap, larger_model, p_of_gap, rung, steps_on, tokens_per_parameter, without_rotations
 from poet.methods import all_rows
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
@@ -44,8 +45,9 @@ APART = 1.025
 
 
 def runs(scale: Scale) -> list[RunSpec]:
-    """The runs of every rung that has rates, and POET's without R and P. AdamW's on the larger model are Table 2's, and are read where they are there."""
-    return [spec for cell in steps_on(scale) for found in (rung(scale, cell), without_rotations(scale, cell)) if found for spec in found.specs]
+    """The runs of every rung that has rates, POET's without R and P, and what has rates on models of one length."""
+    rungs = [found for cell in steps_on(scale) for found in (rung(scale, cell), without_rotations(scale, cell))]
+    return [spec for found in (*rungs, *(rung(scale, cell) for cell in beside(scale))) if found for spec in found.specs]
 
 
 def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, dict[int, float]]) -> dict[str, Any]:
@@ -121,19 +123,20 @@ def table(context: Context) -> pd.DataFrame:
         RunError: the scale has no ladder, or no rung of it was trained.
     """
     scale = context.scale
-    cells = steps_on(scale)
-    found = {cell: rung(scale, cell) for cell in cells}
+    found = {cell: rung(scale, cell) for cell in (*steps_on(scale), *beside(scale))}
     values = {cell: own.perplexities(context) if own else {} for cell, own in found.items()}
-    if not any(values.values()):
+    rungs = {cell: found[cell] for cell in steps_on(scale)}
+    if not any(values[cell] for cell in rungs):
         raise RunError(f"scale {scale.name} has no rung of a ladder: give it lengths under `tuning`, run make tune and make record, and train its runs")
-    lines = [_line(context, cell, found[cell], values) for cell in cells]
-    frame = pd.DataFrame([*lines, *_controls(context, values), *_orders(scale, found, values)]).assign(scale=scale.name, corpus=scale.corpus)
+    lines = [_line(context, cell, found[cell], values) for cell in found]
+    frame = pd.DataFrame([*lines, *_controls(context, {cell: values[cell] for cell in rungs}), *_orders(scale, rungs, values)]).assign(scale=scale.name, corpus=scale.corpus)
     return frame.astype({name: "Int64" for name in ("steps", "merges", "n", "diverged", "tests") if name in frame})
 
 
 def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
     """Perplexity, and the gaps to both AdamWs, over tokens for each parameter; only measured lengths, joined by straight lines."""
-    shown = frame[(frame.quantity == PERPLEXITY) & frame.measured.notna()]
+    lines = frame[frame.quantity == PERPLEXITY]
+    shown = lines[lines.measured.notna() & (lines.groupby("model").length.transform("nunique") > 1)]
     models, rows = list(dict.fromkeys(shown.model)), list(dict.fromkeys(shown.variant))
     figure, axes = plt.subplots(len(models), 3, figsize=(13, 0.6 + 4 * len(models)), squeeze=False, layout="constrained")
     titles = {"measured": "perplexity, standard deviation"} | {f"gap_{baseline}": f"nats above {label}, 95% interval" for baseline, label in BASELINES.items()}

@@ -36,8 +36,12 @@ def markdown(frame: pd.DataFrame, label: str, caption: str) -> str:
         for row, of_row in part[part.groupby("variant").n.transform("count") > 0].groupby("variant", sort=False):
             at = {line["length"]: line for line in of_row.to_dict("records")}
             rows.append([all_rows()[row][1].label, *(_cell(at.get(length)) for length in lengths.length), _printed(at.get("1"))])
-        parts += [f"{model}: share of the full length (tokens a matrix parameter)", markdown_table(["row", *heads, "printed"], "l" + "r" * (len(heads) + 1), rows)]
-        parts += [_fitness(model, controls[controls.model == model], list(lengths.length))]
+        if not rows:
+            continue
+        one = "" if len(heads) > 1 else "; one length, so no order is tested"
+        parts += [f"{model}: share of the full length (tokens per matrix parameter){one}", markdown_table(["row", *heads, "printed"], "l" + "r" * (len(heads) + 1), rows)]
+        if len(of_model := controls[controls.model == model]):
+            parts.append(_fitness(model, of_model, list(lengths.length)))
     compared = orders[orders[list(LENGTHS.values())].ne("").any(axis=1)]
     for model, part in compared.groupby("model", sort=False):
         parts.append(_sides(model, part))

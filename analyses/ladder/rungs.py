@@ -55,6 +55,12 @@ def steps_on(scale: Scale) -> list[Cell]:
     return [cell for cell in found if len(lengths[cell.model]) > 1]
 
 
+def beside(scale: Scale) -> list[Cell]:
+    """What is tuned on models with one length, at a scale that has a ladder: it is shown there, and no order of it is tested."""
+    steps = steps_on(scale)
+    return [cell for cell in cells(scale) if cell not in steps] if steps else []
+
+
 def rung(scale: Scale, cell: Cell) -> Rung | None:
     """The rung of a cell; None if it has no rates of its own yet."""
     chosen = scale.rate_table.chosen(cell.model, cell.row, steps_of(scale, cell))

@@ -66,14 +66,27 @@ def page(frame):
     return markdown(frame, "Ladder", "Rows.")
 
 
-def line(frame, row, length):
-    (found,) = frame[(frame.variant == row) & (frame.length == length)].to_dict("records")
+def line(frame, row, length, model="60m"):
+    (found,) = frame[(frame.model == model) & (frame.variant == row) & (frame.length == length)].to_dict("records")
     return found
 
 
 def order_of_poet(frame):
     (found,) = frame[(frame.quantity == "printed order") & (frame.variant == "poet-fs-1_2") & (frame.against == "adamw")].to_dict("records")
     return found
+
+
+def test_a_model_of_one_length_stands_beside_and_no_order_of_it_is_tested(built, drawn):
+    scale = night()
+    larger = [Trial("130m", row, 76294, ROWS[row], True, ()) for row in ("adamw", "poet-fs-1_2")]
+    scale = replace(scale, rate_table=RateTable((*scale.rate_table.trials, *larger)))
+    context = built(scale, lambda spec: (30.0 if spec.method == "adamw" else 33.0) + spec.seed if spec.model == "130m" else perplexity(spec))
+    frame = ladder.table(context)
+    assert line(frame, "poet-fs-1_2", "1", "130m")["gap_adamw"] == pytest.approx(sum(math.log((33 + s) / (30 + s)) for s in range(3)) / 3)
+    assert "130m: share of the full length (tokens per matrix parameter); one length, so no order is tested" in page(frame)
+    assert set(frame[frame.quantity != "validation perplexity"].model) == {"60m"} and set(frame.tests.dropna()) == {181}
+    ladder.build(context)
+    assert {axes.get_title().partition(" ")[0] for axes in drawn[-1].axes} == {"60m"}
 
 
 def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(built):
