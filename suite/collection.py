@@ -286,6 +286,12 @@ def _distinct(asked: dict[str, list[Spec]]) -> dict[str, Spec]:
     return grid
 
 
+def _models_behind(artifact: Artifact, found: dict[str, Artifact]) -> list[str]:
+    """The models of the artifacts that one names as read: without one of these it is left out, too."""
+    behind = [found[name] for name in artifact.reads if name in found]
+    return [model for one in behind for model in (*one.models, *_models_behind(one, found))]
+
+
 def load_suite(config: dict[str, Any]) -> Suite:
     """The suite for a configuration.
 
@@ -295,9 +301,7 @@ def load_suite(config: dict[str, Any]) -> Suite:
     check_methods(METHODS)
     scale = load_scale(config)
     found = discover()
-    # What is built from a table that a scale cannot make is left out with it.
-    needed = {name: {model: None for one in (name, *artifact.reads) if one in found for model in found[one].models} for name, artifact in found.items()}
-    left_out = {name: models for name, artifact in found.items() if (models := artifact.missing(scale, *needed[name]))}
+    left_out = {name: models for name, artifact in found.items() if (models := artifact.missing(scale, *_models_behind(artifact, found)))}
     artifacts = {name: artifact for name, artifact in found.items() if name not in left_out}
     try:
         tuning = Tuning(scale, RESULTS)

@@ -88,5 +88,5 @@ def _closure(path: Path, root: Path, core: bool) -> set[Path]:
     found, waiting = set(), {path}
     while waiting:
         found |= waiting
-        waiting = {other for path in waiting for other in imported_files(path.read_bytes(), root) if followed(path, other)} - found
+        waiting = {other for path in waiting for other in imported_files(path.read_bytes(), root, ".".join(path.relative_to(root).parent.parts)) if followed(path, other)} - found
     return found

@@ -13,14 +13,15 @@ _ALONE = {
     "adamw": ("black", "s", "-"),
     "adamw-two-rates": ("0.5", "s", "--"),
     "galore": (_COLOURS[1], "D", "-."),
+    "galore-two-rates": (_COLOURS[5], "D", "--"),
     "lora-r64": (_COLOURS[2], "^", ":"),
     "muon": (_COLOURS[4], "P", ":"),
 }
 #: Of rows that differ by a budget, by how their keys begin: a darker shade for a larger budget.
 _BUDGETS = {"poet-bs": ("Blues", ("p", "h", "o")), "poet-fs": ("Reds", ("<", ">", "v"))}
-_LINES = (":", "--", "-")
-#: Of rows that anybody adds.
-_ADDED = tuple(zip(itertools.chain(_COLOURS[5:7], _COLOURS[8:]), "*XdP", ("--", "-.", ":", "-"), strict=False))
+_LINES = (":", "--", "-", "-.")
+#: Of rows that anybody adds, in turn.
+_ADDED = [(_COLOURS[6 + i % 4], *marked) for i, marked in enumerate(itertools.product("*Xd1", ("-.", "--", ":", "-")))]
 
 
 def look(row: str) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def look(row: str) -> dict[str, Any]:
         if row in own:
             place = own.index(row)
             shade = sns.color_palette(palette, len(own) + 2)[2 + place]
-            return _named(shade, markers[place % len(markers)], _LINES[place % len(_LINES)])
+            return _named(shade, markers[place % 3], _LINES[(place % 3 + place // 3) % 4])
     added = [key for key in all_rows() if key not in _ALONE and not key.startswith(tuple(_BUDGETS))]
     return _named(*_ADDED[added.index(row) % len(_ADDED)])
 

@@ -1,6 +1,6 @@
 """Figure 26: validation perplexity along training on all four models, every row of Table 2.
 
-The paper shows AdamW and the variants of POET; GaLore and LoRA are added in grey. Curves and the rule for crossings:
+The paper shows AdamW and the variants of POET; GaLore and LoRA are added. Curves and the rule for crossings:
 ``analyses.figures.common.dynamics``; claims: ``analyses.figures.common.dynamics_claims``.
 """
 

@@ -23,8 +23,8 @@ from matplotlib.figure import Figure
 
 from analyses.common.grid import BASELINE
 from analyses.common.layout import measured_columns
-from analyses.common.paper_scale import model_label
 from analyses.common.looks import look
+from analyses.common.paper_scale import model_label
 from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, save_figure
 from analyses.ladder.controls import LARGER, WITHOUT, control_lines
 from analyses.ladder.orders import order_line, printed_pairs, printed_perplexities, side
@@ -112,7 +112,7 @@ def _controls(context: Context, values: dict[Cell, dict[int, float]]) -> list[di
     for cell, own in values.items():
         at = ends.setdefault(cell.model, {}).setdefault(cell.length, {})
         at[cell.row] = own
-        at |= {name: beside.perplexities(context) for name, of in ((WITHOUT, without_rotations), (LARGER, larger_model)) if (beside := of(context.scale, cell))}
+        at |= {name: control.perplexities(context) for name, of in ((WITHOUT, without_rotations), (LARGER, larger_model)) if (control := of(context.scale, cell))}
     return [line for model, by_length in ends.items() for line in control_lines(model, by_length)]
 
 
@@ -133,13 +133,18 @@ def table(context: Context) -> pd.DataFrame:
     return frame.astype({name: "Int64" for name in ("steps", "merges", "n", "diverged", "tests") if name in frame})
 
 
+def _drawn(frame: pd.DataFrame) -> pd.DataFrame:
+    """The measured rungs of models with several lengths."""
+    lines = frame[frame.quantity == PERPLEXITY]
+    return lines[lines.measured.notna() & (lines.groupby("model").length.transform("nunique") > 1)]
+
+
 def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
     """Perplexity, and the gaps to both AdamWs, over tokens for each parameter; only measured lengths, joined by straight lines."""
-    lines = frame[frame.quantity == PERPLEXITY]
-    shown = lines[lines.measured.notna() & (lines.groupby("model").length.transform("nunique") > 1)]
+    shown = _drawn(frame)
     models, rows = list(dict.fromkeys(shown.model)), list(dict.fromkeys(shown.variant))
     figure, axes = plt.subplots(len(models), 3, figsize=(13, 0.6 + 4 * len(models)), squeeze=False, layout="constrained")
-    titles = {"measured": "perplexity, standard deviation"} | {f"gap_{baseline}": f"nats above {label}, 95% interval" for baseline, label in BASELINES.items()}
+    titles = {"measured": "validation perplexity"} | {f"gap_{baseline}": f"nats above {label}" for baseline, label in BASELINES.items()}
     for line, model in zip(axes, models, strict=True):
         for axis, (column, title) in zip(line, titles.items(), strict=True):
             for index, row in enumerate(rows):
@@ -148,8 +153,8 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
                     continue
                 half = part["std"] if column == "measured" else part[f"{column}_high"] - part[column]
                 half = bars(half.where(half.map(math.isfinite)))
-                beside = 1 if column == "measured" else APART ** (index - len(rows) / 2)
-                axis.errorbar(part.tokens_per_parameter * beside, part[column], half, capsize=2, markersize=5, label=all_rows()[row][1].label, **look(row))
+                moved = 1 if column == "measured" else APART ** (index - len(rows) / 2)
+                axis.errorbar(part.tokens_per_parameter * moved, part[column], half, capsize=2, markersize=5, label=all_rows()[row][1].label, **look(row))
             if column == "measured":
                 axis.set_yscale("log")
                 plain_logarithmic(axis.yaxis)
@@ -164,7 +169,8 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
 
 def note(frame: pd.DataFrame) -> str:
     """What the marks mean, for the caption."""
-    n = (frame.n + frame.diverged).dropna()
+    shown = _drawn(frame)
+    n = (shown.n + shown.diverged).dropna()
     seeds = f"n = {n.min()} seed{'s' if n.min() > 1 else ''}" if n.min() == n.max() else f"n = {n.min()} to {n.max()} seeds"
     spread = "Bars: one standard deviation on the left, 95% intervals elsewhere" if n.max() > 1 else "No error bars"
     return f"{spread}, {seeds}. Lines join measured lengths. Gaps of one length are drawn a little apart, so that their bars can be told from each other."

@@ -52,7 +52,7 @@ def page(context: Context) -> str:
     """The whole page.
 
     Raises:
-        RunError: an input is missing, unreadable or of another scale.
+        RunError: an input is missing or unreadable.
     """
     artifacts = {name: artifact for name, artifact in on_the_page(context.scale).items() if name not in context.left_out}
     beyond, unbuilt = left_out(context.scale), {name: find(name).label for name in context.left_out}

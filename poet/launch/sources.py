@@ -43,7 +43,8 @@ def training_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
     used, waiting = set(), {_file(m) for m in METHODS.values() if issubclass(METHODS[method], m)}
     while waiting:
         used |= waiting
-        waiting = {other for path in waiting for other in imported_files(path.read_bytes(), ROOT)} & files - used
+        imported = {other for path in waiting for other in imported_files(path.read_bytes(), ROOT, "poet.methods")}
+        waiting = {other for other in imported if other.parent.name == "methods"} - used
     others = {path.name for path in files - used}
     found = {path for pattern in (*ALL, *(GPU if device == "cuda" else ())) for path in root.glob(pattern)}
     found |= {path for path in root.glob("poet/methods/*.py") if path.name not in others}
@@ -51,18 +52,25 @@ def training_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
 
 
 @functools.cache
-def imported_files(source: bytes, root: Path) -> frozenset[Path]:
-    """The files of this project that a Python source imports, anywhere in it, with their packages' own files; ``root`` is the repository's."""
+def imported_files(source: bytes, root: Path, package: str) -> frozenset[Path]:
+    """The files of this project that a Python source imports, anywhere in it, with their packages' own files.
+
+    Args:
+        source: of a file.
+        root: of the repository, or of a copy.
+        package: dotted name of the package that the file is in, which relative imports begin at.
+    """
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+            begin = package.split(".")[: 1 - node.level or None] if node.level else []
+            names |= {".".join([*begin, *([node.module] if node.module else []), alias.name]) for alias in node.names}
     paths = set()
-    for package, *parts in (name.split(".") for name in names):
-        if package in ("analyses", "suite", "poet"):
-            folders = [root.joinpath(package, *parts[:depth]) for depth in range(len(parts) + 1)]
+    for first, *parts in (name.split(".") for name in names):
+        if first in ("analyses", "suite", "poet"):
+            folders = [root.joinpath(first, *parts[:depth]) for depth in range(len(parts) + 1)]
             # The last part may be a name in a module, and the part before it that module.
             paths |= {folder / "__init__.py" for folder in folders} | {folder.with_suffix(".py") for folder in folders[-2:]}
     return frozenset(path for path in paths if path.is_file())

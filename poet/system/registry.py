@@ -16,14 +16,17 @@ def discover(package: str, constant: str) -> dict[str, Any]:
         constant: what it is called in each module, such as "METHOD".
 
     Raises:
-        ImportError: two modules define the same, or an entry has no name.
+        ImportError: two modules define the same, an entry has no name, or a module imports what is not there; the sentence names the file.
     """
     found: dict[str, Any] = {}
     files: dict[str, str] = {}
     for module in sorted(info.name for info in pkgutil.iter_modules(sys.modules[package].__path__)):
-        entry = getattr(importlib.import_module(f"{package}.{module}"), constant, None)
+        file = f"{package.replace('.', '/')}/{module}.py"
+        try:
+            entry = getattr(importlib.import_module(f"{package}.{module}"), constant, None)
+        except ImportError as error:
+            raise ImportError(f"{file}: {error}") from error
         if entry is not None:
-            file = f"{package.replace('.', '/')}/{module}.py"
             if not isinstance(getattr(entry, "name", None), str):
                 raise ImportError(f"{file}: {constant} has no `name`, which the registry calls it by")
             if entry.name in found:

@@ -74,8 +74,9 @@ def test_a_changed_line_trains_again_whose_numbers_depend_on_it(copy, sound, nam
     assert changed == expected(path.relative_to(copy))
 
 
-def test_a_method_depends_on_the_file_of_another_that_it_imports_from(tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text("from poet.methods.galore import GaLoreAdamW\n")
+@pytest.mark.parametrize("line", ["from poet.methods.galore import GaLoreAdamW", "from .galore import GaLoreAdamW", "from . import galore", "import poet.methods.galore"])
+def test_a_method_depends_on_the_file_of_another_that_it_imports_from(tmp_path, monkeypatch, line):
+    (tmp_path / "mine.py").write_text(f"{line}\n")
     monkeypatch.setitem(sys.modules, "mine", types.SimpleNamespace(__file__=str(tmp_path / "mine.py")))
     monkeypatch.setitem(METHODS, "mine", type("Mine", (Method,), {"__module__": "mine"}))
     assert {path.name for path in training_sources("mine", "cpu")} & {"galore.py", "muon.py"} == {"galore.py"}

@@ -7,6 +7,7 @@ import pytest
 
 import suite.discovery
 from poet.system.validation import ConfigError
+from suite.collection import load_suite
 from suite.discovery import ROOT, discover, locate
 
 EXAMPLE = (ROOT / "docs" / "examples" / "table99.py").read_text()
@@ -29,6 +30,11 @@ def add(monkeypatch):
 def test_the_example_of_the_documentation_is_found(add):
     add(EXAMPLE)
     assert discover()["table99"].label == "Table 99"
+
+
+def test_what_reads_a_table_that_a_scale_cannot_make_is_left_out_with_it(add):
+    add(EXAMPLE.replace("claims=(CLAIM,)", 'reads=("table3",)'))
+    assert load_suite({"scale": "gpu", "seeds": [0]}).left_out["table99"] == ["3b"]
 
 
 @pytest.mark.parametrize(

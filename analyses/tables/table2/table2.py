@@ -7,7 +7,6 @@ judges nothing: what the paper says about it, cell by cell and in all, is judged
 scale is fit (:mod:`suite.fitness`).
 """
 
-import itertools
 import math
 import statistics
 from typing import Any
@@ -35,16 +34,8 @@ from suite.context import Context
 from suite.scale import Scale
 from suite.statistics import paired_interval
 
-#: Marker, line and name of each family of rows: told apart without colour.
-FAMILIES = {
-    "adamw": ("s", "", "AdamW"),
-    "galore": ("D", "", "GaLore"),
-    "lora": ("^", "", "LoRA"),
-    "poet-bs": ("o", "-", "POET BS"),
-    "poet-fs": ("v", "--", "POET FS"),
-}
-#: Markers of rows that the paper does not have.
-FURTHER = "*PXhp"
+#: Name of each family of rows, by how their keys begin.
+FAMILIES = {"adamw": "AdamW", "galore": "GaLore", "lora": "LoRA", "poet-bs": "POET BS", "poet-fs": "POET FS"}
 
 
 def beside_adamw(published_difference: float | None, values: list[float], baseline: list[float]) -> dict[str, Any]:
@@ -138,7 +129,7 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
     models = list(dict.fromkeys(frame.model))
     figure, axes = plt.subplots(2, len(models), figsize=(3.1 * len(models), 6.2), squeeze=False)
     further = frame[~frame.variant.isin(frame[frame.published.notna()].variant)].drop_duplicates("variant")
-    families = FAMILIES | {r.variant: (marker, "", r.method) for r, marker in zip(further.itertuples(), itertools.cycle(FURTHER))}
+    families = FAMILIES | {r.variant: r.method for r in further.itertuples()}
     family_of = frame.variant.map(lambda v: v if v in families else next(f for f in FAMILIES if v.startswith(f)))
     for column, model in enumerate(models):
         part = frame.assign(family=family_of)[frame.model == model]
@@ -149,12 +140,12 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
         )
         for row, (x, y, std, title) in enumerate(views):
             axis = axes[row, column]
-            for family, (marker, line, label) in families.items():
+            for family, label in families.items():
                 chosen = part.family.reindex(x.index) == family
                 if (part.family == family).any():
                     half = None if std is None else bars(std[chosen])
-                    colour = look(part.variant[part.family == family].iloc[-1])["color"]  # a family has that of its largest budget
-                    axis.errorbar(x[chosen], y[chosen], half, marker=marker, linestyle=line, color=colour, capsize=3, label=label)
+                    drawn = look(part.variant[part.family == family].iloc[-1])  # a family looks as its largest budget
+                    axis.errorbar(x[chosen], y[chosen], half, **drawn, capsize=3, label=label)
             axis.set(xscale="log", yscale="log", title=title, xlabel="trainable parameters")
             plain_logarithmic(axis.yaxis)
         axes[0, 0].set_ylabel("validation perplexity, measured")

@@ -2,14 +2,15 @@
 
 from analyses.common.looks import look
 from poet.methods import all_rows
+from tests.suite.tuning.test_protocol import PRINTED
 
 
-def test_rows_are_told_apart_with_colour_and_without():
-    looks = [look(row) for row in all_rows()]
+def test_rows_of_the_paper_are_told_apart_with_colour_and_without():
+    looks = [look(row) for row in PRINTED]
     assert len({(one["marker"], one["linestyle"]) for one in looks}) == len({tuple(one["color"]) for one in looks}) == len(looks)
 
 
-def test_a_row_that_somebody_adds_has_a_look_of_its_own(monkeypatch):
-    rows = {**all_rows(), "mine": None, "poet-givens": None}
+def test_rows_that_somebody_adds_have_a_look_of_their_own(monkeypatch):
+    rows = {**all_rows(), **dict.fromkeys(("acme", "mine", "sgd-again", "lion-again", "poet-givens", "poet-fs-1_16"))}
     monkeypatch.setattr("analyses.common.looks.all_rows", lambda: rows)
     assert len({(look(row)["marker"], look(row)["linestyle"]) for row in rows}) == len(rows)

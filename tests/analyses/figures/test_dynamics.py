@@ -11,7 +11,6 @@ from analyses.common.paper_scale import model_label
 from analyses.figures import figure8, figure26
 from analyses.figures.common import dynamics
 from analyses.figures.common.dynamics import CROSSING, FINAL, overtakes_for_good
-from poet.methods import table_rows
 from suite.scale import load_scale
 from tests.analyses.conftest import evaluated
 

@@ -163,7 +163,7 @@ def test_only_what_has_more_seeds_than_one_has_error_bars(built, drawn):
         assert said in (context.results / "figures/ladder.txt").read_text()
         figure = drawn[-1]
         assert error_bars(figure) >= least and bool(error_bars(figure)) == (len(seeds) > 1)
-        assert [axes.get_title() for axes in figure.axes][0] == "60m proxy, 32 wide\nperplexity, standard deviation"
+        assert [axes.get_title() for axes in figure.axes][0] == "60m proxy, 32 wide\nvalidation perplexity"
 
 
 def test_a_run_that_diverged_has_no_gap_and_decides_nothing(built):
