@@ -68,6 +68,7 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
         **{f"night-{name}": _numbers_of(kept / "night" / f"{name}.md") for name in ("table5", "table6")},
         "ladder-full": gap_at_full_length("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv"),
+        "ladder-full-130m": gap_at_full_length("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv", "130m"),
         "ladder-full-two-rates": gap_at_full_length("poet-fs-1_2", "adamw-two-rates", kept / "night" / "ladder.csv"),
         "ladder-full-bs": gap_at_full_length("poet-bs-b256", "adamw", kept / "night" / "ladder.csv"),
         "ladder-full-bs-two-rates": gap_at_full_length("poet-bs-b256", "adamw-two-rates", kept / "night" / "ladder.csv"),

@@ -1,6 +1,6 @@
 """What a second reading of the text changes: ``python tools/rereading.py night``, with the scale's data prepared.
 
-For every recorded run that reads more tokens than the text has: how far the training loss lies above the validation loss, in nats,
+For every recorded run that reads the text more than once and no more than twice: how far the training loss lies above the validation loss, in nats,
 over the second reading and over the two stretches of the same length before it. A model that learns rows by heart has a training loss
 that falls further at the second reading than from one stretch to the next before.
 """
@@ -48,7 +48,7 @@ def main() -> None:
     text = read_meta(DATA / dataset_name(scale.data))["splits"]["train"]["tokens"]
     print(f"The text has {text:,} training tokens. Training loss above validation loss, nats (standard error): two stretches before, second reading.")
     for name, run in sorted(read(archive_path(scale.name)).items()):
-        if run.record.get("tokens", 0) > text:
+        if text < run.record.get("tokens", 0) <= 2 * text:
             history = pd.read_csv(io.BytesIO(run.files["history.csv"]))
             print(name, *(f"{mean:+.4f} ({error:.4f})" for mean, error in stretches(history, text)), sep="  ")
 
