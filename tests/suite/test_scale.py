@@ -34,7 +34,7 @@ def root(tmp_path, monkeypatch):
 
 #: What is changed in mini's file, and what the refusal has to say; beside the edits of smoke's that Snakemake and a plan refuse as well.
 OF_MINI = (
-    ("methods:          #", "methods:\n  sgd: {lr: 1}\n  #", ("methods", "unknown method 'sgd'", "galore")),
+    ("methods:          #", "methods:\n  nosuch: {lr: 1}\n  #", ("methods", "unknown method 'nosuch'", "galore")),
     ("{model: 350m, lengths", "{model: 7b, lengths", ("tuning", "unknown model '7b'", "350m")),
     ("{merge_every: 5,", "{budget: 1.5, merge_every: 5,", ("budget", "between 0 and 1", "1.5")),
     ("train_tokens: 4000000", "train_token: 4000000", ("train_token", "train_tokens")),
@@ -110,7 +110,7 @@ def test_a_command_line_s_seeds_are_refused_with_an_example(text, words, capsys)
     ("last", "line", "why"),
     [
         ("chosen", "60m,adamw,fast,yes", "could not convert string to float: 'fast'"),
-        ("chosen", "60m,sgd,1,yes", "no row or column 'sgd'"),
+        ("chosen", "60m,nosuch,1,yes", "no row or column 'nosuch'"),
         ("choice", "60m,adamw,1,yes", "no row or column 'chosen'"),
     ],
 )

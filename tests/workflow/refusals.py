@@ -4,17 +4,17 @@ SMOKE = "config/scales/smoke.yaml"
 #: What is called, and what its last line has to say.
 CALLS = (
     # targets
-    ("snakemake results/table99.csv", ("results/table99.csv", "nearest is results/table9.csv", "docs/artifacts.md")),
+    ("snakemake results/table90.csv", ("results/table90.csv", "nearest is results/table9.csv", "docs/artifacts.md")),
     ("snakemake results/tabel2.csv", ("results/tabel2.csv", "nearest is results/table2.csv")),
     ("snakemake figure10.png", ("figure10.png", "nearest is results/figures/figure10.png")),
     ("snakemake results/figures/figure99.pdf", ("figure99.pdf", "nearest is results/figures/figure9.pdf")),
     ("snakemake tabel2", ("tabel2", "nearest is results/table2.csv")),
     ("snakemake results/runs/smoke/7b/adamw/seed0/record.json", ("'smoke/7b/adamw/seed0'", "models are 60m")),
-    ("snakemake results/runs/smoke/60m/sgd/seed0/record.json", ("'smoke/60m/sgd/seed0'", "methods are adamw")),
+    ("snakemake results/runs/smoke/60m/nosuch/seed0/record.json", ("'smoke/60m/nosuch/seed0'", "methods are adamw")),
     ("snakemake results/runs/smoke/60m/adamw/seed9/record.json", ("'smoke/60m/adamw/seed9'", "seeds [0]")),
     ("snakemake results/mini/table2.csv", ("results/mini/table2.csv", "SCALE=mini")),
     ("snakemake results/table3.csv --config scale=gpu", ("table3 needs model 3b", "choose another scale")),
-    ("why results/table99.csv --scale smoke", ("results/table99.csv", "nearest")),
+    ("why results/table90.csv --scale smoke", ("results/table90.csv", "nearest")),
     ("nearest table2", ("table2", "make results/table2.csv")),
     ("nearest figure10.png", ("figure10.png", "make results/figures/figure10.png")),
     # configuration
@@ -37,7 +37,7 @@ CALLS = (
     ("plan --scale papr", ("'papr'", "choose one of")),
     ("plan --scale smoke --mfu 3", ("mfu: 3", "such as 0.4")),
     ("plan --scale smoke --device abacus", ("abacus", "h100")),
-    ("plan --scale smoke --artifact table99", ("table99", "table9")),
+    ("plan --scale smoke --artifact table90", ("table90", "table9")),
     ("compare results/none results/none", ("results/none",)),
     ("recorded build --scale big", ("'big'", "choose one of")),
     ("recorded import none.parquet --origin x", ("none.parquet",)),
@@ -48,7 +48,7 @@ CALLS = (
     ("record --scale smoke --seeds 0", ("not 0", "such as [0, 1, 2]")),
     # tuning
     ("tuning --scale papr", ("'papr'", "choose one of")),
-    ("tuning --scale smoke --rows sgd", ("no row 'sgd'", "it tunes adamw")),
+    ("tuning --scale smoke --rows nosuch", ("no row 'nosuch'", "it tunes adamw")),
     ("tuning --scale smoke --rows galore", ("no row 'galore'", "it tunes adamw")),
     ("tuning --scale smoke --model 130m", ("no model '130m'", "it tunes 60m")),
     ("tuning --scale smoke --lengths 1/7", ("no length '1/7'", "it tunes 1, 1/2")),
@@ -92,7 +92,7 @@ EDITS = (
     ("gpus: 0", "gpus: 0, gpu: 1", ("'gpu'", "known are")),
     ("lengths: [1/2, 1]", "lengths: [1/0]", ("tuning.0.lengths", "'1/0' is no share of a model's steps, such as 1/10")),
     ("borrow: {130m: 60m", "borrow: {130m: 70m", ("learning_rates.borrow", "'70m'", "known are 60m")),
-    ("rows: [adamw, poet-fs-1_2], source", "rows: [adamw, sgd], source", ("finetuning", "unknown row 'sgd'", "known are adamw")),
+    ("rows: [adamw, poet-fs-1_2], source", "rows: [adamw, nosuch], source", ("finetuning", "unknown row 'nosuch'", "known are adamw")),
     ("rows: [adamw, poet-fs-1_2], source", "rows: [], source", ("finetuning.rows", "must not be empty")),
     ("{model: 60m, rows: [adamw, poet-fs-1_2], source", "{model: 7b, rows: [adamw], source", ("finetuning", "unknown model '7b'", "known are 60m")),
     ("source: offline", "source: web", ("finetuning.source", "'web'", "folder:PATH")),

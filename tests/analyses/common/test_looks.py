@@ -1,12 +1,12 @@
 """How rows are drawn."""
 
 from analyses.common.looks import look
+from analyses.common.published import read_published
 from poet.methods import all_rows
-from tests.suite.tuning.test_protocol import PRINTED
 
 
 def test_rows_of_the_paper_are_told_apart_with_colour_and_without():
-    looks = [look(row) for row in PRINTED]
+    looks = [look(row) for row in read_published("table2").variant.unique()]
     assert len({(one["marker"], one["linestyle"]) for one in looks}) == len({tuple(one["color"]) for one in looks}) == len(looks)
 
 

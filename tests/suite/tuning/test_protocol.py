@@ -2,15 +2,12 @@
 
 import shutil
 
-import pandas as pd
 import pytest
 
+from analyses.common.published import read_published
 from poet.methods import METHODS, all_rows, table_rows
 from poet.system.errors import UserError
 from suite.tuning.protocol import FILE, ROOT, load_protocol
-
-#: Rows of the paper's Table 2.
-PRINTED = pd.read_csv(ROOT / "analyses" / "published" / "table2.csv").variant.unique()
 
 
 @pytest.fixture
@@ -51,10 +48,10 @@ def test_a_wrong_protocol_is_refused_in_one_sentence(root, old, new, words):
 
 def test_every_row_of_the_paper_has_a_stated_start_and_those_with_one_rate_a_counterpart_with_two():
     """Of rows that somebody adds nothing is asked."""
-    protocol, rows = load_protocol(), table_rows()
-    for row in PRINTED:
+    protocol, rows, printed = load_protocol(), table_rows(), read_published("table2").variant.unique()
+    for row in printed:
         assert row in protocol.starts or rows[row][0].name in protocol.starts, row
-    alone = {rows[row][0].name for row in PRINTED if len(rows[row][0].learning_rates) == 1}
+    alone = {rows[row][0].name for row in printed if len(rows[row][0].learning_rates) == 1}
     assert alone == {"adamw", "galore"} and {f"{name}-two-rates" for name in alone} <= set(METHODS)
 
 
