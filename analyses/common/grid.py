@@ -1,10 +1,12 @@
 """The pretraining grid of Table 2: every row on every model, which Figures 8 and 26 and the errata share, and AdamW on more tokens."""
 
+from fractions import Fraction
 from typing import Any
 
 from poet.methods import table_rows
 from poet.training.spec import RunSpec
 from suite.scale import Scale
+from suite.tuning.cells import Cell, cells, run_at
 
 MODELS = ("60m", "130m", "350m", "1.3b")
 #: The row that all others are compared with.
@@ -30,5 +32,11 @@ def grid_runs(scale: Scale) -> list[RunSpec]:
 
 def longer_runs(scale: Scale, model: str) -> dict[int, list[RunSpec]]:
     """AdamW for each of :data:`FACTORS`, by seed: own cosine schedules, and AdamW's learning rate of that model."""
-    steps = scale.settings.models[model].steps
-    return {factor: cell_runs(scale, model, BASELINE, steps=factor * steps) for factor in FACTORS}
+    return {factor: [_longer(scale, model, factor, seed) for seed in scale.seeds] for factor in FACTORS}
+
+
+def _longer(scale: Scale, model: str, factor: int, seed: int) -> RunSpec:
+    cell = Cell(model, BASELINE, Fraction(factor))
+    if factor > 1 and cell in cells(scale):  # named as the horizon ladder names it, so that it is trained once for both
+        return run_at(scale, cell, seed, scale.learning_rates(model, BASELINE))
+    return scale.run(model, BASELINE, seed, steps=factor * scale.settings.models[model].steps)

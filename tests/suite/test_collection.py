@@ -1,11 +1,13 @@
 """What the rules are told: which runs share a process, and what an artifact is built from."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from suite.collection import RESULTS, load_suite
 from suite.discovery import discover
+from suite.scale import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +30,15 @@ def test_a_run_has_a_process_of_its_own_where_the_scale_says_nothing():
         assert mini.shared_jobs(model) == []
         matched = {name for name in mini.runs if re.fullmatch(mini.pattern(model), name)}
         assert matched == {name for name, spec in mini.runs.items() if spec.model == model}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "config" / "scales").glob("*.yaml")))
+def test_no_run_is_trained_twice_under_two_names(name):
+    """It would be if two artifacts spelled the same parameters differently, as Figure 9 and the horizon ladder could at night scale."""
+    names = {}
+    for spec in load_suite({"scale": name, "seeds": [0]}).trainable.values():
+        names.setdefault(replace(spec, variant="").digest, []).append(spec.name)
+    assert not [found for found in names.values() if len(found) > 1]
 
 
 @pytest.mark.parametrize(("name", "kept"), [("night", True), ("mini", False)])
