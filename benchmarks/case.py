@@ -1,4 +1,4 @@
-"""What is measured: one case of an operation, and what it is once it has been set up."""
+"""A benchmark case: one operation at one size, before and after it is set up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults in what is kept of runs: a stale or strange recording that passes for a fresh one."""
+"""Faults in recorded runs: a stale or foreign recording that passes for a fresh one."""
 
 from faults.fault import Fault
 

@@ -123,5 +123,5 @@ class RecordedNumbers:
 
 
 def recorded_numbers(scale: str, datasets: Path) -> RecordedNumbers:
-    """Those of a scale; raises as :class:`RecordedNumbers` does, and ``UserError`` for an unknown scale."""
+    """The recorded numbers of a scale; raises as :class:`RecordedNumbers` does, and ``UserError`` for an unknown scale."""
     return RecordedNumbers(load_suite({"scale": scale, "seeds": [0]}), recorded_folder(scale), datasets)

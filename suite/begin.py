@@ -1,4 +1,4 @@
-"""What a call of Snakemake asks for, and what is looked at before it builds its DAG."""
+"""Checks of a Snakemake call, before Snakemake builds its DAG."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from suite.collection import RESULTS, Suite
 from suite.recorded.archive import archive_path, read
 from suite.targets import check_targets, unmake_data, unmake_lost
 
-#: What Snakemake can be asked for that writes nothing.
+#: Options of Snakemake that write nothing.
 _LOOKS = (
     *("dryrun", "lint", "list_target_rules", "list_rules", "print_compilation", "dag", "rulegraph", "filegraph", "d3dag", "summary"),
     *("detailed_summary", "list_changes", "list_input_changes", "list_params_changes", "list_untracked", "list_conda_envs", "report"),
@@ -23,22 +23,22 @@ _LOOKS = (
 
 
 def looks(given: Namespace) -> bool:
-    """Whether a command line asks for something that writes nothing."""
+    """Whether a command line only looks: one of its options writes nothing."""
     return any(getattr(given, name, None) for name in _LOOKS)
 
 
 def works(given: Namespace) -> bool:
-    """Whether a command line lets jobs run or files be removed, and wants a lock; a Snakefile is told nothing of it."""
+    """Whether a command line may run jobs or remove files, and so needs the lock."""
     return not (given.unlock or given.nolock or looks(given))
 
 
 def begin(suite: Suite, config: dict[str, Any], arguments: Namespace) -> None:
-    """Refuse a call that cannot succeed, hold the folder for one that works, and have it make what was lost.
+    """Refuse a call that cannot succeed. For one that runs jobs, lock the folder and have deleted files made again.
 
     Args:
-        suite: of the scale that is asked for.
-        config: Snakemake's.
-        arguments: of the command line, parsed by Snakemake.
+        suite: the suite of the scale.
+        config: Snakemake's configuration.
+        arguments: the command line, parsed by Snakemake.
 
     Raises:
         UserError: in one sentence: an unknown target, a folder that cannot be written or in which another pipeline is at work, or

@@ -1,4 +1,4 @@
-"""What the workflow needs to know, worked out once: scale, artifacts, runs and their inputs."""
+"""The suite at a scale, computed once for the workflow: artifacts, runs and their inputs."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Suite:
 
     Attributes:
         scale: see :class:`suite.scale.Scale`.
-        artifacts: by name, those that the scale has the models for.
-        left_out: the others' names, with the models that they miss.
+        artifacts: by name, those whose models the scale has.
+        left_out: the names of the other artifacts, each with the models that the scale lacks.
         runs: every distinct run that artifacts ask for, by name.
-        trials: those that tuning has asked for so far, by name; of them, the ones that are done are an artifact's runs, too.
+        trials: the trials that tuning has asked for so far, by name. Finished ones are also runs of the artifact ``lr_sweep``.
         finetunings: every distinct finetuning run that artifacts ask for, by name.
     """
 
@@ -80,7 +80,7 @@ class Suite:
 
     @property
     def folder(self) -> Path:
-        """Where the scale's artifacts are; what was asked for last, at whichever scale, lies in ``RESULTS`` as a copy."""
+        """The folder of the scale's artifacts. ``RESULTS`` itself holds copies of those that were asked for last, at any scale."""
         return RESULTS / self.scale.name
 
     def outputs(self, name: str) -> list[Path]:
@@ -88,7 +88,7 @@ class Suite:
         return [self.folder / output for output in self.artifacts[name].outputs]
 
     def shown(self, name: str) -> list[Path]:
-        """Their copies."""
+        """The copies of an artifact's files in ``RESULTS``."""
         return [RESULTS / output for output in self.artifacts[name].outputs]
 
     def sources(self, name: str) -> list[Path]:
@@ -96,7 +96,7 @@ class Suite:
         return [output for other in names_read(self.artifacts[name], self.artifacts) for output in self.outputs(other)]
 
     def shown_beside(self, name: str) -> list[Path]:
-        """The copies that have to lie beside an artifact's own: the report links to the tables that it is built from."""
+        """The copies of what an artifact is built from: the report links to these."""
         return [path for other in names_read(self.artifacts[name], self.artifacts) for path in self.shown(other)]
 
     def digests(self, name: str) -> list[str]:
@@ -104,14 +104,15 @@ class Suite:
         return [spec.digest for spec in self.artifacts[name].specs(self.scale)]
 
     def pattern(self, model: str) -> str:
-        """A regular expression for the names of a model's runs that have a process each; one that matches nothing if there
-        are none. Trials always have: which there are changes while they run, and shared jobs have to stay what they are."""
+        """A regular expression for the names of a model's runs that have a job of their own; it matches nothing if there are none.
+
+        A trial always has its own job: the set of trials grows while they run, and the runs of a shared job must not change."""
         alone = self.scale.resources(model)["runs_per_job"] == 1
         names = (name for name, spec in self.trainable.items() if spec.model == model and (alone or name in self.trials))
         return "|".join(map(re.escape, names)) or "(?!)"
 
     def resources(self, model: str) -> dict[str, int | str]:
-        """What a training job of a model asks for, by the names of Snakemake and its Slurm executor."""
+        """The resources of a model's training jobs, by the names of Snakemake and its Slurm executor."""
         given = self.scale.resources(model)
         asked = {"gpu": given["gpus"], "mem_mb": given["mem_mb"], "runtime": given["runtime"]}
         # Read by the job itself. They are no params: a finished run is not trained again because they change.
@@ -123,19 +124,19 @@ class Suite:
         return asked | self._place(model)
 
     def _place(self, model: str) -> dict[str, str]:
-        """Where in a cluster a model's jobs run."""
+        """The Slurm partition and GPU model of a model's jobs, where they are given."""
         given = self.scale.resources(model)
         wanted = {"slurm_partition": given["partition"], "gpu_model": given["gpus"] and given["gpu_model"]}
         return {name: value for name, value in wanted.items() if value}
 
     def finetuning_resources(self, model: str) -> dict[str, int | str]:
-        """What a finetuning job asks for: a run of it takes one GPU, and its share of a node's memory."""
+        """The resources of a finetuning job: one GPU at most, and that GPU's share of the node's memory."""
         given = self.scale.resources(model)
         asked = {"gpu": min(1, given["gpus"]), "mem_mb": given["mem_mb"] // self._node_gpus(model), "runtime": given["runtime"]}
         return asked | self._place(model)
 
     def finetuning_threads(self, model: str) -> int:
-        """CPU cores of a finetuning job: a GPU's share of those of a node."""
+        """CPU cores of a finetuning job: one GPU's share of the node's."""
         return max(1, self.scale.resources(model)["threads"] // self._node_gpus(model))
 
     def _node_gpus(self, model: str) -> int:
@@ -143,7 +144,7 @@ class Suite:
         return max(1, given["gpus"] // given["nodes"])
 
     def untuned(self) -> str:
-        """A sentence where the scale is tuned by the protocol and has no table of rates yet; else empty."""
+        """A note if the scale has a tuning protocol and no table of rates yet; else empty."""
         if not self.scale.settings.tuning or self.scale.rate_table.trials:
             return ""
         name = self.scale.name
@@ -159,9 +160,9 @@ class Suite:
         ]
 
     def training_code(self, names: Iterable[str]) -> list[str]:
-        """Digests of what the numbers of these runs depend on beside their specs: where one changes, Snakemake trains again.
+        """Digests of the code and data behind these runs: Snakemake trains them again when one changes.
 
-        None where the scale says that finished runs are kept all the same: their records say which commit made them.
+        Empty at a scale with ``retrain: false``, which keeps finished runs; their records name their commits.
         """
         if not self.scale.settings.retrain:
             return []
@@ -176,19 +177,19 @@ class Suite:
         return found | {str(self.searched_task(task)): (task, searched_data(self.scale)) for task in TASKS_OF_TABLE4}
 
     def examples(self, spec: FinetuningSpec) -> Path:
-        """Where the examples of a finetuning run are: those of a task, or the rows that are pretrained on."""
+        """The data folder of a finetuning run: that of its task or, for BART's own pretraining, the scale's rows."""
         return DATA / "tasks" / task_folder(spec.task, spec.data) if spec.base else self.dataset
 
     def searched_task(self, task: str) -> Path:
-        """Where the examples that rates of a task of Table 4 are searched on are."""
+        """The data folder of a Table 4 task for the search of its learning rates."""
         return DATA / "tasks" / task_folder(task, searched_data(self.scale))
 
     def finetuning_searches(self) -> list[tuple[RunSpec, str]]:
-        """Pretrained run and task of each job that searches learning rates of finetuning."""
+        """The (pretrained run, task) of each job that searches learning rates of finetuning."""
         return list(itertools.product(bases(self.scale), TASKS_OF_TABLE4))
 
     def tuned_part(self, base: RunSpec, task: str) -> Path:
-        """What such a job found."""
+        """The file that such a job writes."""
         return self.folder / "finetuning_rates" / f"{task}-{base.variant}.csv"
 
     def given_bart(self, spec: FinetuningSpec) -> bool:
@@ -196,7 +197,7 @@ class Suite:
         return spec.model == BART and self.scale.settings.summarization.base is not None
 
     def finetuning_jobs(self) -> list[list[str]]:
-        """The names of the finetuning runs by the process that they share, those of one task together."""
+        """The names of the finetuning runs of each job, ordered so that runs of one task share one."""
         settings, of_base = self.scale.settings, {}
         for name, spec in sorted(self.finetunings.items()):
             size = (settings.summarization if spec.model == BART else settings.finetuning).runs_per_job
@@ -204,19 +205,19 @@ class Suite:
         return [names[i : i + size] for (_, size), names in of_base.items() for i in range(0, len(names), size)]
 
     def finetuning_code(self, names: Iterable[str]) -> list[str]:
-        """Digests of what the numbers of these finetuning runs depend on; see :meth:`training_code`."""
+        """As :meth:`training_code`, for finetuning runs."""
         if not self.scale.settings.retrain:
             return []
         specs = map(self.finetunings.get, names)
         return sorted({finetuning_digest(spec, self.scale.device(spec.model)) for spec in specs})
 
     def task_code(self) -> list[str]:
-        """Digests of what the examples of finetuning depend on beside their description; see :meth:`training_code`."""
+        """As :meth:`training_code`, for the examples of finetuning tasks."""
         return [task_digest()] if self.scale.settings.retrain else []
 
     @property
     def text(self) -> dict[str, Any]:
-        """Which text lies in the folder that the data are made from; empty where they are not, or it is gone: what is prepared stays."""
+        """The identity of the local text that the data are made from; empty if they are not made from a local text, or it is gone."""
         if (path := self.scale.data.get("path")) is None:
             return {}
         try:
@@ -226,20 +227,20 @@ class Suite:
 
     @property
     def data_changed(self) -> bool:
-        """Whether the prepared data are of other code or another text, so that every run is trained again."""
+        """Whether the prepared data come from other code or another text than today's, so that every run is trained again."""
         note, meta = noted_sources(self.dataset / "sources.json"), read_json(self.dataset / "meta.json")
         code = note is not None and note["files"] != file_digests(data_sources(self.scale.data["corpus"]))
         return self.scale.settings.retrain and (code or (meta is not None and not self.text.items() <= meta["corpus"].items()))
 
     def is_current(self) -> Callable[[Spec, dict[str, Any]], bool]:
-        """A function that says of a finished run, by its spec and record, whether it stays although code may have changed."""
+        """A function of a finished run's spec and record: whether its code and data are still today's."""
         if not self.scale.settings.retrain:
             return lambda spec, record: True
         data_changed = self.data_changed
         return lambda spec, record: not (data_changed or code_changed(spec, record, self.scale.device(spec.model)))
 
     def shared_jobs(self, model: str) -> list[list[str]]:
-        """The names of a model's runs by the process that they share; nothing where each has its own."""
+        """The names of a model's runs in each shared job; empty if every run has its own."""
         names = sorted(name for name, spec in self.runs.items() if spec.model == model and name not in self.trials)
         size = self.scale.resources(model)["runs_per_job"]
         return [names[i : i + size] for i in range(0, len(names), size)] if size > 1 else []
@@ -287,7 +288,7 @@ def _distinct(asked: dict[str, list[Spec]]) -> dict[str, Spec]:
 
 
 def _models_behind(artifact: Artifact, found: dict[str, Artifact]) -> list[str]:
-    """The models of the artifacts that one names as read: without one of these it is left out, too."""
+    """The models of the artifacts that an artifact reads: it is left out if the scale lacks one of them."""
     behind = [found[name] for name in artifact.reads if name in found]
     return [model for one in behind for model in (*one.models, *_models_behind(one, found))]
 
@@ -296,7 +297,7 @@ def load_suite(config: dict[str, Any]) -> Suite:
     """The suite for a configuration.
 
     Raises:
-        ConfigError: in one sentence, for anything that the user wrote wrong.
+        ConfigError: the configuration, a scale file or an artifact is wrong, in one sentence.
     """
     check_methods(METHODS)
     scale = load_scale(config)

@@ -60,7 +60,7 @@ def _together(parts: dict[str, tuple[bool | None, str]]) -> Reading:
 
 
 def _all(parts: dict[str, tuple[bool | None, str]], words: str) -> Reading:
-    """As :func:`_together` of many parts, which are named only where they did not pass."""
+    """:func:`_together` for many parts; it names only those that did not pass."""
     left = {name: part for name, part in parts.items() if not part[0]}
     return _together(left) if left or not parts else Reading("passed", f"all {len(parts)} {words}")
 
@@ -210,7 +210,7 @@ NEEDS: dict[Kind, tuple[str, ...]] = {
 
 
 def readings(grounds: Grounds, subject: Subject, names: Sequence[str]) -> dict[str, Reading]:
-    """What the controls of some names show; those that each claim reads from its own evidence are left out.
+    """The readings of the named controls, without the one that each claim reads from its own evidence.
 
     :data:`ROTATIONS_MOVE` is left out where the subject has no row of POET.
     """

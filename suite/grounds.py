@@ -1,4 +1,4 @@
-"""What the controls of :mod:`suite.fitness` read: runs that were trained, and the scale's sweep of learning rates."""
+"""What the controls of :mod:`suite.fitness` read: the trained runs, and the trials of learning rates."""
 
 import math
 import statistics
@@ -13,19 +13,19 @@ from suite.scale import Scale
 
 
 def row_of(variant: str) -> str:
-    """The row of a variant, without what differs from it: "poet-bs-b256" of ``poet-bs-b256-init=xavier``; itself if it is of no row."""
+    """The row that a variant changes: "poet-bs-b256" for ``poet-bs-b256-init=xavier``; the variant itself if it belongs to no row."""
     rows = [row for row in all_rows() if variant == row or variant.startswith(f"{row}-")]
     return max(rows, key=len, default=variant)
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is judged.
+    """The runs that a claim or a table is about.
 
     Attributes:
-        models: of the runs.
-        settings: (model, variant) of each.
-        pairs: (model, variant, variant) of those whose difference is judged.
+        models: the models of the runs.
+        settings: the (model, variant) of each run.
+        pairs: the (model, variant, variant) of each judged difference.
     """
 
     models: tuple[str, ...]
@@ -34,17 +34,17 @@ class Subject:
 
     @property
     def has_poet(self) -> bool:
-        """Whether any of it trains R and P."""
+        """Whether one of the variants trains R and P."""
         rows = all_rows()
         return any(row_of(variant) in rows and rows[row_of(variant)][0].name == "poet" for _, variant in self.settings)
 
 
 def subject(settings: Iterable[tuple[str, str]], compared: Iterable[tuple[str, str, str]] = ()) -> Subject:
-    """What some runs judge.
+    """The subject of some runs.
 
     Args:
-        settings: (model, variant) of the runs.
-        compared: (model, variant, variant); where there are none, all of a model are compared with its first.
+        settings: the (model, variant) of each run.
+        compared: the (model, variant, variant) of each comparison. If empty, each variant is compared with the model's first one.
     """
     settings, pairs = tuple(dict.fromkeys(settings)), tuple(dict.fromkeys(compared))
     if not pairs:
@@ -56,20 +56,20 @@ def subject(settings: Iterable[tuple[str, str]], compared: Iterable[tuple[str, s
 
 
 def subject_of(runs: Iterable[RunSpec], compared: Iterable[tuple[RunSpec, RunSpec]] = ()) -> Subject:
-    """As :func:`subject`, of runs."""
+    """:func:`subject`, from specs; pairs of different models are left out."""
     pairs = [(one.model, one.variant, other.variant) for one, other in compared if one.model == other.model]
     return subject([(spec.model, spec.variant) for spec in runs], pairs)
 
 
 class Sweep:
-    """Trials of learning rates at the models' own lengths, of a scale's table of rates."""
+    """The trials of a scale's table of rates that have the full length of their model."""
 
     def __init__(self, scale: Scale) -> None:
         steps = {name: model.steps for name, model in scale.settings.models.items()}
         self.trials = [t for t in scale.rate_table.trials if t.perplexity is not None and t.steps in (None, steps.get(t.model))]
 
     def chosen(self, model: str, variant: str) -> Trial | None:
-        """The chosen trial of a variant's row; None where the model has none of its own: what it borrows says nothing of it."""
+        """The chosen trial of a variant's row; None if the row was not tuned on this model: rates borrowed from another model say nothing."""
         return next((t for t in self.trials if (t.model, t.row, t.chosen) == (model, row_of(variant), True)), None)
 
     def neighbours(self, chosen: Trial) -> list[Trial]:
@@ -83,9 +83,9 @@ class Sweep:
         return found
 
     def differences(self, model: str, one: str, other: str) -> list[float] | None:
-        """log(perplexity) of one variant minus that of another: at the chosen rates, then with each neighbour of either.
+        """log(perplexity) of one variant minus the other's: first at the chosen rates, then with each neighbouring trial of either.
 
-        None where one was not swept, both are of one row, or nothing is beside them.
+        None if one row was not tuned, both variants belong to one row, or there is no neighbouring trial.
         """
         a, b = self.chosen(model, one), self.chosen(model, other)
         if a is None or b is None or a is b:
@@ -96,11 +96,11 @@ class Sweep:
 
 
 class Grounds:
-    """Runs that were trained at a scale.
+    """The trained runs of a scale.
 
     Attributes:
-        scale: theirs.
-        sweep: of its learning rates.
+        scale: the scale.
+        sweep: its trials of learning rates.
     """
 
     def __init__(self, context: Context, runs: Iterable[RunSpec]) -> None:
@@ -109,11 +109,11 @@ class Grounds:
         self._context, self._runs, self._ends = context, {spec.name: spec for spec in runs}, {}
 
     def trained(self, specs: Sequence[RunSpec]) -> bool:
-        """Whether all of some runs are among these."""
+        """Whether every given run was trained."""
         return all(self._runs.get(spec.name) == spec for spec in specs)
 
     def perplexities(self, specs: Sequence[RunSpec]) -> list[float]:
-        """Final validation perplexities; infinite where a run diverged."""
+        """Final validation perplexities; infinity for a run that diverged."""
         for spec in specs:
             if spec.name not in self._ends:
                 end = self._context.record(spec)["validation_perplexity"]
@@ -129,34 +129,34 @@ class Grounds:
         return [math.log(a) - math.log(b) for a, b in zip(self.perplexities(ours), self.perplexities(theirs), strict=True)]
 
     def row(self, model: str, row: str) -> list[RunSpec] | None:
-        """The runs of a row as tables have them, by seed; None where they were not trained."""
+        """Table 2's runs of a row, one per seed; None if one was not trained."""
         specs = [self.scale.run(model, row, seed) for seed in self.scale.seeds]
         return specs if self.trained(specs) else None
 
     def like(self, specs: Sequence[RunSpec], **changes: object) -> list[RunSpec] | None:
-        """The runs of the same length that differ from some by a few parameters, at the best of the rates that were trained."""
+        """The runs that equal ``specs`` but for ``changes``, at the best trained rates; None if there are none."""
         return self._best([{**self._plain(spec), **changes} for spec in specs], specs, specs[0].method, specs[0].steps)
 
     def longer(self, specs: Sequence[RunSpec], factor: int) -> list[RunSpec] | None:
-        """The runs that differ from some by their length, at the best of the rates that were trained.
+        """The runs that equal ``specs`` but are ``factor`` times as long, at the best trained rates; None if there are none.
 
-        What is counted in steps may have grown with the length (``intervals`` of the tuning protocol).
+        Parameters counted in steps may differ too: they may grow with the length (``intervals`` of the tuning protocol).
         """
         return self._best([self._plain(spec) for spec in specs], specs, specs[0].method, factor * specs[0].steps)
 
     def other_method(self, specs: Sequence[RunSpec], method: str) -> list[RunSpec] | None:
-        """The runs of another method as long, at the best of the rates that were trained."""
+        """The runs of another method of the same length, at the best trained rates; None if there are none."""
         return self._best([None] * len(specs), specs, method, specs[0].steps)
 
     def _plain(self, spec: RunSpec) -> dict[str, object]:
-        """A run's parameters without its learning rates, and without what is counted in steps."""
+        """A run's parameters without learning rates and without those counted in steps."""
         left_out = {*get_method(spec.method).learning_rates, *self.scale.intervals(row_of(spec.variant))}
         return {name: value for name, value in spec.parameters.items() if name not in left_out}
 
     def _best(
         self, wanted: Sequence[dict[str, object] | None], specs: Sequence[RunSpec], method: str, steps: int
     ) -> list[RunSpec] | None:
-        """By seed the runs of a method, length and parameters (None: any) whose mean perplexity is lowest; None where there are none."""
+        """The variant with the lowest mean perplexity among those of a method, length and parameters (None: any), one run per seed."""
         groups: dict[str, dict[int, RunSpec]] = {}
         parameters = dict(zip((spec.seed for spec in specs), wanted, strict=True))
         for spec in self._runs.values():

@@ -1,4 +1,4 @@
-"""What jobs that train look after: which runs are finished, code that changed under way, and what was finished in a job that several runs share."""
+"""Checks of training jobs: finished runs, code that changed meanwhile, and the finished runs of a job that was stopped."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from suite.targets import made
 
 
 def finished(suite: Suite) -> Callable[[str], bool]:
-    """A function that says of a run, by its name, whether it is done and stays: its files are there, and of today's spec and code.
+    """A function that says by a run's name whether it need not be trained: its files exist and match today's spec and code.
 
-    A finetuning run's base has to be finished, too. A record that was edited is kept for whoever is to look at it.
+    A finetuning run also needs a finished base. An edited record counts as finished, so that it is not overwritten before somebody looks at it.
     """
     is_current, specs = suite.is_current(), suite.trainable | suite.finetunings
 
@@ -40,18 +40,18 @@ def finished(suite: Suite) -> Callable[[str], bool]:
 
 
 class Aside:
-    """Where the finished runs of one job are kept: Snakemake deletes every output of a job that fails or is stopped.
+    """Copies of the finished runs of one job: Snakemake deletes every output of a job that fails or is stopped.
 
     Args:
         results: the results folder.
-        shared: whether there are several; a single run is not kept, since it ends with its job.
+        shared: whether several runs share the job; a single run needs no copy, since it ends with its job.
     """
 
     def __init__(self, results: Path, shared: bool) -> None:
         self.folder, self.shared, self.kept = results / "finished", shared, []
 
     def take_back(self, spec: RunSpec | FinetuningSpec, folder: Path, device: str, data: Path, base: Path | None = None) -> bool:
-        """Put the files of a finished run where they belong, if they are of today's spec, code and inputs; see :func:`suite.recorded.restore.changed`."""
+        """Copy a finished run back if its spec, code and inputs are today's; see :func:`suite.recorded.restore.changed`. Returns whether it was."""
         kept = self.folder / spec.name
         if not self.shared or not kept.exists():
             return False
@@ -67,7 +67,7 @@ class Aside:
         return True
 
     def keep(self, spec: RunSpec | FinetuningSpec, folder: Path) -> None:
-        """Copy the files of a run that has just finished; its record goes last."""
+        """Copy a run that has just finished, its record last."""
         if self.shared:
             kept = self.folder / spec.name
             shutil.rmtree(kept, ignore_errors=True)
@@ -76,20 +76,20 @@ class Aside:
             self.kept.append(kept)
 
     def forget(self) -> None:
-        """The job has ended well."""
+        """Delete the copies, once the job has succeeded."""
         for kept in self.kept:
             shutil.rmtree(kept, ignore_errors=True)
 
 
 def check_code(known: list[str], digest: str) -> None:
-    """Refuse to train with code that is not what the pipeline saw when it began: the run would count as one of that code.
+    """Refuse to train with code that changed since the pipeline began: the run would count as one of the old code.
 
     Args:
-        known: digests that the pipeline saw; none where it keeps runs of whatever code.
-        digest: of the code now.
+        known: the training digests when the pipeline began; empty at a scale with ``retrain: false``.
+        digest: the training digest now.
 
     Raises:
-        RunError: it is another.
+        RunError: the code changed.
     """
     if known and digest not in known:
         raise RunError("the code was changed since this pipeline began: call it again, and it trains with the code as it is now")

@@ -1,8 +1,8 @@
-"""One pipeline at a time in a folder: who is at work in it, what a killed one left, and what failed.
+"""One pipeline at a time in a folder: its lock, cleaning up after a killed one, and the errors of its jobs.
 
-Snakemake's own lock tells only pipelines with equal outputs from each other, and outlives a process that is killed. A pipeline
-therefore holds a lock of the operating system, which one process can have and which ends with it, and says in the same file who it is.
-Where a file system has no such locks, that word is compared with the processes that live.
+Snakemake's own lock only keeps pipelines with equal outputs apart, and it outlives a killed process. A pipeline therefore holds an
+operating-system lock on a file, which ends with the process, and writes its host and process number into that file. On a file system
+without such locks, the process number is compared with the processes that are running.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from poet.system.errors import UserError
 from poet.system.progress import say
 
 SNAKEMAKE = Path(".snakemake")
-#: Says who is at work; empty where nobody is.
+#: Host and process of the running pipeline; empty if none runs.
 HOLDER = SNAKEMAKE / "pipeline.json"
-#: What jobs of the last pipeline could not do: a line each.
+#: The errors of the last pipeline's jobs, one a line.
 ERRORS = SNAKEMAKE / "errors.txt"
-#: In the environment of all that a pipeline starts: its name.
+#: Environment variable with the pipeline's name, which all its jobs inherit.
 NAME = "POET_PIPELINE"
-#: For jobs of a pipeline that was killed, to save and end.
+#: Time for the jobs of a killed pipeline to save and end.
 SECONDS_TO_SAVE = 120
-#: Errors that are repeated at the end.
+#: Number of errors that are repeated at the end.
 REPEATED = 10
 
 
 def claim() -> None:
-    """Hold this folder until the process ends, and clear away what a pipeline left that was killed on this host.
+    """Lock this folder until the process ends, and end the jobs that a pipeline killed on this host left behind.
 
     Raises:
-        UserError: another pipeline is at work here, or one of another host did not say that it ended.
+        UserError: another pipeline runs here, or one of another host left its name in the file.
     """
     file = _locked()
     if before := _holder():
@@ -59,24 +59,24 @@ def claim() -> None:
     file.truncate(0)
     file.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": psutil.Process().create_time(), "name": name}))
     file.flush()
-    os.fsync(file.fileno())  # Snakemake's lock comes later: what a power cut leaves of this word stands alone
+    os.fsync(file.fileno())  # before Snakemake takes its own lock, so that after a power cut this file tells whose lock it was
     ERRORS.unlink(missing_ok=True)
     os.environ[NAME] = name
     atexit.register(_end, file)
 
 
 def unlock() -> None:
-    """Forget a pipeline that did not end.
+    """Clear the name of a pipeline that did not end.
 
     Raises:
-        UserError: it is at work.
+        UserError: it is still running.
     """
     with _locked() as file:
         file.truncate(0)
 
 
 def _locked() -> TextIO:
-    """The file that says who is at work, locked."""
+    """:data:`HOLDER`, opened and locked."""
     try:
         SNAKEMAKE.mkdir(exist_ok=True)
         file = open(HOLDER, "a", encoding="utf-8")
@@ -101,7 +101,7 @@ def _at_work(holder: dict[str, Any] | None) -> UserError:
 
 
 def _holder() -> dict[str, Any] | None:
-    """Who said last that it is at work; None if it ended."""
+    """The pipeline named in :data:`HOLDER`; None if it ended."""
     try:
         found = json.loads(HOLDER.read_text(encoding="utf-8"))
         return {"host": str(found["host"]), "pid": int(found["pid"]), "started": float(found["started"]), "name": str(found["name"])}
@@ -110,7 +110,7 @@ def _holder() -> dict[str, Any] | None:
 
 
 def _lives(holder: dict[str, Any]) -> bool:
-    """Whether a holder is a process of this host; another one with its number began at another time."""
+    """Whether the pipeline still runs on this host. Start times are compared, since a new process may have its number."""
     try:
         return holder["host"] == socket.gethostname() and abs(psutil.Process(holder["pid"]).create_time() - holder["started"]) < 1
     except psutil.NoSuchProcess:
@@ -122,7 +122,7 @@ def _named(holder: dict[str, Any]) -> str:
 
 
 def _end_jobs(pipeline: str) -> int:
-    """End what a killed pipeline left on this host: training saves first. Returns how many processes there were."""
+    """End the processes of a killed pipeline on this host; training saves first. Returns their number."""
     left = list(_jobs(pipeline))
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -139,20 +139,20 @@ def _jobs(pipeline: str) -> Iterator[psutil.Process]:
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             theirs = process.environ()
-            # A job of a cluster's lives on by design, wherever it happens to run.
+            # A Slurm job goes on without its pipeline, by design.
             if theirs.get(NAME) == pipeline and theirs.get("SLURM_JOB_ID") == os.environ.get("SLURM_JOB_ID"):
                 yield process
 
 
 def note_error(sentence: str) -> None:
-    """Keep what a job could not do for the end of the pipeline."""
+    """Keep a job's error for the end of the pipeline."""
     SNAKEMAKE.mkdir(exist_ok=True)
     with open(ERRORS, "a", encoding="utf-8") as file:
         file.write(" ".join(sentence.split()) + "\n")
 
 
 def failed() -> None:
-    """Have the errors repeated as the last lines of this process."""
+    """Have this process repeat the errors as its last lines."""
     global _failed
     _failed = True
 
@@ -161,7 +161,7 @@ _failed = False
 
 
 def last_lines(errors: Iterable[str]) -> list[str]:
-    """What is said at the end of a pipeline that failed: each error once."""
+    """The last lines of a failed pipeline: each error once."""
     errors = list(dict.fromkeys(errors))
     if not errors:
         return ["error: the pipeline was stopped, or a job ended without a word: its log, named above, has what it said; call again, and what is done stays"]

@@ -21,7 +21,7 @@ class Trial:
         rates: by name.
         chosen: whether these are the rates to train with.
         open_sides: rates whose neighbour on some side was not tried, by name; of a chosen line they make it censored.
-        perplexity: what training came to, infinite where it diverged; None in tables of published rates.
+        perplexity: the trial's final perplexity, infinite if it diverged; None in tables of published rates.
     """
 
     model: str
@@ -40,7 +40,7 @@ class RateTable:
     trials: tuple[Trial, ...] = ()
 
     def chosen(self, model: str, row: str, steps: int) -> Trial | None:
-        """The line that was chosen for runs of a length; None if there is none."""
+        """The chosen line for runs of this many steps; None if there is none."""
         return next((trial for trial in self._of(model, row, steps) if trial.chosen), None)
 
     def tried(self, model: str, row: str, steps: int) -> list[dict[str, float]]:

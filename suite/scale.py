@@ -1,6 +1,6 @@
 """A scale: what a model name, a token budget and a method's row mean on a given machine.
 
-``config/scales/<name>.yaml`` says it, :class:`suite.settings.ScaleFile` says what may stand there, and :meth:`Scale.run`
+``config/scales/<name>.yaml`` defines it, :class:`suite.settings.ScaleFile` is the schema of that file, and :meth:`Scale.run`
 turns a (model, row, seed) into a :class:`RunSpec`. Nothing else in the suite depends on the scale.
 """
 
@@ -51,7 +51,7 @@ class Scale:
         return tuple(self.settings.models)
 
     def resources(self, model: str) -> dict[str, Any]:
-        """What a run of a model asks of the machine: :class:`suite.settings.Resources` by name."""
+        """The resources of a model's runs: the fields of :class:`suite.settings.Resources` by name."""
         return self.settings.resources_of(model).model_dump()
 
     def device(self, model: str) -> str:
@@ -60,7 +60,7 @@ class Scale:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What ``poet.data.prepare`` is given: the keys that stand in the file, and no others."""
+        """The description of the data for ``poet.data.prepare``: only the keys that the scale file has."""
         return self.settings.data.model_dump(exclude_unset=True)
 
     @property
@@ -75,18 +75,18 @@ class Scale:
         return f"{self.settings.learning_rates.table} ({chosen.model})" if chosen else "the method's defaults"
 
     def learning_rates(self, model: str, row: str) -> dict[str, float]:
-        """The learning rates of a row on a model, its own or borrowed; those that are missing are the method's defaults."""
+        """The learning rates of a row on a model: tuned on it, else borrowed from another model, else the method's defaults."""
         chosen = self.tuned(model, row)
         return chosen.rates if chosen else {}
 
     def tuned(self, model: str, row: str) -> Trial | None:
-        """What was chosen for a row on a model, or on the model that the scale borrows from; None if nothing was."""
+        """The chosen trial of a row on a model, or on the model that the scale borrows from; None if there is none."""
         sources = (model, self.settings.learning_rates.borrow.get(model, model))
         found = (self.rate_table.chosen(source, row, self.settings.models[source].steps) for source in sources)
         return next((chosen for chosen in found if chosen), None)
 
     def intervals(self, row: str) -> dict[str, int]:
-        """Parameters of a row that are counted in steps, with the least that a shorter run has; see ``config/tuning.yaml``."""
+        """Parameters of a row that are counted in steps, each with the least value in a shorter run; see ``config/tuning.yaml``."""
         return given_of(self.protocol.intervals, all_rows()[row][0])
 
     def run(
@@ -167,10 +167,10 @@ class Scale:
 
 
 def check_layers(what: str, method: type[Method], parameters: dict[str, Any], architecture: Architecture) -> None:
-    """Refuse parameters that a method does not take, or a model's layers with them.
+    """Refuse parameters that a method does not take, or that do not fit a layer of the model.
 
     Raises:
-        ConfigError: with ``what`` is trained, and the layer.
+        ConfigError: the sentence names ``what`` and the layer.
     """
     parsed = parse_parameters(method, parameters)
     for layer, shape in architecture.shapes.items():
@@ -181,7 +181,7 @@ def check_layers(what: str, method: type[Method], parameters: dict[str, Any], ar
 
 
 def given_of(methods: dict[str, dict[str, Any]], method: type[Method]) -> dict[str, Any]:
-    """What a file says of a method; what it says of the method that this one extends holds as well."""
+    """The parameters that a scale file gives a method, including those of the method classes that it extends."""
     names = [base.__dict__.get("name") for base in reversed(method.__mro__)]
     return {key: value for name in names for key, value in methods.get(name, {}).items()}
 

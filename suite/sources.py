@@ -1,4 +1,4 @@
-"""Digests of source files: what an artifact is made by."""
+"""The source files that an artifact depends on, and their digests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from suite.artifact import EVERY
 from suite.discovery import find, locate, read_by
 from suite.scale import ROOT
 
-#: Files that belong to the artifact in whose folder they lie.
+#: Suffixes of files that belong to the artifact whose folder they lie in.
 ASSETS = (".html", ".css", ".js")
 
 
@@ -24,11 +24,13 @@ def artifact_sources(name: str, root: Path = ROOT) -> str:
 
 
 def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
-    """The files that an artifact is remade for when one changes.
+    """The source files of an artifact: it is made again when one of them changes.
 
-    Its own file with whatever that imports of ``analyses/`` and ``suite/``, directly or by way of others; and of ``poet/``, where it has no
-    runs, which would be trained again. One that is built from other artifacts depends on theirs too: their claims stand there. Beside the code: templates, styles and scripts in
-    the folder that bears its name, the published numbers, and for what is built from all others the recorded ladders.
+    - Its own file, and what that imports from ``analyses/`` and ``suite/``, directly or indirectly. An artifact without runs depends on what it
+      imports from ``poet/``, too; one with runs does not, since its runs are trained again.
+    - The source files of the artifacts that it is built from: their claims stand there.
+    - Templates, styles and scripts in the folder of its name, the published numbers, ``paper.yaml`` and ``tuning.yaml``.
+    - The recorded ladders, for an artifact that is built from all others.
 
     Args:
         name: of the artifact.
@@ -47,17 +49,18 @@ def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
 
 
 def sources_note(folder: Path, name: str) -> Path:
-    """Where an artifact in a scale's folder says what it was built with."""
+    """The path of an artifact's note of source digests, in a scale's folder."""
     return folder / "sources" / f"{name}.json"
 
 
 def note_sources(path: Path, files: Iterable[Path], outputs: Iterable[Path] = (), **parameters: Any) -> None:
-    """Note which files, as they are now, and which parameters something was made with: what is made again can then say why.
+    """Write a note of source digests: what something was made from. ``why`` compares it with today's files.
 
     Args:
         path: of the note.
-        files: what it was made by.
-        outputs: what was made, in the folder that the note's own folder is in; see :func:`altered`.
+        files: the source files.
+        outputs: the files that were made, in the folder above the note's own; see :func:`altered`.
+        parameters: further values of the note, such as seeds.
 
     Raises:
         DiskError: the note cannot be written.
@@ -67,20 +70,19 @@ def note_sources(path: Path, files: Iterable[Path], outputs: Iterable[Path] = ()
 
 
 def altered(folder: Path, name: str) -> list[Path]:
-    """The files of an artifact in a scale's folder that are there, and are not as its note says that they were made."""
+    """The files of an artifact that were edited after they were made, by the digests in its note."""
     made = (noted_sources(sources_note(folder, name)) or {}).get("outputs", {})
     return [folder / output for output, digest in made.items() if (folder / output).exists() and sha256_of(folder / output) != digest]
 
 
 def noted_sources(path: Path) -> dict[str, Any] | None:
-    """A note; None where there is none that can be read."""
+    """A note of source digests; None if it is missing or unreadable."""
     note = read_json(path)
     return note if note and isinstance(note.get("files"), dict) else None
 
 
 def _closure(path: Path, root: Path, core: bool) -> set[Path]:
-    """A file, and every one of ``analyses/`` and ``suite/`` that it imports, directly or by way of others; with ``core`` those of ``poet/``, too, that
-    what lies in ``analyses/`` computes with."""
+    """A file and all it imports from ``analyses/`` and ``suite/``, directly or indirectly; with ``core`` also what files of ``analyses/`` import from ``poet/``."""
 
     def followed(source: Path, other: Path) -> bool:
         return other.relative_to(root).parts[0] != "poet" or (core and source.relative_to(root).parts[0] != "suite")

@@ -1,7 +1,7 @@
 """How far the runs of a scale are, from their files alone: ``make status SCALE=paper``.
 
-A run that is done has ``results/runs/<run>/record.json``; one that is not says in ``results/checkpoints/<run>/status.json``
-how far it is (``poet.launch.status``). Neither Slurm nor Snakemake is asked, and nothing is written.
+A finished run has ``results/runs/<run>/record.json``. One that has begun keeps ``results/checkpoints/<run>/status.json`` up to date
+(``poet.launch.status``). Neither Slurm nor Snakemake is asked, and nothing is written.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Progress:
     Attributes:
         spec: the run.
         state: one of :data:`STATES`.
-        status: the numbers of ``status.json`` where that counts; else empty.
-        age: seconds since its last word; never negative.
-        record: of a run that is done or diverged; else None.
-        notes: sentences on files that cannot be used.
+        status: the content of ``status.json`` of an unfinished run; else empty.
+        age: seconds since ``status.json`` was last updated; never negative.
+        record: the record of a run that is done or diverged; else None.
+        notes: sentences on unreadable files and on clocks that differ.
     """
 
     spec: RunSpec | FinetuningSpec
@@ -64,7 +64,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float:
-        """Until the last step, at the pace of its last word; NaN where that says none."""
+        """Seconds to the last step at the last known pace; NaN if none is known."""
         speed = self.status.get("tokens_per_second")
         return (self.spec.steps - self.status["step"]) * _step_tokens(self.spec) / speed if speed else math.nan
 
@@ -80,7 +80,7 @@ def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_curre
         results: the results folder.
         spec: the run.
         now: seconds since 1970.
-        is_current: whether a finished run of this spec counts, by its record; None takes every one. See :meth:`suite.collection.Suite.is_current`.
+        is_current: says of a finished run, by its record, whether it counts; None counts every one. See :meth:`suite.collection.Suite.is_current`.
     """
     notes, record, status = [], None, None
     try:
@@ -104,7 +104,7 @@ def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_curre
 
 
 def _record(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | None:
-    """The record that lies where the run's belongs, of whatever spec; None, with a note, where it cannot be read."""
+    """The record in the run's folder, whichever spec it has; None if there is none, or with a note if it is unreadable."""
     try:
         return whole_record(results / "runs" / spec.name / "record.json")
     except RunError as error:
@@ -113,7 +113,7 @@ def _record(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | 
 
 
 def _status(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | None:
-    """What the run last said of itself; None, with a note where that cannot be used."""
+    """The run's ``status.json`` with a text on where it runs; None if it is missing, of another spec, or (with a note) unreadable."""
     folder = results / "checkpoints" / spec.name
     try:
         status = read_status(folder)
@@ -128,17 +128,17 @@ def _status(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | 
 
 
 def _quiet(spec: RunSpec, speed: float | None) -> float:
-    """Seconds without a word after which a run that goes on would be a surprise."""
+    """Seconds without an update after which a running run counts as silent."""
     return max(QUIET_SECONDS, QUIET_STEPS * _step_tokens(spec) / speed if speed else 0.0)
 
 
 def duration(seconds: float) -> str:
-    """In the two largest units: ``duration(7380) == "2 hours and 3 minutes"``; empty for NaN."""
+    """A duration in its two largest units: ``duration(7380) == "2 hours and 3 minutes"``; empty for NaN."""
     return "" if math.isnan(seconds) else format_timespan(int(seconds), max_units=2)
 
 
 def page(scale: str, found: Iterable[Progress]) -> str:
-    """What is printed: totals, runs that go on, runs that do not, and what cannot be read."""
+    """The printed page: totals, unfinished runs, failed and outdated ones, and notes."""
     found = list(found)
     counts = Counter(run.state for run in found)
     lines = [f"Scale {scale}: {len(found)} runs: " + ", ".join(f"{counts[s]} {s}" for s in STATES if counts[s]) + "."]

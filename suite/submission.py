@@ -1,4 +1,4 @@
-"""What Slurm would refuse, asked before the first job is submitted; and what is left in its queue at the end."""
+"""Slurm: jobs that it would refuse, found before the first is submitted; and cancelling what is left in its queue."""
 
 from __future__ import annotations
 

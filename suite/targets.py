@@ -1,4 +1,4 @@
-"""What can be asked for at a scale, and what is refused or asked for besides."""
+"""The targets of a scale: checking those of a command line, and remaking artifacts whose runs were deleted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from suite.sources import noted_sources, sources_note
 
 
 def files(suite: Suite) -> list[str]:
-    """The files that can be asked for, tables first."""
+    """Every file that can be a target, tables first."""
     found = [path for name in suite.artifacts for path in sorted((*suite.shown(name), *suite.outputs(name)), key=lambda p: p.suffix != ".csv")]
     found += [path for name in (*suite.trainable, *suite.finetunings) for path in made(suite, name)]
     found += [suite.folder / "finetuning_rates.csv", *(suite.tuned_part(base, task) for base, task in suite.finetuning_searches())]
@@ -27,12 +27,12 @@ def files(suite: Suite) -> list[str]:
 
 
 def made(suite: Suite, name: str) -> list[Path]:
-    """The files of a run that Snakemake makes. What else the run leaves beside them (probes, summaries) it does not miss."""
+    """The files of a run that Snakemake tracks. It does not track the others (probes, summaries)."""
     return [RESULTS / "runs" / name / file for file in ("record.json", *(["history.csv"] if name in suite.trainable else []))]
 
 
 def nearest(suite: Suite, target: str) -> str:
-    """The file that somebody may have meant."""
+    """The target whose name is most like the given one."""
 
     def likeness(file: str) -> tuple[float, bool]:
         return difflib.SequenceMatcher(None, Path(target).stem, Path(file).stem).ratio(), Path(file).suffix == Path(target).suffix
@@ -41,10 +41,10 @@ def nearest(suite: Suite, target: str) -> str:
 
 
 def check_targets(suite: Suite, targets: Iterable[str]) -> None:
-    """Refuse a target that this scale cannot make, and say why.
+    """Refuse targets that this scale cannot make.
 
     Raises:
-        ConfigError: as above.
+        ConfigError: a target is unknown, belongs to another scale, or lacks a model; one sentence that says which.
     """
     known = {*files(suite), *suite.artifacts, "all", "check", "data", "inputs"}
     for target in (os.path.relpath(given) for given in targets):
@@ -66,7 +66,7 @@ def check_targets(suite: Suite, targets: Iterable[str]) -> None:
 
 
 def unmake_data(suite: Suite) -> list[str]:
-    """Have data prepared again of which files are gone or cut short: Snakemake does not know train shards. A sentence, if so."""
+    """Delete the data's meta.json if a shard is missing or cut short, so that Snakemake, which does not track shards, prepares the data again. Returns notes for the user."""
     meta = suite.dataset / "meta.json"
     parts = (read_json(meta) or {}).get("splits", {}).values()
     gone = [file["file"] for part in parts for file in files_of(part) if not whole(file, suite.dataset)]
@@ -77,12 +77,12 @@ def unmake_data(suite: Suite) -> list[str]:
 
 
 def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
-    """Files of runs that are gone although what is asked for was made from them, by the artifact.
+    """The deleted run files behind up-to-date artifacts, by artifact name.
 
-    Snakemake misses no input of a file that is up to date. Where the specs are others by now, it makes the artifact again itself.
+    Snakemake does not notice that an input of an up-to-date file was deleted. An artifact whose specs changed is not listed: Snakemake makes it again anyway.
 
     Args:
-        targets: as on a command line; none stands for all.
+        targets: of a command line; empty means all.
     """
     found: dict[str, list[Path]] = {}
     for name in _wanted(suite, targets):
@@ -95,7 +95,7 @@ def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
 
 
 def _wanted(suite: Suite, targets: Iterable[str]) -> list[str]:
-    """Names of the artifacts that targets stand for, and of those that these are built from."""
+    """Names of the artifacts behind some targets, and of the artifacts that those are built from."""
     targets = {os.path.relpath(target) for target in targets} or {"all"}
     wanted = [n for n in suite.artifacts if targets & {n, *map(str, (*suite.shown(n), *suite.outputs(n)))}]
     if targets & {"all", "check"}:
@@ -104,16 +104,17 @@ def _wanted(suite: Suite, targets: Iterable[str]) -> list[str]:
 
 
 def unmake_lost(suite: Suite, targets: Iterable[str]) -> list[str]:
-    """Remove a file of each artifact that :func:`lost_files` finds: Snakemake then makes it again, and before it what it reads.
+    """Delete a file of each artifact that :func:`lost_files` finds, so that Snakemake makes the artifact and its runs again.
 
-    It would not if a file behind it were up to date, so its copy goes too, and those that are asked for and built from it.
+    The artifact's copy in ``results/``, and the files of wanted artifacts that are built from it, are deleted too: Snakemake
+    would otherwise take them as up to date.
 
     Args:
-        suite: of the scale.
-        targets: as on a command line; none stands for all.
+        suite: the suite of the scale.
+        targets: of a command line; empty means all.
 
     Returns:
-        A sentence for each artifact.
+        A sentence for the user for each artifact.
     """
     lost = lost_files(suite, targets)
     for name in _wanted(suite, targets) if lost else ():

@@ -1,4 +1,4 @@
-"""Whether what is kept of runs, and was made from them, is what was written: ``make verify``."""
+"""Whether the files of runs and artifacts are as they were written: ``make verify``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCALES = Path("config/scales")
 
 
 def runs(results: Path) -> Iterator[tuple[Path, str]]:
-    """Every folder of a run with what is wrong with it, in a sentence; empty if nothing is."""
+    """Every run folder, with a sentence on what is wrong with it; empty if nothing is."""
     for folder in sorted({path.parent for file in FILES for path in (results / "runs").rglob(file)}):
         name = folder.relative_to(results / "runs")
         fault = _fault(folder, str(name))
@@ -60,7 +60,7 @@ def _fault(folder: Path, name: str) -> str:
 
 
 def artifacts(results: Path) -> Iterator[str]:
-    """A sentence for each artifact that was made from runs whose files are gone, and each that was altered since.
+    """A sentence for each artifact that was altered, or whose runs were deleted, since it was made.
 
     Each artifact's note says the seeds that it was made with.
     """

@@ -1,7 +1,7 @@
 """What would be made again for a target, and which file, spec or parameter is the reason.
 
-Snakemake decides (its ``--summary``), and :func:`suite.targets.unmake_lost` before it; nothing is trained or written. The reasons come from what lies beside the numbers: the records
-of runs, and ``sources.json`` of the prepared data and of each artifact.
+Snakemake's ``--summary`` and :func:`suite.targets.lost_files` say which files would be made; nothing is trained or written. The reasons come
+from the records of runs and from the notes of source digests of the prepared data and of each artifact.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def why(suite: Suite, target: str) -> str:
 
 
 def _pending(suite: Suite, target: str) -> dict[Path, str]:
-    """The files that would be made for a target, each with what Snakemake says of it."""
+    """The files that Snakemake would make for a target, each with its status in Snakemake's summary."""
     seeds = json.dumps(list(suite.scale.seeds))
     command = [sys.executable, "-m", "snakemake", "--summary", target, "--config", f"scale={suite.scale.name}", f"seeds={seeds}"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -58,7 +58,7 @@ def _pending(suite: Suite, target: str) -> dict[Path, str]:
 
 
 def _lost(suite: Suite, target: str) -> dict[Path, str]:
-    """What Snakemake does not miss, and ``make`` makes again: records of runs that have a file no more, and what was made from them."""
+    """The records of runs with deleted files, and the artifacts made from them; Snakemake's summary does not list these."""
     lost = lost_files(suite, [target])
     records = {path.with_name("record.json") for paths in lost.values() for path in paths}
     return dict.fromkeys([*records, *(suite.outputs(name)[0] for name in lost)], "files of runs are gone")
@@ -89,13 +89,13 @@ def _runs(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
 
 
 def _of_snakemake(status: str) -> str:
-    """Snakemake's reason where a run's own files give none."""
+    """Snakemake's reason, for a run whose own files give none."""
     others = ": other runs share its process than before, as where other SEEDS are asked for" if "params changed" in status else ""
     return f"snakemake says: {status}{others}"
 
 
 def _of_run(suite: Suite, name: str) -> str:
-    """Why a run would be trained; empty if its files do not say."""
+    """Why a run would be trained, from its files; empty if they give no reason."""
     spec, folder = (suite.trainable | suite.finetunings)[name], RESULTS / "runs" / name
     if not (folder / "record.json").exists():
         return "no record yet"
@@ -119,7 +119,7 @@ def _of_run(suite: Suite, name: str) -> str:
 
 
 def _searches(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
-    """Of the learning rates of finetuning."""
+    """Lines on the searches of finetuning's learning rates."""
     parts = {f"{task} from {base.variant}": suite.tuned_part(base, task) for base, task in suite.finetuning_searches()}
     for status, group in _grouped({name: pending[path] for name, path in parts.items() if path in pending}):
         yield f"learning rates of finetuning are searched ({listed(group, 2)}): snakemake says: {status}"
@@ -164,7 +164,7 @@ def _unreadable(record: Path) -> str:
 
 
 def _changed(before: Mapping[str, str], today: Mapping[str, str]) -> str:
-    """Which files are not as they were, by their digests; empty if all are."""
+    """Which files changed, are new or are gone, by their digests; empty if none."""
     found = [f"{name} changed" for name in today if name in before and before[name] != today[name]]
     found += [f"{name} is new" for name in today.keys() - before.keys()] + [f"{name} {'counts no longer' if Path(name).exists() else 'is gone'}" for name in before.keys() - today.keys()]
     return listed(sorted(found))
@@ -184,7 +184,7 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _grouped(said: Mapping[str, str]) -> list[tuple[str, list[str]]]:
-    """Names by what is said of them, the largest group first."""
+    """Names grouped by their reason, the largest group first."""
     groups: dict[str, list[str]] = {}
     for name, reason in said.items():
         groups.setdefault(reason, []).append(name)

@@ -11,7 +11,7 @@ MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 
 def documents(root: Path) -> list[Path]:
-    """Every page that is written by hand, or in part."""
+    """Every page that is written by hand, wholly or in part."""
     single = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "workflow/profiles/README.md")
     return [*(root / name for name in single), *sorted((root / "docs").rglob("*.md"))]
 

@@ -27,7 +27,7 @@ COLLAPSED = 0.95
 
 
 def settings(scale: Scale, model: str, row: str, overrides: Mapping[str, Mapping[str, Any]]) -> dict[str, list[RunSpec]]:
-    """The runs of a row on a model by what is changed in it, and by seed; ``overrides`` has that by the name of the setting."""
+    """The runs of a row on a model by setting and seed; ``overrides`` has the changed parameters of each setting."""
     return {name: cell_runs(scale, model, row, overrides=dict(changed)) for name, changed in overrides.items()}
 
 
@@ -37,7 +37,7 @@ def collapsed(perplexities: Sequence[float], vocabulary: int) -> int:
 
 
 def perplexity_columns(context: Context, specs: Sequence[RunSpec]) -> dict[str, Any]:
-    """What every line has of a setting's runs, by seed: the final validation perplexity, and where it comes from."""
+    """The columns of a line on a setting's runs: the final validation perplexities and where they come from."""
     values = perplexities(context, specs)
     first, rates = specs[0], get_method(specs[0].method).learning_rates
     return {
@@ -89,7 +89,7 @@ def orderings(
 def markdown(frame: pd.DataFrame, artifact: Artifact, controls: str, down: Mapping[str, str], sentences: Sequence[str]) -> str:
     """The table as the paper lays it out, a column of ours beside the printed one, controls above and sentences below.
 
-    ``down`` has the columns of ``frame`` that stand left of the perplexities, with their headings."""
+    ``down`` has the columns of ``frame`` to the left of the perplexities, with their headings."""
     first = frame.iloc[0]
     rows = []
     for line in frame.itertuples():

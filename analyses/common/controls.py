@@ -1,4 +1,4 @@
-"""The controls of a scale, above its tables and claims and below its figures: what came out as known, and whether orders are judged."""
+"""The controls of a scale, as shown above tables and claims and in the captions of figures."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ def grounds_of_all(context: Context) -> Grounds:
 
 
 def table_section(context: Context, specs: Sequence[RunSpec]) -> str:
-    """What a table's own runs show of the controls, for the place above it."""
+    """The controls as a table's own runs show them, for the section above the table."""
     more = "These are from the table's own runs; claims.md has the controls of all runs, and what they let the scale judge."
     return _section(context, Grounds(context, specs), specs, more)
 
@@ -43,7 +43,7 @@ def fitness_sentence(context: Context, specs: Sequence[RunSpec]) -> str:
 
 
 def scale_section(context: Context, grounds: Grounds) -> str:
-    """What all runs show of the controls, for the rows of Table 2 on the scale's models."""
+    """The controls as all runs show them, for the rows of Table 2 on the scale's models."""
     specs = [spec for spec in grid_runs(context.scale) if grounds.trained([spec])]
     return _section(context, grounds, specs, "These are from the runs of all tables and figures. Each claim is judged by the controls that it needs, on its own models and rows.")
 
@@ -62,11 +62,11 @@ def _section(context: Context, grounds: Grounds, specs: Sequence[RunSpec], more:
 
 
 def _longer(scale: str, specs: Sequence[RunSpec]) -> str:
-    """Where the same machine trains these models as long as the paper does."""
+    """A phrase on night scale, which trains these models as long as the paper does; empty if it has none of them."""
     models = [model for model in load_scale({"scale": LONG, "seeds": [0]}).models if any(spec.model == model for spec in specs)]
     return f"; `SCALE={LONG}` trains {' and '.join(models)} as long as the paper" if models and scale != LONG else ""
 
 
 def shown(reading: Reading) -> str:
-    """A control's numbers, the first few where there are many."""
+    """The numbers of a control; only the first few if there are many."""
     return listed(reading.measured.split("; "), 6, "; ")

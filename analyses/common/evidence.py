@@ -1,4 +1,4 @@
-"""Evidence that claims of several artifacts are made of: printed digits, shares, lines of tables, and final perplexities compared by seed or by order."""
+"""Evidence for claims of several artifacts: printed digits, shares, lines of tables, and final perplexities compared by seed or by order."""
 
 import math
 import statistics
@@ -83,7 +83,7 @@ def with_p(tau: Evidence) -> str:
 
 
 def as_read(printed: str) -> tuple[float, float]:
-    """What a printed number may have been before it was rounded: ``as_read("0.62") == (0.615, 0.625)``."""
+    """The range of values that round to a printed number: ``as_read("0.62") == (0.615, 0.625)``."""
     value = Decimal(printed)
     half = Decimal(5).scaleb(value.as_tuple().exponent - 1)
     return float(value - half), float(value + half)
@@ -111,7 +111,7 @@ def of_line(line: Any, note: str = "") -> Evidence:
 
 
 def but_for(names: Sequence[str]) -> str:
-    """A note that lists what does not fit, the first few by name; empty if there is nothing."""
+    """A note on exceptions, the first few by name; empty if there are none."""
     return f"not so: {listed(dict.fromkeys(names), 4, '; ')}" if names else ""
 
 

@@ -1,4 +1,4 @@
-"""What Tables 4 and 12 share: their cells, whether finetuning taught a model anything, and claims over what it did teach."""
+"""What Tables 4 and 12 share: their cells, whether finetuning taught a model anything, and claims about the cells where it did."""
 
 import math
 import statistics
@@ -25,7 +25,7 @@ def learned(values: Sequence[float], baseline: float, metric: str, examples: int
 
     Args:
         values: one for each seed.
-        baseline: what is reached without learning.
+        baseline: the score without learning.
         metric: "accuracy"; "rouge" (in percent); any other is a correlation.
         examples: the validation examples, which all seeds share. Their standard error is that of a metric that learned nothing: of ROUGE the
             largest that scores with such a mean can have.
@@ -54,7 +54,7 @@ def score_cell(line: Any, digits: int) -> str:
 
 
 def stand_ins(tasks: Mapping[str, str]) -> str:
-    """A sentence on the tasks whose data a stand-in takes the place of; empty where there is none.
+    """A sentence on the tasks that use stand-in data; empty if none does.
 
     Args:
         tasks: kind of the data (:class:`poet.finetuning.tasks.contract.Origin`) by printed name.
@@ -64,7 +64,7 @@ def stand_ins(tasks: Mapping[str, str]) -> str:
 
 
 def judged_orders(frame: pd.DataFrame, column: str, baseline: str) -> str:
-    """A sentence: on which values of a column some cell has learned at a rate inside what was tried, so that orders are compared there."""
+    """A sentence on the values of a column for which orders are compared: those where some cell has learned at a rate inside its grid."""
     usable = frame[(frame.learned == "yes") & (frame.at_grid_end == "")]
     able = sorted(set(usable[column]))
     if not able:
@@ -73,7 +73,7 @@ def judged_orders(frame: pd.DataFrame, column: str, baseline: str) -> str:
 
 
 def all_lower(comparisons: Sequence[Sequence[float] | None], runs: Sequence[FinetuningSpec], greatest: float, why: str, data: str) -> Evidence:
-    """A claim that several differences are all negative, of which some could not be compared.
+    """Evidence that several differences are all negative, some of which could not be compared.
 
     Args:
         comparisons: of each the differences, one for each seed; None if it was left out.

@@ -71,17 +71,17 @@ def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact:
 
 
 def bars(std: pd.Series) -> pd.Series | None:
-    """Half-lengths of error bars for ``errorbar``; None where a single seed gives no line any."""
+    """Half-lengths of error bars for ``errorbar``; None if no point has one (a single seed)."""
     return std if std.notna().any() else None
 
 
 def spread_note(context: Context, marks: str = "Bars") -> str:
-    """What the error bars of a figure are, for its caption; that there are none where there is one seed."""
+    """A sentence for the caption: what the error bars are, or that one seed has none."""
     return spread_over(len(context.scale.seeds), "seeds", marks)
 
 
 def spread_over(n: int, seeds: str, marks: str = "Bars") -> str:
-    """As :func:`spread_note`, for so many of what ``seeds`` calls them."""
+    """:func:`spread_note` for a number of seeds, or of what ``seeds`` names."""
     return f"{marks}: one standard deviation either side, n = {n} {seeds}." if n > 1 else "n = 1: no error bars."
 
 

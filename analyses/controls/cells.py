@@ -63,7 +63,7 @@ def cells(scale: Scale) -> list[Cell]:
 
 
 def other_rates(scale: Scale) -> list[float]:
-    """Rates of AdamW beside its own, of which both initializations are shown the same; none if nothing else was tried.
+    """AdamW's further rates, at which both initializations are trained; empty if only one rate was tried.
 
     A choice inside what was tried is shown with its neighbours, and one at the end of it with all that were tried.
     """

@@ -1,4 +1,4 @@
-"""What the recorded horizon ladder says of the full length, in words that pages and the report quote."""
+"""Sentences on the full length from the recorded horizon ladder, which pages and the report quote."""
 
 import csv
 from pathlib import Path
@@ -12,7 +12,7 @@ MODEL, FULL = "60m", "1"
 
 
 def gap_at_full_length(row: str, baseline: str, ladder: Path = RECORDED, model: str = MODEL) -> str:
-    """How far a row is above another, in nats: the mean over the seeds that both have, its 95% interval, and how many seeds these are."""
+    """The gap of a row to another in nats: the mean over shared seeds, its 95% interval, and the number of seeds."""
     full = {line["variant"]: line for line in _lines(ladder) if (line["model"], line["length"]) == (model, FULL) and line["n"]}
     mean, low, high = (float(full[row][f"gap_{baseline}{end}"]) for end in ("", "_low", "_high"))
     shared = set(full[row]["seeds"].split()) & set(full[baseline]["seeds"].split())
@@ -20,7 +20,7 @@ def gap_at_full_length(row: str, baseline: str, ladder: Path = RECORDED, model: 
 
 
 def order_at_full_length(row: str, ladder: Path = RECORDED) -> str:
-    """How a row stands to AdamW with one rate, as the ladder decided it, with the p-value that is corrected for all of its tests."""
+    """What the ladder says of the order of a row and AdamW with one rate, decided or not, with its corrected p-value."""
     (line,) = (line for line in _lines(ladder) if (line["model"], line["variant"], line["against"]) == (MODEL, row, "adamw"))
     p = dict(reversed(part.split(" at ")) for part in line["holm_p"].split("; "))[FULL]
     return f"{next(kind for kind, column in LENGTHS.items() if FULL in line[column].split())} (p = {p})"

@@ -1,4 +1,4 @@
-"""The rungs of the ladder: which runs stand for a row at a length, and what they ended with."""
+"""The rungs of the ladder: the runs of a row at a length, and their final perplexities."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ class Rung:
         """Final perplexities by seed, of the runs that have a record; NaN where one diverged.
 
         Raises:
-            RunError: a record is there and cannot be trusted.
+            RunError: a record is unreadable or was edited.
         """
         there = (spec for spec in self.specs if (context.home / "runs" / spec.name / "record.json").exists())
         return {spec.seed: context.record(spec)["validation_perplexity"] for spec in there}
 
 
 def steps_on(scale: Scale) -> list[Cell]:
-    """Everything that is tuned on models with more than one length, by rising length."""
+    """The cells of models that are tuned at several lengths, by rising length."""
     found = cells(scale)
     lengths = {model: {cell.length for cell in found if cell.model == model} for model in scale.models}
     return [cell for cell in found if len(lengths[cell.model]) > 1]
 
 
 def beside(scale: Scale) -> list[Cell]:
-    """What is tuned on models with one length, at a scale that has a ladder: it is shown there, and no order of it is tested."""
+    """The cells of models that are tuned at one length. The ladder shows them and tests no order of theirs. Empty at a scale without a ladder."""
     steps = steps_on(scale)
     return [cell for cell in cells(scale) if cell not in steps] if steps else []
 
@@ -88,7 +88,7 @@ def without_rotations(scale: Scale, cell: Cell) -> Rung | None:
 
 
 def larger_model(scale: Scale, cell: Cell) -> Rung | None:
-    """AdamW on the next larger model, at that model's own length, where this is it; None for other rows and lengths."""
+    """AdamW on the next larger model at that model's full length; None unless the cell is AdamW at its full length."""
     models = list(scale.models)
     larger = models[models.index(cell.model) + 1 :][:1]
     if cell.row != FULL or cell.length != 1 or not larger:

@@ -65,7 +65,7 @@ def picture(context: Context, output: str) -> Picture:
 
 
 def data_uri(kind: str, content: bytes) -> str:
-    """A file as an address that holds it."""
+    """A file as a data URI."""
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
@@ -100,7 +100,7 @@ def _without(text: str, sentences: Sequence[str]) -> str:
 
 
 def groups(cards: Mapping[str, Card], artifacts: Mapping[str, Artifact]) -> list[tuple[str, str, list[Card]]]:
-    """Cards by what they are: for each group an id, its heading, and its cards; empty groups are left out."""
+    """The cards by group: id, heading and cards of each; empty groups are left out."""
     found = [
         (id, heading, [c for name, c in cards.items() if group(artifacts[name]) == i and name not in SEPARATE])
         for i, (id, heading) in enumerate(GROUPS)

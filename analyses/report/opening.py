@@ -1,4 +1,4 @@
-"""What the first screen says: sentences and a small table, whose numbers are those of the files that they name."""
+"""The first screen: sentences and a small table, each with the file that its numbers come from."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -46,7 +46,7 @@ def longest() -> str:
 
 
 def _sentence(what: str, some: Sequence[Shown], scale: str) -> str:
-    """How the claims about something fell; the most frequent reason if none was judged."""
+    """A sentence on the results of some claims; with the most frequent reason if none was judged."""
     results = [claim["result"] for claim in some]
     if set(results) != {"not at this scale"}:
         return f"{what}: {fell(results)}."

@@ -55,7 +55,7 @@ class Model:
 
     @property
     def runs(self) -> list[ReportedRun]:
-        """All of them."""
+        """Every run of the page."""
         return [run for setting in self.settings for run in setting.runs]
 
 
@@ -68,7 +68,7 @@ def core_hours(record: Mapping[str, Any]) -> float:
 
 
 def words(value: Any) -> str:
-    """A value of a spec, exactly; evenly spaced steps in short."""
+    """A value of a spec as text, exactly; evenly spaced steps are shortened."""
     if isinstance(value, (list, tuple)):
         return ", ".join(_steps(value))
     return value if isinstance(value, str) else json.dumps(value)
@@ -108,7 +108,7 @@ def _usual(described: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _listed(pairs: Mapping[str, str], usual: Mapping[str, str] | None = None) -> str:
-    """Pairs in words, without those that are as usual."""
+    """Pairs as text, without those that have the most frequent value."""
     return ", ".join(f"{key} {value}" for key, value in pairs.items() if (usual or {}).get(key) != value)
 
 

@@ -1,4 +1,4 @@
-"""Which artifacts are on the page, and what is read of them: one that is missing is named in one sentence."""
+"""The artifacts on the page, and reading their files; an error names the missing one in a sentence."""
 
 import csv
 import io
@@ -59,7 +59,7 @@ def read_rows(context: Context, output: str) -> list[Row]:
 
 
 def again(context: Context, output: str, options: str = "") -> str:
-    """The command that makes an output, for the sentences of errors."""
+    """The command that makes an output, for error messages."""
     seeds = ",".join(map(str, context.scale.seeds))
     return f"snakemake --cores all {options}{context.results / output} --config scale={context.scale.name} 'seeds=[{seeds}]'"
 

@@ -1,1 +1,1 @@
-"""Starting runs, watching them and keeping their files: what changes no number."""
+"""Starting runs, watching them and keeping their files. Nothing here changes a run's numbers."""

@@ -34,7 +34,7 @@ def main(path: str) -> int:
 
 
 def _note(path: str, **end: object) -> None:
-    """Leave why this process ended, if it is the first one: what the others meet is that it is gone."""
+    """Write why this process ended, if it is the first to end: the others only notice that it is gone."""
     with contextlib.suppress(FileExistsError), open(end_of(Path(path)), "x", encoding="utf-8") as file:
         json.dump(end, file)
 

@@ -1,4 +1,4 @@
-"""What is freed on a CPU stays with the process: new memory is a tenth to a quarter of a step."""
+"""Keeping freed memory in the process on a CPU: getting new memory takes a tenth to a quarter of a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
 
 
 def keep_freed_memory() -> bool:
-    """Have glibc keep what is freed for what is allocated next, instead of giving it back and faulting it in again.
+    """Have glibc keep freed memory for the next allocation, instead of returning it and faulting it in again.
 
     Without a bound: the logits of 8,192 tokens are a gigabyte, and a step frees three such. The process then holds the
     most that it ever used, with holes. The main thread does: to others glibc gives large tensors as it did before.

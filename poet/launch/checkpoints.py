@@ -28,7 +28,7 @@ class CheckpointFolder:
         folder: of the run.
         digest: of the run's spec.
         code: digest of the files, and of the weights, that its numbers depend on; a run that began with others starts over.
-        say: told, in one sentence, whenever something is passed over.
+        say: called with a sentence whenever a checkpoint is passed over.
     """
 
     def __init__(self, folder: Path, digest: str, code: str, say=print) -> None:
@@ -123,7 +123,7 @@ class CheckpointFolder:
             yield
 
     def remove(self) -> None:
-        """Delete this spec's, of whatever code: the run is done."""
+        """Delete all checkpoints of this spec, of any code, once the run is done."""
         for folder in (self.folder, *filter(self._of_this_spec, self._others())):
             shutil.rmtree(folder, ignore_errors=True)
         (self.run_folder / "status.json").unlink(missing_ok=True)

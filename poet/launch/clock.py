@@ -1,4 +1,4 @@
-"""When a run saves its progress, and when it ends because its job will."""
+"""When a run saves its progress, and when it stops before its Slurm job ends."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Clock:
     """The time of a run in this process, from its first step on.
 
     Args:
-        every: least seconds between two checkpoints.
-        watch_job: whether the end of the Slurm job counts; one process of a run asks for it.
+        every: minimum seconds between two checkpoints.
+        watch_job: whether to stop before the Slurm job ends; one process of a run watches it.
     """
 
     def __init__(self, every: float, watch_job: bool = True) -> None:
@@ -64,12 +64,12 @@ class Clock:
         return time.monotonic() - self._saved >= (self._every if last else max(self._every, self._cost / SAVING))
 
     def ending(self) -> int:
-        """The signal that the job would be ended with, once its end is near; 0 before."""
+        """The signal that the job will end with, once that is near; 0 before."""
         return SIGTERM if time.monotonic() > self._ends - max(self._margin, 3 * self._cost) else 0
 
     @contextlib.contextmanager
     def saving(self) -> Iterator[None]:
-        """Around a checkpoint: what it costs."""
+        """A context around saving a checkpoint, which measures what that takes."""
         begun = time.monotonic()
         yield
         self._saved = time.monotonic()
@@ -81,9 +81,9 @@ def stopped(name: str, step: int, number: int, of_job: bool = False) -> str:
 
     Args:
         name: of the run.
-        step: the last that was taken.
+        step: the last finished step.
         number: of the signal.
-        of_job: whether nobody sent it, and the job's end is near.
+        of_job: whether the run stops because the job ends soon, and not for a signal that was sent.
     """
     why = "at the end of the job's time" if of_job else f"by signal {number}"
     return f"{name}: stopped {why} after step {step}: saved, the next call goes on"

@@ -38,7 +38,7 @@ def reserved_gpus(count: int, name: str) -> Iterator[None]:
     is told from what it has given to another by the job's number.
 
     Args:
-        count: 0 takes none, and hides none.
+        count: number of GPUs; 0 takes none and hides none.
         name: of the run.
 
     Raises:

@@ -1,6 +1,6 @@
-"""What the numbers of a run depend on beside its spec and its data. Where one of these files changes, it is trained again.
+"""The source files that a run's numbers depend on, beside its spec and data. If one changes, the run is trained again.
 
-Everything else in ``poet/`` starts runs, watches them and keeps their files: it changes no number, and retrains nobody.
+The other files of ``poet/`` start runs, watch them and keep their files: a change there trains no run again.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def imported_files(source: bytes, root: Path, package: str) -> frozenset[Path]:
 
 
 def digest(files: Iterable[Path], root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> str:
-    """sha256 over names and what the files say to the machine: a comment or a docstring trains nobody again.
+    """sha256 over the files' names and their code without comments and docstrings, so that changing these trains no run again.
 
     ``packages``: those whose versions count of the lock.
     """
@@ -109,7 +109,7 @@ def _said(source: bytes) -> str:
 
 
 def _bound(tree: ast.Module, but: list[ast.ImportFrom]) -> Iterator[str]:
-    """Names that are given a meaning anywhere in a file, other than by some imports."""
+    """Names that a file binds anywhere, except by imports of checks."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node.name
@@ -131,7 +131,7 @@ def _is_check(line: ast.stmt, checks: set[str]) -> bool:
 
 
 def file_digests(files: Iterable[Path], root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
-    """The start of each file's :func:`digest` by its name: one over all says that something changed, these say what."""
+    """The start of each file's :func:`digest` by its name, to say which file changed."""
     return {str(path.relative_to(root)): digest([path], root, packages)[:12] for path in sorted(files)}
 
 

@@ -81,7 +81,7 @@ def launch(
 
 
 def end_of(job: Path) -> Path:
-    """Where the process that first ends before the run does leaves why, as JSON: ``error``, a user's, or ``code``, after a signal."""
+    """The file in which the first process that ends too early writes why, as JSON: ``error``, a user's error, or ``code``, after a signal."""
     return job.with_suffix(".end")
 
 

@@ -1,4 +1,4 @@
-"""What a run says of itself while it is trained, for whoever asks how far it is (``make status``)."""
+"""The status file of a run in training, which ``make status`` reads."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Status:
 
 
 def tell(folder: Path, error: str) -> None:
-    """Put ``error`` in the place of what the first process of a failed run said, where another one knew better."""
+    """Replace the error of a failed run's first process by one that another process knew better."""
     status = read_status(folder)
     if status and status["state"] == "failed":
         with contextlib.suppress(DiskError):

@@ -1,1 +1,1 @@
-"""Files, progress and errors: what everything else may use."""
+"""Files, progress and errors, which every other package may use."""

@@ -11,7 +11,7 @@ SECONDS_BETWEEN_LINES = 15.0
 
 
 def say(sentence: str) -> None:
-    """A line of its own on standard error, above any bar."""
+    """Print a line on standard error, above any bar."""
     from tqdm import tqdm
 
     tqdm.write(sentence, file=sys.stderr)
@@ -23,7 +23,7 @@ class Progress:
 
     Args:
         description: what is being done.
-        total: how many units there will be, or None where nobody knows.
+        total: number of units in all, or None if unknown.
         unit: what is counted.
         done: how many were done before.
     """

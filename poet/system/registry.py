@@ -1,4 +1,4 @@
-"""Registries that a file joins by lying in their folder."""
+"""Registries of the modules in a folder."""
 
 from __future__ import annotations
 

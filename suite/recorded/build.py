@@ -45,8 +45,7 @@ def runs_of_seeds(scale: str, runs: Iterable[RecordedRun]) -> Counter[int]:
 
 
 def fullest(found: Counter[int]) -> list[int]:
-    """The seeds of which as many runs are recorded as of any other: a seed that is there in part, such as a foreign one's, would leave out every
-    table that it is not there for."""
+    """The seeds with the most recorded runs. A seed that is recorded in part, such as a foreign one, would leave out every table that lacks it."""
     return sorted(seed for seed, n in found.items() if n == max(found.values()))
 
 
@@ -109,7 +108,7 @@ def _missing(suite: Suite, name: str, recorded: dict[str, RecordedRun], there: s
 
 
 def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results: Path) -> list[str]:
-    """Build artifacts, one for each CPU at a time, each after those that it reads; who cannot be built joins ``left_out``."""
+    """Build artifacts, one for each CPU at a time, each after those that it reads. Those that cannot be built join ``left_out``."""
     waiting = TopologicalSorter({name: [other for other in names_read(suite.artifacts[name], suite.artifacts) if other in names] for name in names})
     waiting.prepare()
     done, running = [], {}
@@ -134,7 +133,7 @@ def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results:
 
 @contextlib.contextmanager
 def _ended_with_its_processes(pool: ProcessPoolExecutor) -> Iterator[None]:
-    """Whoever is told to end (SIGTERM) or interrupted ends the processes of the pool, too. What they write is written whole or not at all."""
+    """End the pool's processes when this one is terminated (SIGTERM) or interrupted. They write files whole or not at all."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield
@@ -148,7 +147,7 @@ def _ended_with_its_processes(pool: ProcessPoolExecutor) -> Iterator[None]:
 
 
 def _build_one(name: str, scale: str, seeds: list[int], results: Path, left_out: dict[str, str]) -> tuple[float, str]:
-    """In a process of the pool: the seconds that an artifact took, and why it could not be built (empty if it was)."""
+    """Build an artifact in a process of the pool. Returns its seconds, and why it could not be built (empty if it was)."""
     started = time.monotonic()
     try:
         build_artifact(name, Context(load_scale({"scale": scale, "seeds": seeds}), results, left_out))

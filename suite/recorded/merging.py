@@ -1,4 +1,4 @@
-"""Packing the runs of a results folder, and taking in those of another machine."""
+"""Packing the runs of a results folder into an archive, and importing another machine's archive."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Packed:
     Attributes:
         path: of the archive.
         runs: in it now.
-        new: of them, those that were not there with these bytes before.
+        new: the number of runs that the archive did not have with these bytes.
         notes: a sentence for each kind of run that was left out.
     """
 
@@ -35,9 +35,9 @@ class Packed:
 
 
 def _asked_today(scale: str, runs: Iterable[RecordedRun]) -> set[str]:
-    """The names of those among recorded runs whose specs are today's.
+    """The names of the recorded runs whose specs are today's.
 
-    A trial of a search is today's if the protocol may ask for it: the results folder that would say how far the search is need not be here.
+    A trial counts if the protocol may ask for it with some rates: the search itself cannot be replayed without its results folder.
     """
     runs = list(runs)
     of_trials = load_protocol().seed

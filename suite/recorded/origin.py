@@ -1,4 +1,4 @@
-"""Which runs of a results folder were not trained there, and how that is said."""
+"""Which runs of a results folder were restored from an archive, and the sentences that say so."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DIRTY = " with uncommitted changes"
 
 
 def write_note(folder: Path, origin: str, record: dict[str, Any]) -> None:
-    """Say in a run's folder that it was restored; the note counts for this record alone."""
+    """Write into a run's folder that the run was restored. The note holds only for this record."""
     write_text(folder / NOTE, json.dumps({"origin": origin, "record_sha256": record["record_sha256"]}) + "\n")
 
 

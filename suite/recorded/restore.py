@@ -36,7 +36,7 @@ def restored(
     spec: RunSpec | FinetuningSpec, folder: Path, data: Path, device: str, archive: Path | None = None, base: Path | None = None,
     first_seed: bool = True,
 ) -> bool:
-    """Restore a run instead of training it if its recording is of today's spec, training code and inputs; the log says which it was.
+    """Restore a run instead of training it, if it was recorded with today's spec, training code and inputs. Returns whether it was; the log says why not.
 
     Args:
         spec: the run.
@@ -73,7 +73,7 @@ def _why_not(run: RecordedRun, spec: RunSpec | FinetuningSpec, device: str, data
 
 
 def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str, data: Path, base: Path | None) -> list[str]:
-    """What a run would be trained with today that is not what its record says: device, code, data, pretrained weights.
+    """What differs between a record and today's training of its run: device, code, data, pretrained weights.
 
     Args:
         spec: the run.

@@ -19,17 +19,17 @@ FILES = ("record.json", "history.csv", "probes.npz", "summaries.jsonl")
 
 
 def files_of(spec: RunSpec | FinetuningSpec) -> list[str]:
-    """Those of :data:`FILES` that a run leaves."""
+    """The files of :data:`FILES` that a run of this spec writes."""
     if isinstance(spec, FinetuningSpec):
         return ["record.json", "summaries.jsonl"] if spec.decoding else ["record.json"]
     return ["record.json", "history.csv", *(["probes.npz"] if spec.probes else [])]
 
 
 def spec_of(record: dict[str, Any]) -> RunSpec | FinetuningSpec:
-    """The spec that a record says.
+    """The spec in a record.
 
     Raises:
-        ValueError, TypeError, KeyError: it says none.
+        ValueError, TypeError, KeyError: the record has no valid spec.
     """
     return (FinetuningSpec if "task" in record["spec"] else RunSpec).from_dict(record["spec"])
 
@@ -56,7 +56,7 @@ class RecordedRun:
 
     @property
     def name(self) -> str:
-        """The spec's."""
+        """The spec's name."""
         return self.spec.name
 
 
@@ -66,7 +66,7 @@ def device_of(record: dict[str, Any]) -> str:
 
 
 def sha256(content: bytes) -> str:
-    """Of a file's bytes."""
+    """The SHA-256 of a file's bytes, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -87,15 +87,15 @@ def whole_record(path: Path) -> dict[str, Any] | None:
 
 
 def checked(files: dict[str, bytes], origin: str = "") -> RecordedRun:
-    """The run that some files are of.
+    """The run that some files belong to.
 
     Args:
         files: bytes by name; see :data:`FILES`.
         origin: see :class:`RecordedRun`.
 
     Raises:
-        RecordedError: the record is unreadable, was edited, or says another spec, history or probes than there are. The sentence
-            has neither the place of the files nor a remedy: the caller knows them.
+        RecordedError: the record is unreadable, was edited, or does not match the spec, history or probes. The sentence names
+            neither path nor remedy: the caller adds them.
     """
     try:
         record = json.loads(files["record.json"])
@@ -122,7 +122,7 @@ def checked(files: dict[str, bytes], origin: str = "") -> RecordedRun:
 
 
 def _named(files: dict[str, bytes]) -> str:
-    """What to call a record that may say nothing."""
+    """A name for an unreadable record: its run's name if it has one."""
     try:
         return f"the record of run {json.loads(files['record.json'])['name']}"
     except (ValueError, TypeError, KeyError):

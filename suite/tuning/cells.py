@@ -1,4 +1,4 @@
-"""What is tuned at a scale, and how far it is: every cell's search, replayed over the records that are there."""
+"""What is tuned at a scale, and how far: the search of each cell, replayed over the records of a results folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from suite.tuning.search import WAITING, Decision, search
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What has rates of its own: a row on a model, trained for a share of the model's steps.
+    """A row on a model, trained for a share of the model's steps: it has learning rates of its own.
 
     Attributes:
         model, row: of the scale, and of ``poet.methods.all_rows()``.
@@ -38,7 +38,7 @@ class Cell:
 def run_at(scale: Scale, cell: Cell, seed: int, rates: dict[str, float]) -> RunSpec:
     """The run of a cell with given rates; its name spells them out.
 
-    The schedule is that of its own length: warmup, and what the protocol calls intervals, shrink and grow with it.
+    The schedule fits the cell's length: warmup, and the protocol's ``intervals``, shrink and grow with it.
     """
     steps = steps_of(scale, cell)
     own = scale.run(cell.model, cell.row, seed).parameters
@@ -61,21 +61,21 @@ def _cells_of(part: Tuned) -> list[Cell]:
 
 
 def further_seeds(scale: Scale, cell: Cell) -> list[int]:
-    """Seeds that a cell's rung of the ladder has beside those that are asked for, where these are enough for a first look."""
+    """The seeds that a cell's rung of the ladder has beside the scale's; none if the scale's are too few for a first look."""
     if len(scale.seeds) < scale.protocol.looks[0]:
         return []
     return [seed for part in scale.settings.tuning if cell in _cells_of(part) for seed in part.seeds]
 
 
 def cells(scale: Scale) -> list[Cell]:
-    """Everything that the scale tunes, what is cheap first."""
+    """All cells that the scale tunes, smaller models and shorter lengths first."""
     found = [cell for part in scale.settings.tuning for cell in _cells_of(part)]
     order = list(scale.models)
     return sorted(dict.fromkeys(found), key=lambda cell: (order.index(cell.model), cell.length))
 
 
 def is_trial(scale: Scale, spec: RunSpec) -> bool:
-    """Whether a run is a trial that the scale's tuning may ask for, with whatever rates."""
+    """Whether a run is a trial of the scale's tuning, at any rates."""
     for cell in cells(scale):
         method, _ = all_rows()[cell.row]
         if (cell.model, method.name, steps_of(scale, cell)) == (spec.model, spec.method, spec.steps):
@@ -114,7 +114,7 @@ class Tuning:
         return self.protocol.budget(steps_of(self.scale, cell))
 
     def trials(self, cells: Iterable[Cell] | None = None, *, waiting: bool = False) -> list[RunSpec]:
-        """The trials of some cells (None: of all) that count, or those that are asked for next."""
+        """The trials of some cells (None: all): those that the search has used or, if ``waiting``, those that it asks for next."""
         found = []
         for cell in self.cells if cells is None else cells:
             decision = self.decision(cell)
@@ -122,7 +122,7 @@ class Tuning:
         return found
 
     def perplexity(self, spec: RunSpec) -> float | None:
-        """What a trial ended with; NaN if it diverged, None if it has no record of this spec, or of other code where the scale trains such runs again.
+        """The final perplexity of a trial; NaN if it diverged, None if it has no record of this spec, or one of other code at a scale that retrains.
 
         Raises:
             RunError: its record cannot be read.
@@ -134,7 +134,7 @@ class Tuning:
         return None if stale else record["validation_perplexity"]
 
     def with_starts(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Some cells with those whose choices their searches start from, and those that these start from, in the order of all."""
+        """Some cells and all cells that their searches start from, directly or indirectly, in the order of :attr:`cells`."""
         wanted: set[Cell | None] = {None}
         for cell in cells:
             while cell not in wanted:
@@ -165,7 +165,7 @@ class Tuning:
             known |= found
 
     def _start(self, cell: Cell) -> Point | None:
-        """Where the search of a cell begins; None until that is known."""
+        """The first point of a cell's search; None until the cell that it starts from is decided."""
         method, _ = all_rows()[cell.row]
         before = self.before(cell)
         if before is None:

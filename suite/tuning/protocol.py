@@ -1,4 +1,4 @@
-"""What may stand in ``config/tuning.yaml``."""
+"""The schema of ``config/tuning.yaml``: the protocol of tuning."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Change(Settings):
 
 
 def check_known(kind: str, names: Iterable[str], known: Collection[str], where: str = "") -> None:
-    """Refuse a name that nobody knows.
+    """Refuse unknown names.
 
     Raises:
         ValueError: the first of them, and those that are known.

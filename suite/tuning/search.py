@@ -43,7 +43,7 @@ def search(start: Point, known: Mapping[Point, float], trials: int, at_most: int
 
     Args:
         start: the first point.
-        known: perplexities by point; NaN where a run diverged. What the search would not have asked for is not looked at.
+        known: perplexities by point; NaN if the run diverged. Points that the search does not ask for are ignored.
         trials: how many points are tried, whatever they show.
         at_most: how many in all, one round after another, while the best point lies at an end of what was tried.
 
@@ -65,7 +65,7 @@ def search(start: Point, known: Mapping[Point, float], trials: int, at_most: int
 
 
 def _rank(point: Point, known: Mapping[Point, float]) -> tuple:
-    """Smaller is better; of equal ones, and of those that diverged, the smaller rates."""
+    """Sort key: the lower perplexity first, then the smaller rates; diverged points last."""
     value = known[point]
     return (not math.isfinite(value), value if math.isfinite(value) else 0.0, sum(point), point)
 
