@@ -1,4 +1,4 @@
-"""Errata about what is compared at which cost: tokens, budgets, updates (Section 4, Tables 9 and 10, Appendix H)."""
+"""Errata about the cost at which methods are compared: tokens, budgets, updates (Section 4, Tables 9 and 10, Appendix H)."""
 
 import math
 

@@ -46,7 +46,7 @@ def count_118() -> Computed:
 
 
 def _fitting_widths(model: str) -> list[int]:
-    """Feed-forward widths with which AdamW's and POET-FS's counts both have their printed digits."""
+    """Feed-forward widths at which the counts of AdamW and POET-FS all round to the printed digits."""
     architecture = paper_scale().run(model, "adamw", 0).architecture
     rows = {budget: f"poet-fs-1_{round(1 / budget)}" for budget in (1 / 8, 1 / 4, 1 / 2)}
     texts = {p.variant: p.trainable for p in read_published("table2").query("model == @model").itertuples()}

@@ -1,10 +1,9 @@
 """Errata: where the paper contradicts itself, or prints what does not hold, and what this suite does about it.
 
-Every entry says how it was checked: by a computation, which runs when this file is built and fills ``published`` and
-``measured``, or by two quotations that cannot both be right. The verdicts and what they mean are in
-:data:`analyses.errata.erratum.VERDICTS`; an entry whose numbers stop bearing out its verdict stops the build. Entries stand by
-subject in ``analyses/errata/``. Theory is tried out further in :mod:`analyses.theory`; this is the list of what is
-wrong on paper.
+Every entry says how it was checked: by a computation, which runs when the table is built and fills ``published`` and
+``measured``, or by quotations from the paper. :data:`analyses.errata.erratum.VERDICTS` has the verdicts and their meanings. The
+build stops if the numbers of an entry no longer support its verdict. The files of ``analyses/errata/`` have the entries by
+subject. :mod:`analyses.theory` tests the paper's theory in general; this list has only what looks wrong in print.
 """
 
 import math
@@ -25,7 +24,7 @@ def table() -> pd.DataFrame:
     """One line for each entry, in the order of :data:`VERDICTS`.
 
     Raises:
-        ValueError: numbers do not bear out a verdict.
+        ValueError: the numbers of an entry do not support its verdict.
     """
     order = list(VERDICTS)
     lines = [erratum.line() for erratum in sorted(ERRATA, key=lambda e: order.index(e.verdict))]
@@ -33,7 +32,7 @@ def table() -> pd.DataFrame:
 
 
 def summary(frame: pd.DataFrame) -> str:
-    """What the table holds, in one paragraph."""
+    """The numbers of entries by verdict, by check and by kind, in one paragraph."""
     verdicts, kinds = frame.verdict.value_counts(), frame[frame.verdict == "confirmed error"].kind.value_counts()
     counts = ", ".join(f"{verdicts.get(verdict, 0)} {verdict}" for verdict in VERDICTS)
     most = ", ".join(f"{count} {kind}" for kind, count in kinds.items())

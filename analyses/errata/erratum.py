@@ -1,8 +1,8 @@
-"""What an entry of the errata is, and how its computation is held against its verdict.
+"""Entries of the errata, and the check of an entry's verdict by its computation.
 
-A computation returns numbers and ``holds``: whether they bear out the verdict that stands beside them. One that does
-not stops the build, so that no sentence outlives the numbers that it was written for. Sentences take their numbers
-from the computation (``"{computed:.3f}"``), and what the paper prints comes from ``analyses/published``.
+A computation returns numbers and ``holds``: whether they support the verdict of the entry. If they do not, the build stops,
+so an explanation cannot disagree with its numbers. Explanations take their numbers from the computation
+(``"{computed:.3f}"``). The numbers that the paper prints come from ``analyses/published``.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any
 
 from analyses.common.published import printed_number, printed_text, read_published
 
-#: Every verdict, and what it says.
+#: Every verdict, with its meaning.
 VERDICTS = {
     "confirmed error": "what is printed does not hold as it stands",
     "inconsistent": "two places disagree, and nothing printed says which one is right",
@@ -23,34 +23,34 @@ VERDICTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computed:
-    """What a computation found."""
+    """The result of a computation."""
 
-    published: float = math.nan  # the printed number that it is about; NaN if the paper states it in words
-    computed: float  # what comes out
-    unit: str  # of both
-    holds: bool  # whether the numbers bear out the verdict
+    published: float = math.nan  # the printed number to compare with; NaN if the paper states it in words
+    computed: float  # the computed number
+    unit: str  # of both numbers
+    holds: bool  # whether the numbers support the verdict
     values: dict[str, Any] = field(default_factory=dict)  # further numbers for the sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erratum:
-    """One entry."""
+    """One entry of the errata."""
 
-    id: str  # its name
+    id: str  # unique name
     where: str  # the place or the two places in the paper
-    kind: str  # what sort of slip it is
+    kind: str  # kind of error
     quotation: str  # a few words of the paper, formulas in plain text
-    second_quotation: str = ""  # of another place
+    second_quotation: str = ""  # from another place
     verdict: str  # one of :data:`VERDICTS`
     explanation: str  # what is right, or what the conflict is; numbers as fields of ``str.format``
     consequence: str  # what it means for a reproduction, and what this suite does
-    compute: Callable[[], Computed] | None = None  # computes the numbers; None where two quotations are enough
+    compute: Callable[[], Computed] | None = None  # computes the numbers; None where quotations are enough
 
     def line(self) -> dict[str, Any]:
-        """Its line of the table; runs the computation.
+        """The entry's line of the table; runs the computation.
 
         Raises:
-            ValueError: the numbers do not bear out the verdict.
+            ValueError: the numbers do not support the verdict.
         """
         found = self.compute() if self.compute else None
         if found is not None and not found.holds:
@@ -67,16 +67,16 @@ class Erratum:
 
 
 def checked(**entry: str) -> Callable[[Callable[[], Computed]], Erratum]:
-    """Make an entry of the function below it, which is its computation."""
+    """A decorator that makes an entry of its computation."""
     return lambda compute: Erratum(compute=compute, **entry)
 
 
 def printed_cell(table: str, column: str, **where: str) -> float:
-    """A printed number; see :func:`analyses.common.published.printed_text`, and ValueError where the cell has none."""
+    """The printed number in a cell chosen as in :func:`analyses.common.published.printed_text`; ValueError if the cell has no number."""
     return printed_number(printed_text(table, column, **where))
 
 
 def printed(erratum: str) -> dict[str, float]:
-    """The numbers of an entry that no other table has, by name, from ``analyses/published/errata.csv``."""
+    """Printed numbers of an entry, by name, from ``analyses/published/errata.csv``, which has those that no other table has."""
     rows = read_published("errata").query("erratum == @erratum")
     return dict(zip(rows.quantity, rows.value.map(printed_number), strict=True))

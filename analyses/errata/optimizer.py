@@ -44,7 +44,7 @@ def eps() -> Computed:
     clipped = [schedule.clip_norm(steps + step, spec.clip_norm) / math.sqrt(trained) for step in range(steps)]
 
     def path(where: str) -> list[float]:
-        """How far one number has come after each step from a merge to the next, in units of the learning rate."""
+        """Distance that one parameter has moved after each step between two merges, in units of the learning rate."""
         number = torch.nn.Parameter(torch.zeros((), dtype=torch.float64))
         optimizer = adamw([number], 1.0, 0.0, where)
         found = []

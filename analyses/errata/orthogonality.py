@@ -96,7 +96,7 @@ def floor() -> Computed:
     low, high = (printed_cell("figure10", column, terms="4") for column in ("low", "high"))
     primitive = fully_stochastic(768, 0.5)
     q = _skew(primitive.block_size, 0.2)
-    # The identity part of R adds no error, but counts in ||I||.
+    # The identity part of R adds no error, but is counted in ||I||_F.
     whole = math.sqrt(primitive.covered / primitive.dimension)
     exact = _errors(q, range(3, 5))
     low_q = q.bfloat16()

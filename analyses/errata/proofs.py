@@ -1,4 +1,4 @@
-"""Errata of Lemma 1 and its proof (Section 4, Appendix D). The lemma itself is tried out in :mod:`analyses.theory.lemma1`."""
+"""Errata of Lemma 1 and its proof (Section 4, Appendix D). The lemma itself is tested in :mod:`analyses.theory.approximation`."""
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from poet.config import POETConfig
 from poet.orthogonal import cayley, packed_size, skew_unpack
 from poet.primitives import fully_stochastic
 
-#: A side of the 60M model's attention, and a failure probability of 1/m by the lemma.
+#: Width of the 60M model's attention, and an alpha at which the lemma's failure probability is 1/m.
 DIMENSION, ALPHA = 512, 3.0
 
 INDEX_SLIPS = Erratum(

@@ -1,12 +1,12 @@
 """Figure 1: singular values of one weight matrix along training, AdamW against POET.
 
-The rule for the matrix, fixed before any run: the up projection of the middle block. The paper names neither its matrix nor
-its block, but what its figure shows can only be an up or a gate projection: 2.6 and 0.62 are the ends of a normalized
-Gaussian weight with 1376 neurons of 512 entries, sqrt(1376/512) + 1 = 2.64 and sqrt(1376/512) - 1 = 0.64, and 1.19 =
-0.02 (sqrt(512) + sqrt(1376)) is where a standard one begins.
+The matrix is the up projection of the middle block, a rule fixed before any run. The paper names neither the matrix nor the
+block, but its figure can only show an up or a gate projection. Its values of 2.6 and 0.62 are near the ends of the spectrum of
+a normalized Gaussian weight with 1376 neurons of 512 entries, sqrt(1376/512) + 1 = 2.64 and sqrt(1376/512) - 1 = 0.64. AdamW's
+first value, 1.19 = 0.02 (sqrt(512) + sqrt(1376)), is the largest singular value of a standard weight of this shape.
 
-Published values were read off the figure, to about two digits. They belong to the 60M model: at other widths the spectra
-begin elsewhere, and what compares is the growth from start to end.
+Published values were read off the figure, to about two digits. They hold for the 60M model. At other widths the spectra
+start at other values, so only their growth from start to end is compared.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Figure 10: error of the Cayley-Neumann approximation of R and P of one weight matrix, first tenth of training, k = 0 to 5.
 
-Runs, steps and the rule for the matrix: ``analyses.figures.common.orthogonality``. Published ranges were read off the figure for both
-matrices together: the peaks of k = 1, and where the errors have come to by the last of the five merges that it shows.
+Runs, steps and the rule for the matrix: ``analyses.figures.common.orthogonality``. Published ranges were read off the figure for R and P
+together: the peak of k = 1, and the errors at the last of the five merges that the figure shows.
 """
 
 import math
@@ -22,12 +22,12 @@ from suite.scale import Scale
 
 
 def matrices(scale: Scale) -> list[Matrix]:
-    """R and P of the matrix that is shown."""
+    """R and P of the matrix that the figure shows."""
     return [(middle(scale), "up_proj", side) for side in "RP"]
 
 
 def order_of_terms(medians: Sequence[np.ndarray], specs: Sequence[RunSpec] = ()) -> Evidence:
-    """Kendall's tau of k and the errors of each seed, (k, matrices), mean over matrices; -1: every further term lowers them."""
+    """Kendall's tau between k and the error, mean over matrices; ``medians`` are (k, matrices) by seed. -1 if each term lowers the error."""
     if any(np.isnan(of_seed).any() for of_seed in medians):
         return over_seeds([math.nan] * len(medians), specs, "some k has no error: its runs diverged")
     return replace(rank_correlation([(TERMS, np.concatenate(medians, axis=1).tolist())], specs), n=len(medians))
@@ -38,7 +38,7 @@ def lower_with_terms(context: Context) -> Evidence:
 
 
 def falls_at_merges(at: np.ndarray, values: np.ndarray, merge_every: int, until: int) -> np.ndarray:
-    """Error (s,) one step after each merge minus the one right before it, up to a last step."""
+    """Change of the error at each merge before step ``until``: ``values`` (s,) one step after the merge minus right before it."""
     before = np.arange(merge_every, until, merge_every)
     return values[np.searchsorted(at, before + 1)] - values[np.searchsorted(at, before)]
 
@@ -55,20 +55,20 @@ def resets(context: Context) -> Evidence:
 
 
 def printed_ranges() -> dict[tuple[int, str], tuple[float, float]]:
-    """(low, high) by (k, quantity): what was read off the figure, with half a unit of the last digits."""
+    """(low, high) by (k, quantity): the ranges read off the figure, widened by half a unit of their last digits."""
     printed = read_published("figure10")
     return {(int(p.terms), p.quantity): (as_read(p.low)[0], as_read(p.high)[1]) for p in printed.itertuples()}
 
 
 def in_ranges(context: Context) -> Evidence:
-    """By seed, the share of the printed ranges that the mean of R and P lies in."""
+    """By seed, the share of the printed ranges that contain the mean of R and P."""
     ranges = printed_ranges()
     found = {quantity: by_terms(context, matrices(context.scale), quantity) for _, quantity in ranges}
     off = []
     for i in range(len(context.scale.seeds)):
         means = np.array([found[quantity][i][terms].mean() for terms, quantity in ranges])
         low, high = np.array(list(ranges.values())).T
-        # Above 0 where a mean is off its range, so that a missing one stays missing.
+        # Distance outside the range, at most 0 inside. A missing mean stays NaN.
         off.append(np.maximum(low - means, means - high))
     return share_in((-np.inf, 0.0), off, runs(context.scale), f"{len(ranges)} ranges")
 

@@ -14,9 +14,9 @@ from suite.context import Context
 
 
 def groups(cosines: np.ndarray, blocks: int) -> list[np.ndarray]:
-    """The cosines of R and P by side and matrix type, and again by block; (matrices, s) each.
+    """The cosines of R and P in groups, (matrices, s) each: one for each side and matrix type, then one for each block.
 
-    They come in the order of ``analyses.figures.common.probing.both_sides``."""
+    ``cosines`` are in the order of ``analyses.figures.common.probing.both_sides``."""
     by_block = cosines.reshape(2 * len(LABELS), blocks, -1)
     return [*by_block, *by_block.transpose(1, 0, 2)]
 

@@ -15,7 +15,7 @@ from suite.context import Context
 
 
 def change_in_second(steps: np.ndarray, traces: np.ndarray, phases: Phases) -> float:
-    """By how much the mean of traces (matrices, s) changes in phase II, as a share of its whole change; NaN without phase II."""
+    """Change of the mean of ``traces`` (matrices, s) in phase II, as a share of its change over the run; NaN without phase II."""
     if not phases.second > 0:
         return math.nan
     mean = traces.mean(0)

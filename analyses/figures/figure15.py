@@ -1,6 +1,6 @@
 """Figure 15: how often POET-BS updates each element of a 64 x 64 weight in 100 steps with T_m = 1.
 
-What is counted, and what is expected, stands in :mod:`analyses.figures.common.coverage`. Published: the text says that every element
+The counts and their expected values are described in :mod:`analyses.figures.common.coverage`. Published: the text says that every element
 reaches the maximum of 200 with every block size.
 """
 

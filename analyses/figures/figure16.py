@@ -1,7 +1,7 @@
 """Figure 16: how often POET-FS updates each element of a 64 x 64 weight in 100 steps with T_m = 1.
 
-What is counted, and what is expected, stands in :mod:`analyses.figures.common.coverage`. The paper prints no numbers for it: fewer
-updates than with POET-BS, and unevenly spread.
+The counts and their expected values are described in :mod:`analyses.figures.common.coverage`. The paper prints no
+numbers for this figure. It says that updates are fewer than with POET-BS, and unevenly spread.
 """
 
 from fractions import Fraction
@@ -16,7 +16,7 @@ from poet import POETConfig
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
 
-#: "Large iteration counts", as a multiple of the example's.
+#: The paper's "large iteration counts", as a multiple of the 100 steps of the figure.
 MANY = 16
 VARIANTS = {
     f"POET-FS (b={Fraction(b)})": POETConfig(variant="fs", budget=b, merge_every=1) for b in (1 / 8, 1 / 4, 1 / 2)

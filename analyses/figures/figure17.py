@@ -13,7 +13,7 @@ from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
 
 ADAMW = runs("adamw")
-#: Where the end of the run begins, of which the appendix says that the norm has levelled off.
+#: Share of the run at which its end begins, where the norm has levelled off according to Appendix I.
 LAST_FIFTH = 0.8
 
 
@@ -24,7 +24,7 @@ def every_matrix_grows(context: Context) -> Evidence:
 
 
 def late_rate(steps: np.ndarray, norms: np.ndarray) -> float:
-    """How fast norms (s,) grow in the last fifth of the run, over how fast in all; NaN if they do not grow."""
+    """Growth of ``norms`` (s,) per step in the last fifth of the run, divided by that of the whole run; NaN if they do not grow."""
     start = int(np.argmax(steps >= LAST_FIFTH * steps[-1]))
     growth = norms[-1] - norms[0]
     late = (norms[-1] - norms[start]) / (steps[-1] - steps[start])

@@ -11,8 +11,8 @@ from analyses.figures.common.spectra import POET, grid_artifact, largest_change,
 from suite.claim import Claim, Evidence
 from suite.context import Context
 
-#: Drift at the end over drift after the first tenth of the merges, up to which it has not accumulated: ten times as many
-#: merges would make it ten times as large if each added the same.
+#: Largest ratio of the drift at the end to that after a tenth of the run at which drift has not accumulated. The ratio would be 10
+#: if every merge added the same drift.
 NO_ACCUMULATION = 2.0
 
 

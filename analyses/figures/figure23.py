@@ -1,8 +1,8 @@
 """Figure 23: error of the Cayley-Neumann approximation of every R of block 0, first tenth of training, k = 0 to 5.
 
-Runs and steps: ``analyses.figures.common.orthogonality``. The paper's label is "r_right_orth", and its caption says R, which stands on the left
-of W_RP = R W0 P. Both are right: ``nn.Linear`` stores the transpose, P' W0' R', with R on the right. The claims are about
-Figures 23 and 24 together.
+Runs and steps: ``analyses.figures.common.orthogonality``. The paper's label is "r_right_orth". Its caption says R, which is the
+left factor of W_RP = R W0 P. The two agree: ``nn.Linear`` stores the transpose, P' W0' R', with R on the right. The claims are
+about Figures 23 and 24 together.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from suite.context import Context
 
 QUANTITY = MEDIAN.format("first")
 BLOCK = [(0, projection, side) for projection in PROJECTIONS for side in "RP"]
-#: Figure 10's curves from k = 2 on end in one band and are told apart by no more than its width.
+#: In Figure 10 the curves from k = 2 on end in one band. A difference up to its width counts as negligible.
 LOW, HIGH = read_figure10()[3, "end of the last merge period, first tenth"]
 NEGLIGIBLE = (LOW - HIGH, HIGH - LOW)
 

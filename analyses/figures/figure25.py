@@ -18,7 +18,7 @@ TOO_FEW = (0, 1)
 
 
 def matrices(scale: Scale) -> list[Matrix]:
-    """P of the matrix that is shown."""
+    """P of the matrix that the figure shows."""
     return [(middle(scale), "down_proj", "P")]
 
 

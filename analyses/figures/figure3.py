@@ -1,23 +1,22 @@
 """Figure 3: singular values of a 512 x 1376 weight under the four initializations, against random-matrix theory.
 
 Orientation: the paper's W has m = 512 inputs and n = 1376 outputs, ``nn.Linear(512, 1376)``, a gate or up projection of
-the 60M model. Its neurons are the 1376 columns, each with 512 entries. Nothing but "normalized" depends on that choice.
+the 60M model. Its neurons are the 1376 columns, each with 512 entries. Only "normalized" depends on this choice.
 
 Prediction, by the law of Marchenko and Pastur for independent entries of variance v:
 
 - standard: v = 0.02^2 (LLaMA's default); xavier: v = 2/(m + n);
 - normalized: every column has unit norm, so v = 1/m = 1/512. The entries of a column are not independent, but the limit
   is the same, with the paper's edges 1 + sqrt(lambda) = 2.64 and |1 - sqrt(lambda)| = 0.64, lambda = n/m (Equation
-  "final_sinval_bound"; printed for lambda < 1, while its own example has lambda = 2.69). Turned around, with 512 neurons
-  of 1376 entries, they would be 1.61 and 0.39.
+  "final_sinval_bound"; printed for lambda < 1, while its own example has lambda = 2.69). With 512 neurons of 1376
+  entries instead, the edges would be 1.61 and 0.39.
 - uniform spectrum: every singular value is 1 by construction.
 
-Published are values read off Figure 1, to about two digits; Figure 3's own curves are not printed as numbers. AdamW's
-spectrum there begins at 1.19, which is the largest singular value of a standard 512 x 1376 weight (1280 columns would
-give 1.17), so the figure shows a weight of this shape. POET's two ends there lie below the fresh weight's. That is the
-side to which training with k = 3 moves them: a factor of the Neumann series is an orthogonal matrix times I - Q^4
-(``poet.orthogonal``), so while the series converges a merge shrinks singular values and raises none. They are of trained
-weights, and so no claim about fresh ones.
+The published values were read off Figure 1, to about two digits; the paper prints no numbers for Figure 3. In Figure 1 AdamW's
+largest singular value starts at 1.19. A standard 512 x 1376 weight has this value (1280 columns would give 1.17), so Figure 1
+shows a weight of this shape. POET's largest and smallest values in Figure 1 lie below the fresh weight's. Training with k = 3
+moves them in that direction: the map R is an orthogonal matrix times I - Q^4 (``poet.orthogonal``), so while the series
+converges a merge raises no singular value. POET's values belong to trained weights, so no claim about fresh ones uses them.
 """
 
 
@@ -43,7 +42,7 @@ LABELS = {
 }
 #: Standard deviation of an entry where the law of Marchenko and Pastur applies.
 DEVIATIONS = {"standard": STANDARD_DEVIATION, "xavier": (2 / (INPUTS + OUTPUTS)) ** 0.5, "normalized": INPUTS**-0.5}
-#: Place of each quantity in the descending order of the singular values; the median of 512 lies between two.
+#: Place of each quantity in the descending order of the singular values, from 0 to 1.
 QUANTITIES = {"largest": 0.0, "median": 0.5, "smallest": 1.0}
 
 
@@ -66,7 +65,7 @@ def predicted(initialization: str, place: np.ndarray) -> np.ndarray:
 
 
 def table(spectra: dict[str, np.ndarray]) -> pd.DataFrame:
-    """The tidy table: largest, median and smallest singular value of each initialization, (seeds, 512) descending."""
+    """The tidy table: largest, median and smallest singular value of each initialization; ``spectra`` are (seeds, 512), descending."""
     printed = {(p.initialization, p.quantity): p for p in read_published("figure3").itertuples()}
     lines = []
     for name, values in spectra.items():
@@ -118,12 +117,12 @@ def draw(spectra: dict[str, np.ndarray], frame: pd.DataFrame):
 
 
 def printed(initialization: str, quantity: str) -> tuple[float, float]:
-    """What was read off Figure 1 for an initialization, half a unit of its last digit either side."""
+    """The value read off Figure 1 for an initialization, plus or minus half a unit of its last digit."""
     return as_read(printed_text("figure3", "value", initialization=initialization, quantity=quantity))
 
 
 def measured_line(context: Context, initialization: str, quantity: str):
-    """The line of ``results/figure3.csv``."""
+    """The line of ``results/figure3.csv`` for an initialization and a quantity."""
     frame = context.table("figure3")
     chosen = (frame.initialization == initialization) & (frame.quantity == f"{quantity} singular value")
     return next(frame[chosen].itertuples())
@@ -135,7 +134,7 @@ def uniform(context: Context) -> Evidence:
 
 
 def standard_largest(context: Context) -> Evidence:
-    """More draws than the table has: they differ by as much as the last digit of the printed value."""
+    """The mean of :data:`DRAWS` weights; the table has too few, as draws differ by as much as the last printed digit."""
     generator = torch.Generator().manual_seed(0)
     weights = (INITIALIZATIONS["standard"](OUTPUTS, INPUTS, generator) for _ in range(DRAWS))
     return over_seeds([float(torch.linalg.eigvalsh(w.T @ w)[-1].sqrt()) for w in weights], note="n counts draws")

@@ -5,14 +5,14 @@ others are the 1s and 0s of an identity. The free parameters are the rank of tha
 map itself, not copied from a formula:
 
 - Givens: a rotation of two random coordinates, which is fully stochastic SPO with b = 2 (the Cayley map of one number).
-- Householder: I - 2 v v^T with a unit vector v on the last b coordinates, as the successive steps of a QR factorization
-  have it. All b^2 cells of its support are learned, though b - 1 parameters move them (v up to its sign).
+- Householder: I - 2 v v^T with a unit vector v on the last b coordinates, as in the successive steps of a QR factorization.
+  All b^2 cells of its support are learned, although it has only b - 1 free parameters (v up to its sign).
 - Fully stochastic SPO: Equation (4); one b x b block on random coordinates. Block-stochastic SPO: Equation (5); m/b
   blocks under a random permutation, so that no coordinate is left out. Both are sampled and embedded by
   ``poet.primitives``.
 
-Published are the paper's formulas at these sizes: one parameter of a Givens rotation (Section 3.2.1), half of Table 1's
-counts (which are for R and P together) for SPO, and none for Householder, whose count the paper does not print.
+The published counts are the paper's formulas at these sizes: one parameter for a Givens rotation (Section 3.2.1), and for SPO
+half of Table 1's counts, which are for R and P together. The paper prints no count for Householder.
 """
 
 from collections.abc import Callable
@@ -47,8 +47,8 @@ class Example:
     method: str  # the orthogonalization
     block_size: int  # b, coordinates of a block (of the support, for Householder)
     published: int | None  # the paper's count of free parameters; None if it prints none
-    formula: str  # where that comes from
-    raw: int  # number of arguments of ``matrix``
+    formula: str  # the formula of that count, with its place
+    raw: int  # length of the argument of ``matrix``
     matrix: Callable[[Tensor], Tensor]  # (raw,) fp64 to the orthogonal (SIZE, SIZE)
 
     def point(self) -> Tensor:
@@ -56,11 +56,11 @@ class Example:
         return torch.randn(self.raw, dtype=torch.float64, generator=torch.Generator().manual_seed(SEED))
 
     def jacobian(self) -> Tensor:
-        """(SIZE, SIZE, raw) at that point."""
+        """Jacobian of ``matrix`` at :meth:`point`, (SIZE, SIZE, raw)."""
         return torch.autograd.functional.jacobian(self.matrix, self.point())
 
     def cells(self) -> np.ndarray:
-        """(SIZE, SIZE) of ZERO, ONE and LEARNED."""
+        """The kind of each cell, (SIZE, SIZE): ZERO, ONE or LEARNED."""
         learned = (self.jacobian() != 0).any(-1)
         return torch.where(learned, LEARNED, self.matrix(self.point()).long()).numpy()
 
@@ -70,7 +70,7 @@ class Example:
 
 
 def stochastic(method: str, primitive: BlockPrimitive, published: int, formula: str, generator: torch.Generator) -> Example:
-    """A primitive of :mod:`poet.primitives` on coordinates that it samples itself, with exact Cayley blocks."""
+    """An example of a primitive of :mod:`poet.primitives`, on sampled coordinates, with exact Cayley blocks."""
     order = primitive.sample(generator)
 
     def matrix(x: Tensor) -> Tensor:

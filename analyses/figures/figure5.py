@@ -1,12 +1,12 @@
 """Figure 5: how a constant budget of parameters is best divided between R and P.
 
-POET-FS on the 60M model. The total is that of blocks m/h and n/h in every m x n matrix, with h = 8, 4 and 3; R gets a share
-of it and P the rest, from 1:0 (orthogonal training) to 0:1. Block sizes are whole, so the numbers of parameters are only
-about constant: the CSV has those of the models that were trained. The paper calls 0.5:0.5 "standard POET", but standard POET
-(blocks m/h and n/h) gives P more than R wherever n > m: it is trained too, as lines of their own. With h = 2 the whole
-total would not fit into the shorter side of a matrix; with these h it does, at every scale.
+The runs train the 60M model by POET-FS. The total of an m x n matrix is the parameters of blocks m/h and n/h, with h = 8, 4 and
+3. R gets a share of the total and P the rest, from 1:0 (orthogonal training) to 0:1. Block sizes are whole numbers, so the
+totals are only about constant; the CSV has the counts of the trained models. The paper calls 0.5:0.5 "standard POET". But
+standard POET (blocks m/h and n/h) gives P more parameters than R wherever n > m, so it is trained too, with its own lines in the
+CSV. With h = 2 the total would not fit into the shorter side of a matrix; with these h it does, at every scale.
 
-Learning rates are those of the rows of Table 2 with b = 1/8 and 1/4; h = 3 is no row of it and takes those of b = 1/4.
+Learning rates are those of the rows of Table 2 with b = 1/8 and 1/4. Table 2 has no row for h = 3, which uses those of b = 1/4.
 """
 
 import math
@@ -37,7 +37,7 @@ MODEL = "60m"
 BUDGETS = {"small": (8, "poet-fs-1_8"), "medium": (4, "poet-fs-1_4"), "large": (3, "poet-fs-1_4")}
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
 EVEN = 0.5
-#: What stands in place of a share for blocks m/h and n/h.
+#: In place of a share: standard POET, with blocks m/h and n/h.
 STANDARD = "standard"
 
 
@@ -87,7 +87,7 @@ def best_shares(frame: pd.DataFrame, column: str) -> dict[str, str]:
 
 
 def effect(frame: pd.DataFrame, column: str) -> float:
-    """By what share the worst split's perplexity is above the best one's, mean over budgets; standard POET left aside."""
+    """Relative excess of the worst split's perplexity over the best split's, mean over budgets; standard POET left aside."""
     found = frame[frame.share_r.notna()].groupby("budget")[column]
     return float((found.max() / found.min() - 1).mean())
 
@@ -111,12 +111,12 @@ def _panel(axis: Axes, frame: pd.DataFrame, column: str, title: str) -> None:
 
 
 def draw(frame: pd.DataFrame, title: str) -> Figure:
-    """Perplexity by share: measured on the left, below a title, as printed on the right, with equal ratios on both axes."""
+    """Perplexity by share, measured (left, with ``title``) and printed (right); both axes span the same ratio."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 4.2))
     _panel(axes[0], frame, "measured", title)
     _panel(axes[1], frame, "published", f"{MODEL}, read off the paper's figure")
     limits = [(frame[column].min(), frame[column].max()) for column in ("measured", "published")]
-    # The same height means the same ratio of perplexities left and right: what is flat looks flat.
+    # Both axes span the same ratio of perplexities, so that slopes left and right can be compared.
     half = 1.04 * max(math.sqrt(high / low) for low, high in limits)
     for axis, (low, high) in zip(axes, limits, strict=True):
         middle = math.sqrt(low * high)
@@ -141,7 +141,7 @@ def build(context: Context) -> None:
 
 
 def _rank_agreement(context: Context) -> Evidence:
-    """With all points of the figure."""
+    """Rank agreement over all printed points of the figure."""
     points, cells = read_published("figure5"), specs(context.scale)
     found = [cells[point.budget, float(point.share_r)] for point in points.itertuples()]
     return rank_agreement(context, points.perplexity.astype(float).tolist(), found)
@@ -158,7 +158,7 @@ def _away_from_even(context: Context) -> Evidence:
 
 
 def _against(scale: Scale, budgets: Sequence[str], others: Sequence[float]) -> list[Pair]:
-    """The runs of the even split, and of each other one, in each of some budgets."""
+    """Pairs of runs, the even split and each of ``others``, in each of the given budgets."""
     cells = specs(scale)
     return [(cells[budget, EVEN], cells[budget, share]) for budget in budgets for share in others if share != EVEN]
 

@@ -2,7 +2,7 @@
 
 The entropy is that of Section 4 with the minus sign that the paper's formula lacks, normalized by log n: 1 means that all
 singular values are equal. Runs and steps: ``analyses.figures.common.spectra``. Published values were read off the figure, at its start,
-at its first measurement (5,000 steps) and at its end. Where the widths are not the paper's, the starts differ from it: a
+at its first measurement (5,000 steps) and at its end. At widths other than the paper's the entropy starts at another value: a
 fresh Gaussian weight with sides r <= s has an entropy of about 1 - r/(2 s ln r), 0.920 at 512 x 512 and 0.970 at 512 x 1376.
 """
 
@@ -24,14 +24,14 @@ from poet.initialization import normalized, standard
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
 from suite.context import Context
 
-#: The matrix that values along training were read off for; in the others' panels the curves order in the same way.
+#: The matrix type whose values along training were read off; in the other panels the curves have the same order.
 READ = "k"
-#: Fresh weights that the printed starts are compared with. Entropies of one shape differ by less than 0.0002 between draws.
+#: Number of fresh weights compared with each printed start. Entropies of one shape differ by less than 0.0002 between draws.
 DRAWS = 3
 
 
 def entropies(context: Context, row: str) -> tuple[tuple[int, ...], dict[str, list[np.ndarray]]]:
-    """(steps, {matrix type: by seed (steps,), the mean over blocks}) of a method."""
+    """The measured steps of a row, and its entropies (steps,) averaged over blocks, by matrix type and seed."""
     depth = context.scale.settings.models[model(context.scale)].layers
     steps, seeds = measured(context, row, "spectrum")
     found = {}
@@ -57,7 +57,7 @@ def table(context: Context) -> pd.DataFrame:
 
 
 def starts(context: Context) -> Evidence:
-    """Fresh weights of the paper's 60M model against every printed start."""
+    """Largest distance of the entropy of fresh weights, in the shapes of the paper's 60M model, from the printed starts."""
     printed = read_published("figure6").query("when == 'start'")
     generator, distances = torch.Generator().manual_seed(0), {}
     for p in printed.itertuples():
@@ -90,13 +90,13 @@ def change(context: Context, row: str) -> np.ndarray:
 
 
 def above(context: Context, row: str, other: str) -> Evidence:
-    """By how much the entropy falls less with one method than with another."""
+    """Change of the entropy with ``row`` minus its change with ``other``, by seed."""
     differences = change(context, row) - change(context, other)
     return over_seeds(differences.tolist(), runs(row, other)(context.scale))
 
 
 def off_print(context: Context) -> Evidence:
-    """The largest distance from what was read along training, by seed."""
+    """The largest distance from the values that were read off along training, by seed."""
     printed = read_published("figure6").query("when != 'start' and row != @POET")
     found = {row: entropies(context, row)[1] for row in set(printed.row)}
     place = {"first": 1, "end": -1}

@@ -1,9 +1,9 @@
 """Figure 7: hyperspherical energy of all matrices together along training, with AdamW, Muon and POET.
 
 The energy of a matrix is ``poet.diagnostics.hyperspherical_energy``; the figure shows the sum over all linear layers. AdamW and
-Muon begin at one standard Gaussian draw, POET at another, normalized one: directions of neurons are distributed alike in
-both, so the sums begin close to each other, and not at the same value. What compares is the change from a method's own
-start. The paper prints no value; its text says that POET's energy stays small, and Muon's lies below AdamW's.
+Muon start from the same standard Gaussian draw, POET from a normalized one. The directions of neurons have the same
+distribution in both, so the sums start close to each other, but not at the same value. Methods are therefore compared by their
+change from their own start. The paper prints no value; its text says that POET's energy stays small, and Muon's lies below AdamW's.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ from suite.context import Context
 
 
 def totals_of(context: Context, row: str) -> tuple[tuple[int, ...], list[np.ndarray]]:
-    """(steps, by seed: the sum over matrices, (steps,)) of a method."""
+    """The measured steps of a row, and its energies (steps,) summed over matrices, by seed."""
     steps, seeds = measured(context, row, "energy")
     return steps, [sum(found.values()) for found in seeds]
 
@@ -46,7 +46,7 @@ def stays(context: Context) -> Evidence:
 
 
 def below(context: Context, row: str, other: str) -> Evidence:
-    """By how much the energy grows more with one method than with another, relative to its start."""
+    """Growth of the energy relative to its start, with ``row`` minus with ``other``, by seed."""
     ours, theirs = ([t[-1] / t[0] for t in totals_of(context, name)[1]] for name in (row, other))
     differences = [a - b for a, b in zip(ours, theirs, strict=True)]
     return over_seeds(differences, runs(row, other)(context.scale))

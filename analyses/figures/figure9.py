@@ -2,8 +2,8 @@
 
 Validation perplexity along training on the 60M model: POET-FS with b = 1/2, and AdamW trained on once, twice and three
 times its tokens. Every run has its own cosine schedule over its own length; AdamW keeps the learning rate that was
-chosen for the single length. The CSV has the curves, and for each AdamW run the tokens at which POET's curve first is at
-or below AdamW's last value (:func:`crossing`), as tokens and as a share of POET's training.
+chosen for the single length. The CSV has the curves, and for each length of AdamW the point at which POET's curve first reaches
+AdamW's last value (:func:`crossing`), in tokens and as a share of POET's training.
 """
 
 import math
@@ -35,15 +35,15 @@ PERPLEXITY, CROSSING, SHARE = "validation perplexity", "tokens at crossing", "sh
 
 
 def series(scale: Scale) -> dict[str, list[RunSpec]]:
-    """The runs of each line, by seed, AdamW's by rising length."""
+    """The runs of each curve, by seed: AdamW's by increasing length, then POET's."""
     adamw = {ADAMW.format(factor): specs for factor, specs in longer_runs(scale, MODEL).items()}
     return {**adamw, POET: cell_runs(scale, MODEL, ROW)}
 
 
 def crossing(history: pd.DataFrame, level: float) -> float:
-    """Tokens after which a run's validation perplexity first is at or below a level; NaN if it never is.
+    """Tokens after which a run's validation perplexity is first at or below a level; NaN if it never is.
 
-    Between two evaluations of its history the logarithm of the perplexity is taken to be linear in tokens."""
+    Between two evaluations the logarithm of the perplexity is interpolated linearly in tokens."""
     evaluated = history.dropna(subset="validation_perplexity")
     tokens, logs = evaluated.tokens.to_numpy(), np.log(evaluated.validation_perplexity.to_numpy())
     below = np.flatnonzero(logs <= math.log(level))
@@ -58,12 +58,12 @@ def crossing(history: pd.DataFrame, level: float) -> float:
 
 def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
     table2 = read_published("table2").query("model == @MODEL").set_index("variant").perplexity.astype(float)
-    printed = {ADAMW.format(1): table2["adamw"], POET: table2[ROW]}  # what the runs of Table 2 end with
+    printed = {ADAMW.format(1): table2["adamw"], POET: table2[ROW]}  # final perplexities of Table 2
     lines = []
     for label, found in histories.items():
         evaluated = pd.concat(history.dropna(subset="validation_perplexity") for history in found)
         for step, part in evaluated.groupby("step"):
-            missing = [math.nan] * (len(found) - len(part))  # a diverged run has no more steps
+            missing = [math.nan] * (len(found) - len(part))  # a diverged run has no further evaluations
             values = [*part.validation_perplexity, *missing]
             lines.append({
                 "series": label, "quantity": PERPLEXITY, "step": int(step), "tokens": part.tokens.mean(),
@@ -83,7 +83,7 @@ def _crossings(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]
         never = sum(math.isnan(at) and not diverged for at, diverged in zip(tokens, gone, strict=True))
         note = f"not reached by {never} of {len(tokens)} seeds" if never else ""
         for quantity, values, unit in ((CROSSING, tokens, "tokens"), (SHARE, shares, "share")):
-            # A level that is never reached is no divergence.
+            # A level that is never reached is NaN too, but no divergence.
             columns = {**measured_columns(values), "diverged": sum(gone)}
             lines.append({"series": POET, "against": label, "quantity": quantity, **columns, "unit": unit, "note": note})
     return lines
@@ -164,7 +164,7 @@ def build(context: Context) -> None:
 
 
 def _against(factor: int, place: str, words: str) -> Claim:
-    """The claim that POET ends below AdamW on a multiple of its tokens."""
+    """The claim that POET ends below AdamW that is trained on ``factor`` times POET's tokens."""
     return ordering(
         key=f"figure9-poet-below-adamw-{factor}x", place=place,
         says=f"{POET} outperforms AdamW that is trained on {words} the tokens.",

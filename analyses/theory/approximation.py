@@ -1,11 +1,11 @@
 """What Lemma 1, its proof and its heuristic state (Section 4, Appendix D), measured on sampled sets.
 
-Intervals beside those of :mod:`analyses.theory.statements`: a residual may be off by the rounding of its product,
-(primitives) sqrt(m) eps, and a rank is a whole number that every draw must have. ``published`` is
+Two intervals are not those of :mod:`analyses.theory.statements`: a residual may deviate by the rounding of its product,
+(number of primitives) sqrt(m) eps, and a rank must be exact in every draw. ``published`` is
 
-- for a failure within the windows, the budget or the heuristic's c at alpha: m^-(alpha-2);
-- for the number of primitives: the mean that the lemma's tail allows, (2 + 1/ln m) m ln(m) (m/b)^2, which is the
-  integral of min(1, m^-(alpha-2)) over alpha; and from below, the free parameters of R over those of a primitive.
+- for the probability of failure with the sets of the proof's windows, of the lemma or of the heuristic at alpha: m^-(alpha-2);
+- for the mean number of primitives, from above: (2 + 1/ln m) m ln(m) (m/b)^2, which follows from the lemma's tail by integrating
+  min(1, m^-(alpha-2)) over alpha; and from below: the free parameters of R over those of a primitive.
 """
 
 import math
@@ -31,14 +31,14 @@ ONTO = "primitives until D Phi is onto"
 PRODUCT = "any orthogonal R is a product of primitives"
 EXPRESSIVE = "block-stochastic SPO is more expressive"
 TANGENT = "D Phi at the identity is onto if every pair is in a set"
-#: What a number of primitives is held against, in ``quantity``.
+#: The count that a number of primitives is compared with, as ``quantity`` names it.
 BY_LEMMA, BY_COUNT = "mean number, against the lemma's", "mean number, against the count of parameters"
-#: A budget at which the printed bound, m^-(alpha-2), says something: 1/m.
+#: An alpha at which the printed bound, m^-(alpha-2), is below 1: it is 1/m.
 ALPHA = 3.0
 
 
 def sets_of(dimension: int, block_size: int) -> BlockPrimitive:
-    """A fully stochastic primitive by its block size."""
+    """A fully stochastic primitive with a given block size."""
     return BlockPrimitive(dimension, block_size, 1)
 
 
@@ -53,7 +53,7 @@ def counting_bound(primitive: BlockPrimitive) -> float:
 
 
 def factorizations(rng: np.random.Generator, generator: torch.Generator) -> list[dict]:
-    """Random orthogonal matrices factorized, and the last diagonal entry that the proof leaves out."""
+    """Lines on factorizations of random orthogonal matrices, and on the last diagonal entry, which the proof leaves out."""
     lines = []
     shapes = ((8, 2, 10), (8, 4, 10), (16, 4, 5), (32, 8, 3), (32, 16, 3))
     for primitive, count in [(sets_of(m, b), n) for m, b, n in shapes] + [(block_stochastic(32, 8), 5)]:
@@ -80,7 +80,7 @@ def factorizations(rng: np.random.Generator, generator: torch.Generator) -> list
 
 
 def budgets(rng: np.random.Generator, generator: torch.Generator) -> list[dict]:
-    """The chance of a pair, and failures of the proof's windows, the heuristic's sets and the lemma's, at alpha = 3."""
+    """Lines on the probability that a pair shares a set, and on failures of the proof, the heuristic and the lemma at alpha = 3."""
     lines = []
     for m, b in ((8, 2), (8, 4), (16, 4)):
         primitive = sets_of(m, b)
@@ -89,7 +89,7 @@ def budgets(rng: np.random.Generator, generator: torch.Generator) -> list[dict]:
         lines.append(line("P(k, l in no set) <= (1 - b^2/m^2)^c", PROOF, setting(primitive), "P(k, l in one set)",
                           frequency_of(both.numpy()), published=(b / m) ** 2, relation=">=",
                           derived=pair_probability(primitive), derived_relation="="))
-    # As many trials as it takes to tell the exact chance from the printed bound, where they differ by half of it.
+    # Enough trials to tell the exact probability from the printed bound where the two differ by half.
     shapes = ((8, 2, 600), (8, 4, 2000), (16, 2, 100), (16, 4, 1500), (16, 8, 2000), (32, 4, 250), (32, 16, 500))
     for m, b, trials in shapes:
         primitive, bound = sets_of(m, b), float(m) ** (2 - ALPHA)
@@ -104,7 +104,7 @@ def budgets(rng: np.random.Generator, generator: torch.Generator) -> list[dict]:
     for m, b, trials in ((8, 2, 500), (8, 4, 1000), (16, 4, 300)):
         primitive = sets_of(m, b)
         taken = np.array([primitives_needed(primitive, rng) for _ in range(trials)])
-        taken = taken + rng.binomial(1, 0.5, trials) * rng.geometric(b / m, trials)  # the last sign, where det R = -1
+        taken = taken + rng.binomial(1, 0.5, trials) * rng.geometric(b / m, trials)  # where det R = -1, the last sign needs a set with m
         lines.append(line(ENOUGH, LEMMA, setting(primitive, f"alpha={ALPHA:g}"),
                           "share of trials that need more, each column taking what it needs",
                           frequency_of(taken > lemma_budget(primitive, ALPHA)),
@@ -113,7 +113,7 @@ def budgets(rng: np.random.Generator, generator: torch.Generator) -> list[dict]:
 
 
 def needed(rng: np.random.Generator) -> list[dict]:
-    """Primitives that the construction needs for its m-1 columns, against the lemma's count and that of parameters."""
+    """Lines on the primitives that the construction needs for its m-1 columns, against the lemma's and the parameters' count."""
     lines, means = [], {}
     shapes = [(sets_of(m, m // 4), 40) for m in (8, 16, 32, 64)] + [(sets_of(m, 4), 20) for m in (8, 16, 32)]
     shapes += [(sets_of(m, 2), 20) for m in (8, 16)] + [(block_stochastic(m, m // 4), 40) for m in (8, 16, 32, 64)]
@@ -137,7 +137,7 @@ def needed(rng: np.random.Generator) -> list[dict]:
 
 
 def ranks(rng: np.random.Generator, generator: torch.Generator) -> list[dict]:
-    """Rank of D Phi: at the identity, where the heuristic looks, and at random primitives."""
+    """Lines on the rank of D Phi at the identity, which the heuristic considers, and at random primitives."""
     lines = []
     for primitive in (sets_of(6, 3), sets_of(8, 2), sets_of(8, 4), sets_of(12, 4), block_stochastic(8, 4)):
         full, fewest = packed_size(primitive.dimension), math.ceil(counting_bound(primitive))

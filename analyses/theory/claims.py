@@ -1,9 +1,9 @@
-"""What the paper proves or states without training: claims that rest on the lines of ``results/theory.csv``.
+"""Claims about what the paper proves or states without training, most of them from the lines of ``results/theory.csv``.
 
-One printed statement stands on several lines there, one for each setting, each with a verdict by the rule of
-:mod:`analyses.theory.statements`. Here they are put together: the effect is the share of the settings that the statement is
-confirmed in, its interval ends where the undecided settings would take it, and a general statement holds if that
-share is 1, so one setting contradicts it. Two claims are computed anew, because they take no simulation.
+A printed statement has one line there for each setting, with a verdict by the rule of :mod:`analyses.theory.statements`. A
+claim combines these lines. Its effect is the share of settings in which the statement is confirmed. Its interval ends at the
+share if all undecided settings were confirmed too. A general statement holds if the share is 1, so one refuted setting
+contradicts it. Two claims do not read the table: they need no simulation and are computed here.
 """
 
 from collections.abc import Callable
@@ -32,15 +32,15 @@ RULE = (
 
 
 def any_of(*statements: str) -> Selection:
-    """The lines of some statements."""
+    """A selection of the lines about the given statements."""
     return lambda frame: frame.statement.isin(statements)
 
 
 def lines(context: Context, selection: Selection) -> pd.DataFrame:
-    """The chosen lines of ``results/theory.csv`` that have something printed to be judged by.
+    """The selected lines of ``results/theory.csv`` that have a verdict on something printed.
 
     Raises:
-        RunError: there are none, so the table is of another version.
+        RunError: there are none, because another version made the table.
     """
     frame = context.table("theory")
     chosen = frame[selection(frame)].dropna(subset="verdict")
@@ -58,7 +58,7 @@ def settings(context: Context, selection: Selection) -> Evidence:
 
 
 def general(key: str, place: str, kind: Kind, selection: Selection, says: str) -> Claim:
-    """A statement that the paper makes of all settings."""
+    """The claim that a printed statement holds in all its settings."""
     return Claim(
         key=f"theory-{key}", place=place, kind=kind,
         says=says,
@@ -90,7 +90,7 @@ NORMS, TERMS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.1, 1.5, 2.0), range(6)
 
 
 def neumann_falls_below_one(context: Context) -> Evidence:
-    """Whether a further term brings R closer to the Cayley map, against whether ||Q|| < 1."""
+    """Share of the steps from k to k + 1 in which R comes closer to the Cayley map if and only if ||Q|| < 1."""
     q = skew_unpack(torch.from_numpy(np.random.default_rng(0).standard_normal(packed_size(32))))
     q, agree = q / torch.linalg.matrix_norm(q, 2), []
     for norm in NORMS:
@@ -101,7 +101,7 @@ def neumann_falls_below_one(context: Context) -> Evidence:
 
 
 def within_theorem(frame: pd.DataFrame) -> pd.Series:
-    """Limits of singular values where lambda is in (0, 1), as the theorem asks."""
+    """Lines on limits of singular values with lambda in (0, 1), which the theorem requires."""
     return (frame.statement == random_matrices.LIMITS) & ~frame.setting.str.endswith(random_matrices.OUTSIDE)
 
 

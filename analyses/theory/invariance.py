@@ -1,7 +1,7 @@
-"""R W P has the law of W: what holds of it for which W (Section 4, Appendix B), by simulation.
+"""Simulations of the statement that R W P has the law of W, for several laws of W (Section 4, Appendix B).
 
-Beside the intervals of :mod:`analyses.theory.statements`: the worst of K entries of a mean or a covariance has, either side, the
-standard error of that entry times the quantile that all K entries keep together with the usual confidence (Bonferroni).
+One interval is not that of :mod:`analyses.theory.statements`: for the worst of K entries of a mean or a covariance, the half-width is
+the entry's standard error times the quantile at which all K entries together have the usual confidence (Bonferroni).
 
 Weights have the shape of ``nn.Linear.weight``, (n, d): n neurons of dimension d in rows.
 """
@@ -31,14 +31,14 @@ def transform(weight: Tensor, r: Tensor, p: Tensor) -> Tensor:
 
 
 def worst_of(values: np.ndarray, errors: np.ndarray, n: int) -> Measured:
-    """The entry that is most standard errors from 0; its interval by the rule at the top of this file."""
+    """The entry with the most standard errors from 0, with the interval described at the top of this file."""
     worst = int(np.abs(values / errors).argmax())
     quantile = stats.norm.isf((1 - CONFIDENCE) / 2 / values.size)
     return Measured.around(values[worst], quantile * errors[worst], n)
 
 
 def moments(moved: Tensor, variance: float, where: str) -> list[dict]:
-    """Mean 0 and covariance sigma^2 delta of the entries of R W P, (draws, n, d)."""
+    """Lines on the entries of R W P, ``moved`` (draws, n, d): mean 0 and covariance sigma^2 delta."""
     x = moved.flatten(1).numpy() / math.sqrt(variance)
     draws, entries = x.shape
     covariance, fourth = x.T @ x / draws, np.square(x).T @ np.square(x) / draws
@@ -53,12 +53,12 @@ def moments(moved: Tensor, variance: float, where: str) -> list[dict]:
 
 
 def distribution(rng: np.random.Generator, generator: torch.Generator) -> list[dict]:
-    """Moments of R W P over 40,000 W of 6 neurons of dimension 8, R and P fixed, and norms of its neurons.
+    """Lines on moments of R W P and norms of its neurons: R and P fixed, 40,000 draws of W with 6 neurons of dimension 8.
 
-    Of Gaussian W the whole law is kept. Of normalized Gaussian W the means, the variances 1/d and the zero correlations
-    are, and R W has W's law; but P mixes neurons, so that those of R W P are no more of unit norm: |w_j|^2 has mean 1 and
-    variance 2 (1 - sum_i P_ij^4)/d, against 0 before. (Appendix B proves the law for Gaussian W, and ends by explaining
-    the success of normalized W with it: ``published`` takes it at its word.)
+    For Gaussian W, R W P has the law of W. For normalized Gaussian W, R W P keeps the means, the variances 1/d and the zero
+    correlations, and R W has the law of W. But P mixes neurons, so the neurons of R W P no longer have unit norm: |w_j|^2
+    has mean 1 and variance 2 (1 - sum_i P_ij^4)/d, against 0 before. Appendix B proves the law for Gaussian W, and then
+    explains the success of normalized W with it. ``published`` therefore applies the law to normalized W too.
     """
     d, n, draws = 8, 6, 40000
     r, p = random_orthogonal(d, rng), random_orthogonal(n, rng)
@@ -88,7 +88,7 @@ def uniform_pair_energy(dimension: int) -> float:
 
 
 def least_pair_energy(neurons: int) -> float:
-    """What no n unit vectors come below: a regular simplex has it, if d >= n-1.
+    """Lower bound on the energy per pair of n unit vectors; a regular simplex reaches it, if d >= n-1.
 
     1/sqrt is convex, and the mean squared distance of a pair is at most 2n/(n-1).
     """
@@ -96,7 +96,7 @@ def least_pair_energy(neurons: int) -> float:
 
 
 def pair_energy(weight: Tensor) -> float:
-    """Hyperspherical energy over its n(n-1) ordered pairs."""
+    """Hyperspherical energy divided by the number of ordered pairs, n(n-1)."""
     return float(hyperspherical_energy(weight)) / (len(weight) * (len(weight) - 1))
 
 
@@ -106,13 +106,13 @@ def unequal_norms(n: int, d: int, generator: torch.Generator) -> Tensor:
 
 
 def energy(d: int, n: int, rng: np.random.Generator, generator: torch.Generator) -> list[dict]:
-    """Energy a pair of W, R W and R W P for one R and P, by initialization, 300 W each.
+    """Lines on the energy per pair of W, R W and R W P, for one R and P and 300 W of each initialization.
 
-    What the paper says of isotropic Gaussian W alone ("only holds true when ...", with a hint that uniform-spectrum W
-    does worse for the lack of it; ``published`` reads: has no less energy) holds of uniform-spectrum W too, whose law is
-    as invariant. For n <= d its neurons are orthogonal: every pair has 1/sqrt(2), less than the Gaussian's, and
-    R W P keeps exactly that. For n > d it is less than the Gaussian's as well. With neurons of unequal norms the law is
-    not kept: the long ones leak into all columns of W P, and the energy rises.
+    The paper says that the invariance "only holds true when" W is isotropic Gaussian, and hints that uniform-spectrum W does
+    worse for that reason; ``published`` reads this as: its energy is not less. But the law of uniform-spectrum W is invariant too. For
+    n <= d its neurons are orthogonal: every pair has 1/sqrt(2), less than the Gaussian's, and R W P keeps that exactly. For
+    n > d its energy is less than the Gaussian's as well. With neurons of unequal norms the law is not invariant: the long
+    neurons leak into all columns of W P, and the energy rises.
     """
     r, p, size = random_orthogonal(d, rng), random_orthogonal(n, rng), f"d={d} n={n}"
     uniform, least = uniform_pair_energy(d), least_pair_energy(n)
@@ -124,11 +124,11 @@ def energy(d: int, n: int, rng: np.random.Generator, generator: torch.Generator)
     change = {kind: mean_of(after[kind] / before[kind] - 1) for kind in kinds}
     lines = []
     for kind in ("Gaussian", "normalized Gaussian", "uniform spectrum"):
-        # The same W would make the two samples dependent: half of the draws for each.
+        # Half of the draws for each sample, because the same W would make the two dependent.
         first, second, where = before[kind][:150], after[kind][150:], f"{kind} {size}"
         lines.append(line(SAME_LAW, ENERGY, where, "mean energy a pair, W minus RWP", mean_of(first - second),
                           published=0.0))
-        if kind != "uniform spectrum" or n > d:  # otherwise a constant, and only its rounding could be tested
+        if kind != "uniform spectrum" or n > d:  # otherwise the energy is constant up to rounding
             chance = float(stats.ks_2samp(first, second).pvalue)
             lines.append(line(SAME_LAW, ENERGY, where, "p of the Kolmogorov-Smirnov test, W and RWP",
                               Measured(chance, chance, chance, 150), published=1 - CONFIDENCE, relation=">="))

@@ -1,10 +1,10 @@
-"""Lemma 1 made constructive: an orthogonal matrix as a product of sampled primitives, and the chances that it takes.
+"""Lemma 1 made constructive: an orthogonal matrix as a product of sampled primitives, and the probabilities involved.
 
-The proof (Appendix D) multiplies R^T by primitives until it is the identity, one column after another: of the sampled
-sets, those that contain k rotate the entries of column k at or below row k onto row k. Column k is finished when k has
-shared a set with every l > k; sets without k are wasted (G_j = I). Two readings of it are here: :func:`factorize` turns
-to the next column as soon as one is finished, :func:`windows_fail` gives each column the fixed number of sets that the
-proof does. Coordinates count from 0 in the code.
+The proof (Appendix D) multiplies R^T by primitives until it is the identity, one column after another. In column k, a sampled
+set that contains k rotates the set's entries at or below row k onto row k. A set without k is wasted (G_j = I). The column is
+finished when k has shared a set with every l > k. The code has two versions: :func:`factorize` goes to the next column as soon
+as one is finished, and :func:`windows_fail` gives each column the fixed number of sets of the proof. Coordinates count from 0
+in the code.
 
 Three things the printed proof leaves open, and what is done here:
 
@@ -12,8 +12,8 @@ Three things the printed proof leaves open, and what is done here:
   matrices are rotations, as printed ("there is a rotation Q"), that entry is det(R), and a matrix of determinant -1
   ends at Diag(1, ..., 1, -1). One more primitive, whose block is Diag(1, ..., 1, -1) on a set that contains m, mends
   it; its determinant is -1, so a Cayley map cannot give it.
-- A set whose largest element is k: a rotation of one coordinate is 1 and leaves a negative entry negative. Nothing is
-  lost by G_j = I there, since a set with an l > k has made the entry non-negative or will.
+- A set whose largest element is k. A rotation of one coordinate is 1, so a negative entry stays negative. The code takes
+  G_j = I there. Nothing is lost, since some set with an l > k makes the entry non-negative.
 - Counting. k and l share a set with probability p = b(b-1)/(m(m-1)) < b^2/m^2, so that the printed
   P(never together) <= (1 - b^2/m^2)^c has the wrong direction. The union bounds hold with p: m^(-alpha t + 2) with
   t = p m^2/b^2 = (1 - 1/b)/(1 - 1/m), which is 1/2 at b = 2 and 1 - 1/b for m >> b.
@@ -32,12 +32,12 @@ from poet.primitives import BlockPrimitive
 
 
 def pair_probability(primitive: BlockPrimitive) -> float:
-    """p: chance that one primitive's blocks bring two given coordinates together."""
+    """p: probability that two given coordinates fall into the same block of a primitive."""
     return primitive.covered / primitive.dimension * (primitive.block_size - 1) / (primitive.dimension - 1)
 
 
 def window(primitive: BlockPrimitive, alpha: float) -> int:
-    """Sets that the proof gives each column, and the heuristic all of them: alpha ln(m) (m/b)^2, rounded up."""
+    """Number of sets for each column in the proof, for all columns in the heuristic: alpha ln(m) (m/b)^2, rounded up."""
     m, b = primitive.dimension, primitive.block_size
     return math.ceil(alpha * math.log(m) * (m / b) ** 2)
 
@@ -57,8 +57,8 @@ def rotation_to_first_axis(vector: Tensor) -> Tensor:
     rotation = torch.eye(size, dtype=vector.dtype)
     if norm == 0:
         return rotation
-    # Householder towards the axis that v points away from, so that nothing cancels; a second reflection makes it a
-    # rotation: of the first axis if v was sent to -|v| e_1, of another one if it was sent to |v| e_1.
+    # A Householder reflection onto the half of the first axis that v points away from, so that nothing cancels. A second one makes
+    # it a rotation: it flips the first axis if v was sent to -|v| e_1, the second if v was sent to |v| e_1.
     flipped = bool(vector[0] > 0)
     normal = vector.clone()
     normal[0] += norm if flipped else -norm
@@ -72,10 +72,10 @@ class Factorization:
     """R = G_c ... G_1, up to rounding."""
 
     primitive: BlockPrimitive  # shape of the G_j
-    #: (blocks, permutation) of every G_j that is not the identity, as applied; see ``BlockPrimitive.embed``
+    #: (blocks, permutation) of every G_j that is not the identity, in order; see ``BlockPrimitive.embed``
     steps: list[tuple[Tensor, Tensor]]
-    sampled: int  # c, sets sampled in all
-    last_entry: float  # entry (m, m) of G ... G R^T before the step that makes it positive.
+    sampled: int  # c, number of sets sampled
+    last_entry: float  # entry (m, m) of G ... G R^T after column m-1, before its sign is mended
 
     def product(self) -> Tensor:
         """G_c ... G_1, (m, m), from the embedded primitives alone."""
@@ -88,15 +88,15 @@ class Factorization:
 def factorize(matrix: Tensor, primitive: BlockPrimitive, generator: torch.Generator, *, mend_sign: bool = True) -> Factorization:
     """Factorize an orthogonal matrix (m, m), fp64, as the proof does, with sets sampled one after another.
 
-    Of a block-stochastic primitive only the block that contains k is used, as the lemma's text has it ("strictly more
-    expressive"). ``mend_sign`` goes on after column m-1 until the last diagonal entry is positive."""
+    Of a block-stochastic primitive only the block that contains k is used, as in the lemma's text ("strictly more
+    expressive"). With ``mend_sign``, sampling continues after column m-1 until the last diagonal entry is positive."""
     m, b = primitive.dimension, primitive.block_size
     rest = matrix.T.clone()
     steps: list[tuple[Tensor, Tensor]] = []
     sampled = 0
 
     def sample(k: int) -> tuple[Tensor, int] | None:
-        """A new permutation with ascending blocks, and the block that has k; None if none has."""
+        """A new permutation with ascending blocks, and the index of the block with k; None if no block has k."""
         permutation = primitive.sample(generator)
         blocks = permutation[: primitive.covered].view(-1, b).sort(dim=1).values
         found = (blocks == k).any(1).nonzero()
@@ -119,7 +119,7 @@ def factorize(matrix: Tensor, primitive: BlockPrimitive, generator: torch.Genera
                 continue
             permutation, position = drawn
             members = permutation[position * b : (position + 1) * b]
-            first = int((members < k).sum())  # of the block's coordinates, these are finished and stay as they are
+            first = int((members < k).sum())  # how many of the block's coordinates are finished and stay as they are
             if first == b - 1:
                 continue
             block = torch.eye(b, dtype=rest.dtype)
@@ -140,8 +140,7 @@ def factorize(matrix: Tensor, primitive: BlockPrimitive, generator: torch.Genera
 
 
 def labels(primitive: BlockPrimitive, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Which block each coordinate falls into, (count, m) ints, -1 for none: ``count`` draws of
-    :meth:`BlockPrimitive.sample` at once."""
+    """Index of each coordinate's block in ``count`` draws of :meth:`BlockPrimitive.sample`, (count, m) ints, -1 for no block."""
     place = rng.permuted(np.tile(np.arange(primitive.dimension, dtype=np.int16), (count, 1)), axis=1)
     return np.where(place < primitive.covered, place // primitive.block_size, -1)
 
@@ -153,7 +152,7 @@ def together(sets: np.ndarray, k: int) -> np.ndarray:
 
 
 def primitives_needed(primitive: BlockPrimitive, rng: np.random.Generator) -> int:
-    """How many sets :func:`factorize` samples for the first m-1 columns, without a matrix: only the sets matter."""
+    """Number of sets that :func:`factorize` samples for the first m-1 columns, which does not depend on the matrix."""
     chunk = math.ceil(4 / pair_probability(primitive))
     sets, used = labels(primitive, chunk, rng), 0
     for k in range(primitive.dimension - 1):
@@ -194,24 +193,24 @@ def tangent_rank(primitive: BlockPrimitive, steps: list[tuple[Tensor, Tensor]]) 
     return int(torch.linalg.matrix_rank(torch.cat(directions, dim=1)))
 
 
-# --- what the sets' chances are exactly -------------------------------------------------------------------------------
+# --- exact probabilities ----------------------------------------------------------------------------------------------
 
 
 def never_with(primitive: BlockPrimitive, others: int) -> Fraction:
-    """Chance that one primitive brings k together with none of ``others`` given coordinates."""
+    """Probability that k shares its block in one primitive with none of ``others`` given coordinates."""
     m, b = primitive.dimension, primitive.block_size
     alone = Fraction(math.comb(m - 1 - others, b - 1), math.comb(m - 1, b - 1))
     return 1 - Fraction(primitive.covered, m) * (1 - alone)
 
 
 def column_failure(primitive: BlockPrimitive, others: int, count: int) -> float:
-    """Chance that k misses at least one of ``others`` coordinates in ``count`` primitives: inclusion and exclusion."""
-    # As fractions: the terms alternate, and are as large as binomial coefficients.
+    """Probability that k never meets at least one of ``others`` coordinates in ``count`` primitives, by inclusion and exclusion."""
+    # Exact fractions, because the terms alternate in sign and are as large as binomial coefficients.
     return float(sum((-1) ** (j + 1) * math.comb(others, j) * never_with(primitive, j) ** count for j in range(1, others + 1)))
 
 
 def windows_failure(primitive: BlockPrimitive, alpha: float) -> float:
-    """Exact chance of :func:`windows_fail`."""
+    """Exact probability that a trial of :func:`windows_fail` fails."""
     m, count = primitive.dimension, window(primitive, alpha)
     kept = (1 - column_failure(primitive, others, count) for others in range(1, m))
     return 1 - math.prod(kept)

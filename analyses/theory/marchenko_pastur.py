@@ -38,8 +38,8 @@ class MarchenkoPastur:
         return np.sqrt(np.maximum(inside, 0)) / (np.pi * self.short * self.deviation**2 * s)
 
     def quantiles(self, share: np.ndarray) -> np.ndarray:
-        """The singular values that given shares, in [0, 1], of all singular values lie below."""
-        # Nodes that crowd at the edges, where the density rises like a square root.
+        """Quantiles of the law: the singular values below which the given shares, in [0, 1], lie."""
+        # Nodes are dense at the edges, where the density rises like a square root.
         middle, half = (self.largest + self.smallest) / 2, (self.largest - self.smallest) / 2
         s = middle - half * np.cos(np.linspace(0, np.pi, 20_001))
         density = self.density(s)

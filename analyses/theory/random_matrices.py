@@ -1,9 +1,9 @@
 """Uniform vectors and Gaussian matrices against what the paper states of them (Appendices A.1 and C), by simulation.
 
-Beside the intervals of :mod:`analyses.theory.statements`: a limit of a singular value is compared at a finite size. The edge of
-the spectrum of a d x n matrix over sqrt(d) sits (1 + lambda^(-1/2))^(1/3) d^(-2/3) off its limit, give or take as much
-(Tracy and Widom), so the interval is 2 d^(-2/3) either side of the mean. That the error goes to zero is judged by itself:
-the slope of log|error| over log d, printed to be negative, is -2/3 by the same theory.
+One interval is not that of :mod:`analyses.theory.statements`, because limits of singular values are compared at a finite size. The
+edge of the spectrum of a d x n matrix over sqrt(d) is off its limit by about (1 + lambda^(-1/2))^(1/3) d^(-2/3), and varies by as
+much (Tracy and Widom). The interval is therefore 2 d^(-2/3) either side of the mean. Separate lines judge whether the error goes
+to zero: by the paper the slope of log|error| over log d is negative, by the same theory it is -2/3.
 
 The paper's d is the neurons' dimension (inputs), n their number (outputs), lambda = n/d. Weights have the shape of
 ``nn.Linear.weight``, (n, d).
@@ -26,7 +26,7 @@ LIMITS = "limits of the singular values"
 MEAN, VARIANCE = "E v'Rv", "Var(v'Rv)"
 #: Marks a setting that the theorem on limits does not cover.
 OUTSIDE = " (outside of lambda in (0,1))"
-#: Size s of R = cayley(s Q), entries of Q of variance 1/m: from the identity to far away.
+#: Factors s of R = cayley(s Q) with entries of Q of variance 1/m: R goes from the identity to far from it.
 SIZES = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
 
 
@@ -38,9 +38,9 @@ def random_orthogonal(dimension: int, rng: np.random.Generator) -> Tensor:
 def probing_moments(r: Tensor) -> dict[str, tuple[float, float]]:
     """(printed, derived) mean, second moment and variance of v'Rv for v uniform on the sphere, R (m, m) orthogonal.
 
-    The second moment's printed first line has a bare norm of (R + R')/2, without its Frobenius index and its square;
-    read as the spectral norm, which is what Section 4 calls a bare norm. The printed second line is right. The variance
-    is printed with a plus before 2 Tr(R)^2/m; subtracting (Tr(R)/m)^2 from that second line gives a minus.
+    The printed first line of the second moment has a norm of (R + R')/2 without the Frobenius index and the square. It is
+    read as the spectral norm, which Section 4 writes without an index. The printed second line is right. The variance is
+    printed with a plus before 2 Tr(R)^2/m; subtracting (Tr(R)/m)^2 from the second line gives a minus.
     """
     m, trace, square = len(r), float(r.trace()), float((r @ r).trace())
     spectral = float(torch.linalg.matrix_norm((r + r.T) / 2, 2))
@@ -89,9 +89,9 @@ def slope_of_error(sizes: tuple[int, ...], errors: list[Measured]) -> Measured:
 def spectrum(generator: torch.Generator) -> list[dict]:
     """Extreme singular values at growing sizes and fixed lambda; 512 x 1376 is the paper's shape (Figure 3).
 
-    The smallest is printed to go to 1 - sqrt(lambda): for lambda in (0, 1) by the theorem on normalized W, without a range
-    by the formulas in the boxes. The paper's own shape has lambda = 2.69, where that is negative and the limit is
-    sqrt(lambda) - 1.
+    The printed limit of the smallest is 1 - sqrt(lambda). The theorem on normalized W states it for lambda in (0, 1), the
+    boxed formulas without a range. The paper's own shape has lambda = 2.69, where 1 - sqrt(lambda) is negative and the
+    limit is sqrt(lambda) - 1.
     """
     shapes = {0.25: (64, 128, 256, 512, 1024), 1376 / 512: (64, 128, 256, 512)}
     initializations = {

@@ -1,9 +1,9 @@
-"""A theoretical statement beside what was measured of it, and the rule that judges it.
+"""The lines of ``results/theory.csv``: statements of the theory, their measurements, and the rule that judges them.
 
 The rule (written before any number was seen). Each measurement comes with an interval: four standard errors either side
-for means and variances, the exact (Clopper-Pearson) interval of the same confidence for frequencies, and what else the
-line's module states. Nearly two hundred are judged, which is why it is four and not two. A printed value that lies inside
-the interval is ``confirmed``, one outside ``refuted``. A printed bound is ``confirmed`` if the whole interval
+for means and variances, the exact (Clopper-Pearson) interval of the same confidence for frequencies, and others that the
+line's module states. The factor is four and not two, since nearly two hundred lines are judged. A printed value is ``confirmed`` if
+it lies inside the interval, ``refuted`` otherwise. A printed bound is ``confirmed`` if the whole interval
 keeps it, ``refuted`` if the whole interval breaks it, ``undecided`` otherwise. A statement that the paper makes
 without a number has no ``published``, and only its derived value is judged.
 """
@@ -40,7 +40,7 @@ class Measured:
 
     @classmethod
     def around(cls, value: float, half_width: float, n: int, std: float = math.nan) -> Measured:
-        """With a symmetric interval, rounding included."""
+        """A number with a symmetric interval, widened by :data:`ROUNDING`."""
         half_width += ROUNDING
         return cls(float(value), float(value - half_width), float(value + half_width), n, float(std))
 
@@ -88,10 +88,10 @@ def line(
     statement: str, place: str, setting: str, quantity: str, measured: Measured, *, published: float = math.nan,
     relation: Relation = "=", derived: float | None = None, derived_relation: Relation | None = None, unit: str = "",
 ) -> dict:
-    """One line of ``results/theory.csv``: what is stated where, for which setting, and how a measurement stands to it.
+    """One line of ``results/theory.csv``: a statement, its place in the paper, a setting, a measurement and the verdicts.
 
-    ``published`` is what the printed formula gives, NaN if none is printed; ``derived`` what a derivation gives where the
-    print is wrong or missing, by default the same. Both relations say how the measurement should stand to them."""
+    ``published`` is the value of the printed formula, NaN if none is printed. ``derived`` is that of a derivation where the
+    print is wrong or missing, by default the same. The relations say how the measurement should compare with each."""
     derived = published if derived is None else derived
     derived_relation = derived_relation or relation
     return {

@@ -8,7 +8,7 @@
 One line for each statement and setting. ``published`` is what the printed formula gives, or a printed bound, with
 ``relation`` for how the measurement should stand to it; ``derived`` is what a derivation gives where the print is wrong,
 loose or silent, and the same number elsewhere. The rule for ``verdict`` (of the print) and ``derived_verdict`` is in
-:mod:`analyses.theory.statements`; each of the modules above says where it adds to it. No training: the same at every scale.
+:mod:`analyses.theory.statements`; the modules above state their exceptions to it. No training: the same at every scale.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ from suite.context import Context
 
 
 def table() -> pd.DataFrame:
-    """Every line, with the statements in the paper's order of appendices after the lemma."""
+    """Every line: on the lemma, then on random matrices, then on the law of R W P."""
     return pd.DataFrame([*approximation.lines(), *random_matrices.lines(), *invariance.lines()])
 
 
@@ -70,7 +70,7 @@ def draw_failures(axis: Axes, frame: pd.DataFrame) -> None:
 
 
 def draw_variance(axis: Axes, frame: pd.DataFrame) -> None:
-    """Variance of v'Rv between the identity and far from it."""
+    """Variance of v'Rv for Cayley maps R, from the identity to far from it."""
     part = frame[(frame.statement == random_matrices.VARIANCE) & frame.setting.str.contains("cayley")]
     part = numbers(part, "Tr(R)/m").sort_values("Tr(R)/m")
     x = part["Tr(R)/m"]
@@ -91,7 +91,7 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 
 def findings(frame: pd.DataFrame) -> str:
-    """How the verdicts fell."""
+    """A sentence with the numbers of confirmed and refuted statements."""
     counts, derived = frame.verdict.value_counts(), frame.derived_verdict.value_counts()
     return (
         f"Of {int(counts.drop('', errors='ignore').sum())} printed values and bounds {counts.get('confirmed', 0)} are "

@@ -1,5 +1,5 @@
-"""`python -m poet.data '<description as JSON>' --folder F --cache C`: prepares a data set, checks a prepared one
-(`--verify`), or says what it would cost (`--estimate`)."""
+"""``python -m poet.data '<description as JSON>' --folder F --cache C``: prepares a data set, checks a prepared one
+(``--verify``), or says what it would cost (``--estimate``)."""
 
 import argparse
 import json

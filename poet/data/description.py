@@ -55,8 +55,11 @@ class Description(Settings):
 
 
 def check_description(data: dict) -> dict:
-    """`data` with every optional key filled in, and with `stream` only where it is true, so that a description that does
-    without means what it always meant. Raises DataError that names the key that is unknown, missing or makes no sense."""
+    """A description with every optional key filled in; ``stream`` is there only if true, so that digests of others stay.
+
+    Raises:
+        DataError: a key is unknown, missing or has a value that makes no sense; the sentence names it.
+    """
     described = parse(Description, data, "the description of the data", DataError).model_dump()
     return {key: value for key, value in described.items() if key != "stream" or value}
 

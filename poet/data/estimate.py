@@ -1,6 +1,6 @@
 """What a data set costs before it is made: rows, bytes on disk, bytes to read, hours of tokenizing.
 
-The figures of a whole corpus are its own (`Corpus.size`); of a folder that holds some of its shards they are scaled by
+The figures of a whole corpus are its own (``Corpus.size``); of a folder that holds some of its shards they are scaled by
 the shards' bytes.
 """
 
@@ -28,7 +28,7 @@ class Estimate:
         passes: how often the rows that are asked for go through them; above 1, documents are repeated.
         prepared_bytes: what lies on disk when the data is prepared, both splits.
         source_bytes: compressed text that is read, and kept nowhere: once to prepare; of a stream, by every run.
-        core_hours: of tokenizing on one core, as often as `source_bytes` are read.
+        core_hours: of tokenizing on one core, as often as ``source_bytes`` are read.
     """
 
     rows: int
@@ -41,8 +41,15 @@ class Estimate:
 def estimate(description: dict, rows: int | None = None, rows_per_core_second: float = ROWS_PER_CORE_SECOND) -> Estimate:
     """What the data set of a description costs.
 
-    rows: how many rows the longest run reads; None for one pass. rows_per_core_second: as `poet.data.rate` measures it.
-    A folder of shards that is not there counts as the whole corpus. Raises DataError for a wrong description.
+    A folder of shards that does not exist counts as the whole corpus.
+
+    Args:
+        description: see :mod:`poet.data.description`.
+        rows: rows that the longest run reads; None for one pass.
+        rows_per_core_second: as ``poet.data.rate`` measures it.
+
+    Raises:
+        DataError: the description is wrong.
     """
     data = check_description(description)
     corpus = CORPORA[data["corpus"]](data["path"])

@@ -12,7 +12,7 @@ from poet.system.files import PART, readable_disk_errors, write_text
 
 @contextlib.contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Holds `folder` for one process at a time: a second one waits, and finds the work of the first done.
+    """Holds ``folder`` for one process at a time: a second one waits, and finds the work of the first done.
 
     Without this two jobs that share a cache would both download and clean. A file system without locks only
     loses that: the renames keep every file whole. Parts that a killed process left are removed.
@@ -32,12 +32,12 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 def write_json(path: Path, value: dict) -> None:
-    """Writes `value` atomically, with sorted keys, so that equal values are equal bytes."""
+    """Writes ``value`` atomically, with sorted keys, so that equal values are equal bytes."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
 def read_json(path: Path) -> dict | None:
-    """The JSON object in `path`; None where there is no such file or it holds no JSON object."""
+    """The JSON object in ``path``; None where there is no such file or it holds no JSON object."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
@@ -46,22 +46,22 @@ def read_json(path: Path) -> dict | None:
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of the bytes of `path`, in hexadecimal."""
+    """The SHA-256 of the bytes of ``path``, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def described_file(path: Path) -> dict:
-    """What `meta.json` says of a file that is whole."""
+    """What ``meta.json`` says of a file that is whole."""
     return {"file": path.name, "file_bytes": path.stat().st_size, "sha256": sha256_of(path)}
 
 
 def whole(file: dict, folder: Path) -> bool:
-    """Whether a file that is so described is in `folder`, with its size."""
+    """Whether a file that is so described is in ``folder``, with its size."""
     path = folder / file["file"]
     return path.exists() and path.stat().st_size == file["file_bytes"]
 
 
 def files_of(described: dict) -> list[dict]:
-    """The files of a part of `meta.json`, each with `file`, `file_bytes` and `sha256`: one, a shard each, or none."""
+    """The files of a part of ``meta.json``, each with ``file``, ``file_bytes`` and ``sha256``: one, a shard each, or none."""
     return described.get("files", [described] if "file" in described else [])

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> np.ndarray:
-    """The order (count,) in which an epoch reads so many rows, or shards: a permutation fixed by `seed` and `epoch`."""
+    """The order (count,) in which an epoch reads so many rows, or shards: a permutation fixed by ``seed`` and ``epoch``."""
     # Half the memory of int64 matters where many rows meet many processes.
     indices = np.arange(count, dtype=np.uint32 if count <= 1 << 32 else np.int64)
     return np.random.Generator(np.random.PCG64([seed, epoch])).permutation(indices)
@@ -18,7 +18,10 @@ class BatchOrder:
     """Which rows each step reads: the permutations of epoch 0, 1, ... one after the other, cut into batches.
 
     A batch may span two epochs, and a run may read more rows than there are. The answer depends on the
-    arguments alone, so that a resumed run needs no state. Raises ValueError for an empty data set or batch.
+    arguments alone, so that a resumed run needs no state.
+
+    Raises:
+        ValueError: the data set or the batch is empty.
     """
 
     def __init__(self, n_rows: int, batch_rows: int, seed: int):
@@ -28,7 +31,7 @@ class BatchOrder:
         self._order = functools.lru_cache(maxsize=1)(epoch_order)  # consecutive steps ask for the same
 
     def indices(self, step: int) -> np.ndarray:
-        """The rows of step `step` (from 0): int64 (batch_rows,)."""
+        """The rows of step ``step`` (from 0): int64 (batch_rows,)."""
         place, end = step * self.batch_rows, (step + 1) * self.batch_rows
         parts = []
         while place < end:

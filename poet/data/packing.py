@@ -17,9 +17,17 @@ def row_dtype(vocab_size: int) -> np.dtype:
 
 
 def pack(documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, cap: int | None = None) -> Iterator[Block]:
-    """Yields blocks of rows cut from one stream of tokens, an end-of-sequence token after each document.
+    """Blocks of rows cut from one stream of tokens, an end-of-sequence token after each document.
 
-    What fills no row at the end is dropped. cap: at most this many tokens, in full rows.
+    Tokens at the end that fill no row are dropped.
+
+    Args:
+        documents, tokenizer: the tokens, and what made them.
+        length: tokens a row.
+        cap: at most this many tokens, in full rows; None for no limit.
+
+    Yields:
+        A :data:`Block` of rows.
     """
     dtype = row_dtype(tokenizer.vocab_size)
     rows_left = math.inf if cap is None else cap // length
@@ -41,10 +49,17 @@ def pack(documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, ca
 
 
 def pad(documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, cap: int | None = None) -> Iterator[Block]:
-    """Yields one row (1, T) a document: cut to T - 1 tokens, an end-of-sequence token, then padding.
+    """One row a document: cut to T - 1 tokens, an end-of-sequence token, then padding.
 
     A long document ends in that token as well, as the T5 tokenizer cuts it. The paper does not say how its rows are made; see docs/data.md.
-    cap: rows as long as their tokens that are no padding are at most this many.
+
+    Args:
+        documents, tokenizer: the tokens, and what made them.
+        length: T, tokens a row.
+        cap: rows end before their tokens without padding exceed this number; None for no limit.
+
+    Yields:
+        A :data:`Block` of one row.
     """
     dtype = row_dtype(tokenizer.vocab_size)
     total = 0

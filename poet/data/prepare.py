@@ -1,8 +1,8 @@
 """From the description of a data set to a folder of rows: fetch, clean, split, train the tokenizer, tokenize, pack.
 
-Each stage leaves complete files and a note in `stages.json`, so that an interrupted preparation goes on where it stopped;
-`meta.json` is written last and says that the folder is complete. The train split of a corpus in shards is the work of
-`poet.data.sharded`, or none where the description says `stream`.
+Each stage leaves complete files and a note in ``stages.json``, so that an interrupted preparation goes on where it stopped;
+``meta.json`` is written last and says that the folder is complete. The train split of a corpus in shards is the work of
+``poet.data.sharded``, or none where the description says ``stream``.
 """
 
 import hashlib
@@ -25,14 +25,21 @@ STAGES = "stages.json"
 
 
 def prepare(data: dict, folder: Path, cache: Path, processes: int = 2) -> dict:
-    """Makes the rows of a data set, `tokenizer.json` and `meta.json`, and returns the latter.
+    """Makes the rows of a data set, ``tokenizer.json`` and ``meta.json``, and returns the latter.
 
-    data: as `poet.data.description.Description` has it. cache: for what corpora fetch. processes: how many share the
-    work; the result does not depend on it.
-    Rows are (rows, sequence_length), uint16, or uint32 where the vocabulary needs it: `validation.npy` and
-    `train.npy`, of a corpus in shards `train/<shard>.npy`, or with `stream` no train rows at all (`poet.data.stream`
+    Rows are (rows, sequence_length), uint16, or uint32 where the vocabulary needs it: ``validation.npy`` and
+    ``train.npy``, of a corpus in shards ``train/<shard>.npy``, or with ``stream`` no train rows at all (``poet.data.stream``
     makes them as training reads them). Does nothing where the folder holds this very data set, made from the text that
-    "path" has now. Raises DataError for whatever the user can put right.
+    "path" has now.
+
+    Args:
+        data: as ``poet.data.description.Description`` has it.
+        folder: of the data set.
+        cache: for what corpora fetch.
+        processes: how many share the work; the result does not depend on it.
+
+    Raises:
+        DataError: whatever the user can put right.
     """
     data, folder = check_description(data), Path(folder)
     corpus = CORPORA[data["corpus"]](data["path"], Path(cache), processes)
@@ -71,14 +78,15 @@ def prepare(data: dict, folder: Path, cache: Path, processes: int = 2) -> dict:
 
 
 def prepared_files(meta: dict) -> list[dict]:
-    """Every file of a prepared folder, with `file`, `file_bytes` and `sha256`."""
+    """Every file of a prepared folder, with ``file``, ``file_bytes`` and ``sha256``."""
     return [file for part in (meta["tokenizer"], *meta["splits"].values()) for file in files_of(part)]
 
 
 def verify(folder: Path) -> int:
-    """Reads every file of a prepared folder and compares its SHA-256 with `meta.json`; returns how many there are.
+    """Reads every file of a prepared folder and compares its SHA-256 with ``meta.json``; returns how many there are.
 
-    Raises DataError that names the files which are missing or damaged.
+    Raises:
+        DataError: files are missing or damaged; the sentence names them.
     """
     files, damaged = prepared_files(read_meta(folder)), []
     with Progress("verifying", sum(file["file_bytes"] for file in files), "bytes") as progress:
@@ -95,7 +103,7 @@ def verify(folder: Path) -> int:
 
 
 class _Stages:
-    """The stages that are done, and what each found, kept in `<folder>/stages.json` until all are."""
+    """The stages that are done, and what each found, kept in ``<folder>/stages.json`` until all are."""
 
     def __init__(self, folder: Path, wanted: dict):
         self._path, self._folder, self._wanted = folder / STAGES, folder, wanted
@@ -104,7 +112,7 @@ class _Stages:
         self.done: dict[str, dict] = {}
 
     def run(self, name: str, work: Callable[[], dict], facts: dict | None = None) -> dict:
-        """What `work` finds. It is not done again where its files and these facts are as they were, unless a stage
+        """What ``work`` finds. It is not done again where its files and these facts are as they were, unless a stage
         before it was."""
         saved = self._saved.get(name)
         if saved and (facts or {}).items() <= saved.items() and all(whole(file, self._folder) for file in files_of(saved)):

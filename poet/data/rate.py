@@ -25,9 +25,12 @@ TIMED, TRAINING = 2000, 2000
 def measure(description: dict, cache: Path) -> tuple[float, str]:
     """Texts of C4's mean length that one core of this machine turns into rows in a second, and what was measured.
 
-    The text is enwik8's (fetched to `cache`), cut to C4's mean length: C4 itself, whose lengths differ among
+    The text is enwik8's (fetched to ``cache``), cut to C4's mean length: C4 itself, whose lengths differ among
     themselves, takes no longer where long texts are encoded in part. Where the description's tokenizer cannot be had,
-    a tokenizer of T5's kind and size stands in. Raises DataError where enwik8 cannot be had.
+    a tokenizer of T5's kind and size stands in.
+
+    Raises:
+        DataError: enwik8 cannot be had.
     """
     data = check_description(description)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"

@@ -18,7 +18,7 @@ IGNORED_LABEL = -100
 
 
 class _Prepared:
-    """A prepared folder: `meta` (of `meta.json`), `sequence_length`, `vocab_size`, `pad_id`."""
+    """A prepared folder: ``meta`` (of ``meta.json``), ``sequence_length``, ``vocab_size``, ``pad_id``."""
 
     def __init__(self, folder: Path | str):
         self.folder = Path(folder)
@@ -29,15 +29,20 @@ class _Prepared:
 
 
 class TrainingBatches(_Prepared):
-    """The batches of a run, step by step: a pure function of the data, `batch_rows`, `seed` and the step.
+    """The batches of a run, step by step: a pure function of the data, ``batch_rows``, ``seed`` and the step.
 
     Every reader of the same arguments gets the same rows in the same order, whichever step it begins at. One file of
-    rows is read in permutations of all its rows (`BatchOrder`). Rows in shards, and streamed ones alike, are read
+    rows is read in permutations of all its rows (``BatchOrder``). Rows in shards, and streamed ones alike, are read
     shard after shard, each from its first row to its last, and each epoch has its own permutation of the shards: C4's
     documents were shuffled by its makers, and a permutation of 365 million rows would take gigabytes in every process
     and a seek a row. A batch may span shards and epochs.
-    sha256: of the rows, or of what they are made from where they are streamed.
-    Raises DataError where the folder is not prepared or damaged, ValueError for an empty batch.
+
+    Attributes:
+        sha256: of the rows, or of what they are made from if they are streamed.
+
+    Raises:
+        DataError: the folder is not prepared, or damaged.
+        ValueError: the batch is empty.
     """
 
     def __init__(self, folder: Path | str, batch_rows: int, seed: int):
@@ -58,16 +63,21 @@ class TrainingBatches(_Prepared):
             self._read = lambda step: rows.read(order.indices(step))
 
     def batch(self, step: int) -> torch.Tensor:
-        """The rows of step `step` (from 0): int64 (batch_rows, T). Raises ValueError for a negative step."""
+        """The rows of step ``step`` (from 0): int64 (batch_rows, T).
+
+        Raises:
+            ValueError: the step is negative.
+        """
         if step < 0:
             raise ValueError(f"step must not be negative, is {step}")
         return torch.from_numpy(self._read(step).astype(np.int64))
 
 
 class TokenRows(_Prepared):
-    """The rows of one split of a prepared folder, memory-mapped. len(): how many there are.
+    """The rows of one split of a prepared folder, memory-mapped; ``len()`` is their number.
 
-    Raises DataError where the folder is not prepared or its files do not fit its meta.json.
+    Raises:
+        DataError: the folder is not prepared, or its files do not fit its meta.json.
     """
 
     def __init__(self, folder: Path | str, split: str):
@@ -80,15 +90,15 @@ class TokenRows(_Prepared):
         return len(self._rows)
 
     def batch(self, indices: np.ndarray) -> torch.Tensor:
-        """The rows `indices` (B,) as an int64 tensor (B, T)."""
+        """The rows ``indices`` (B,) as an int64 tensor (B, T)."""
         return torch.from_numpy(self.read(indices).astype(np.int64))
 
     def read(self, indices: np.ndarray) -> np.ndarray:
-        """The rows `indices` (B,) as they are stored (B, T)."""
+        """The rows ``indices`` (B,) as they are stored (B, T)."""
         return self._rows[np.asarray(indices)]
 
     def labels(self, batch: torch.Tensor) -> torch.Tensor:
-        """A copy of `batch` (B, T) with -100, which the loss ignores, in place of padding."""
+        """A copy of ``batch`` (B, T) with -100, which the loss ignores, in place of padding."""
         return batch.masked_fill(batch == self.pad_id, IGNORED_LABEL)
 
 
@@ -135,7 +145,11 @@ class _ShardBatches:
 
 
 def read_meta(folder: Path) -> dict:
-    """`meta.json` of a prepared folder. Raises DataError where there is none."""
+    """``meta.json`` of a prepared folder.
+
+    Raises:
+        DataError: there is none.
+    """
     meta = read_json(folder / "meta.json")
     if meta is None:
         raise DataError(f"{folder} holds no prepared data (no meta.json): run python -m poet.data first")

@@ -1,6 +1,6 @@
 """Rows of a corpus in shards: a file for each shard of the source, made by several processes, noted as soon as it is whole.
 
-Beside each `<folder>/train/<shard>.npy` lies a `.json` that says what it holds and what it was made from. Whoever
+Beside each ``<folder>/train/<shard>.npy`` lies a ``.json`` that says what it holds and what it was made from. Whoever
 prepares the folder again, after a kill or a damaged file, makes only what has no such note or another size.
 """
 
@@ -50,7 +50,7 @@ class _Work:
         return note if whole(note, self.folder.parent) else None
 
     def make(self, shard: Shard, cap: int | None) -> dict:
-        """Writes the rows of a shard, and their note. cap: at most this many tokens that are no padding."""
+        """Writes the rows of a shard, and their note; at most ``cap`` tokens without padding."""
         path = self.path(shard)
         described, all_read = write_rows(self.corpus.texts_of(shard), self.tokenizer, self.data, cap, path)
         note = described | {
@@ -65,11 +65,14 @@ class _Work:
 
 
 def write_shards(data: dict, folder: Path, corpus: ShardedCorpus, tokenizer: Tokenizer) -> dict:
-    """Makes the rows of the train split, and returns what `meta.json` says of it.
+    """Makes the rows of the train split, and returns what ``meta.json`` says of it.
 
-    With a cap on the tokens the rows are the first ones in the order of the shards, up to the cap; how many processes
-    there are decides nothing. Raises DataError where the disk is too small for what is missing, a shard cannot be read,
-    a process was killed, or there is no row.
+    With a cap on the tokens the rows are the first ones in the order of the shards, up to the cap, whatever the number
+    of processes.
+
+    Raises:
+        DataError: the disk is too small for the missing shards, a shard cannot be read, a process was killed, or there
+            is no row.
     """
     made_from = {key: data[key] for key in ("packing", "sequence_length", "train_tokens")}
     made_from |= {"format": corpus.versions["format"], "tokenizer": tokenizer.sha256}

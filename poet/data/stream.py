@@ -1,10 +1,10 @@
 """Training rows made from a corpus in shards while training reads them, in the order that prepared rows would have.
 
-Nothing of them is kept but how many each shard gave: `<folder>/train/<shard>.json`, with which a reader that begins in
+Nothing of them is kept but how many each shard gave: ``<folder>/train/<shard>.json``, with which a reader that begins in
 the middle passes over whole shards, and without which it counts documents.
 
 Every process of a run makes all of its rows. A core makes some nine hundred rows of 256 tokens a second
-(`poet.data.estimate`), and all cores of a process take part: training that reads more than that waits for its data.
+(``poet.data.estimate``), and all cores of a process take part: training that reads more than that waits for its data.
 """
 
 import itertools
@@ -36,7 +36,9 @@ class StreamedBatches:
     """Batches of rows that a thread makes ahead of training.
 
     Steps one after the other come from one pass over the documents; any other step begins a pass anew, at its place.
-    Raises DataError where the shards are not those that the folder was prepared for.
+
+    Raises:
+        DataError: the shards are not those that the folder was prepared for.
     """
 
     def __init__(self, folder: Path, meta: dict, batch_rows: int, seed: int):
@@ -45,7 +47,11 @@ class StreamedBatches:
         self._stop = threading.Event()
 
     def read(self, step: int) -> np.ndarray:
-        """The rows of a step (batch_rows, T). Raises DataError where the thread that makes them met an error."""
+        """The rows of a step (batch_rows, T).
+
+        Raises:
+            DataError: the thread that makes them met an error.
+        """
         if step != self._next:
             self._begin(step)
         self._next = None  # until this step is there
@@ -99,7 +105,7 @@ class _Rows:
             )
 
     def beginning_at(self, place: int) -> Iterator[np.ndarray]:
-        """Yields the rows (1, T) from the one at `place` on."""
+        """Yields the rows (1, T) from the one at ``place`` on."""
         for epoch in itertools.count():
             n_documents = 0
             for number in epoch_order(len(self._shards), self._seed, epoch):
@@ -113,7 +119,7 @@ class _Rows:
                 raise DataError(f"the shards of {self._corpus.name} hold no documents: fetch them again")
 
     def _rest(self, shard: Shard, place: int) -> Iterator[np.ndarray]:
-        """Yields the rows of a shard from the one at `place` on; returns how many the whole shard has."""
+        """Yields the rows of a shard from the one at ``place`` on; returns how many the whole shard has."""
         unparsed = self._corpus.documents(shard)
         size = sum(1 for _ in itertools.islice(unparsed, place))
         texts = (self._corpus.text(document, shard) for document in unparsed)

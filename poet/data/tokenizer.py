@@ -29,7 +29,11 @@ _BETWEEN_WORDS = re.compile(r"(?<=[A-Za-z0-9]) (?=[A-Za-z0-9])")
 
 
 class EncodedText:
-    """The tokens of one text, and how much of it they cover. ids: int64 (tokens,), without special ones at the ends."""
+    """The tokens of one text, and how much of it they cover.
+
+    Attributes:
+        ids: int64 (tokens,), without special ones at the ends.
+    """
 
     __slots__ = ("ids", "_encoding", "_text")
 
@@ -37,7 +41,7 @@ class EncodedText:
         self.ids, self._encoding, self._text = ids, encoding, text
 
     def bytes_of_first(self, n_tokens: int) -> int:
-        """Bytes (UTF-8) of the text that the first `n_tokens` tokens cover; more tokens than there are mean all."""
+        """Bytes (UTF-8) of the text that the first ``n_tokens`` tokens cover; more tokens than there are mean all."""
         if n_tokens >= len(self.ids):
             return len(self._text.encode("utf-8"))
         end = self._encoding.token_to_chars(n_tokens - 1)[1] if n_tokens > 0 else 0
@@ -47,7 +51,9 @@ class EncodedText:
 class Tokenizer:
     """What the rest of the package needs of a tokenizer.
 
-    vocab_size: every id that `encode_batch` gives is below it. pad_id, eos_id: ids of the special tokens.
+    Attributes:
+        vocab_size: every id that ``encode_batch`` gives is below it.
+        pad_id, eos_id: ids of the special tokens.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer, vocab_size: int, pad_id: int, eos_id: int, unk_id: int):
@@ -82,7 +88,9 @@ class Tokenizer:
     def encode_documents(self, texts: Iterable[str], needed: int | None = None) -> Iterator[EncodedText]:
         """Encodes a stream of texts, keeping one batch in memory.
 
-        needed: so many tokens of each are wanted. A text that has more gives at least so many, and the same ones.
+        Args:
+            texts: the texts.
+            needed: tokens that are wanted of each; a longer text gives at least so many, and the same ones. None: all.
         """
         texts = iter(texts)
         while batch := list(itertools.islice(texts, BATCH_DOCUMENTS)):
@@ -97,21 +105,24 @@ class Tokenizer:
         return encoded
 
     def _start(self, text: str, needed: int) -> str:
-        """A first part of `text` that very likely has `needed` tokens, and whose tokens are the text's first ones."""
+        """A first part of ``text`` that very likely has ``needed`` tokens, and whose tokens are the text's first ones."""
         if self._cuts_between_words and (gap := _BETWEEN_WORDS.search(text, CHARACTERS_PER_TOKEN * needed)):
             return text[: gap.start()]
         return text
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids`, special tokens included."""
+        """The text of ``ids``, special tokens included."""
         return self.backend.decode(list(map(int, ids)), skip_special_tokens=False)
 
 
 def _cuts_between_words(backend: dict) -> bool:
     """Whether the tokens of a text up to a space between two words are the first tokens of the whole text.
 
-    backend: a tokenizer.json. True where the pre-tokenizer splits there, so that the model sees the words one by one,
-    and no normalizer and no added token reaches over the space; kinds that are not known here count as if they did.
+    True if the pre-tokenizer splits there, so that the model sees the words one by one, and no normalizer and no added
+    token reaches over the space. Kinds that are not known here count as if they did.
+
+    Args:
+        backend: a tokenizer.json.
     """
     splitter = backend["pre_tokenizer"] or {"type": None}
     if splitter["type"] == "Sequence":
@@ -129,10 +140,12 @@ _SEVERAL_SPACES = {"Regex": " {2,}"}
 
 
 def train_bpe(texts: Iterable[str], vocab_size: int, path: Path) -> Tokenizer:
-    """Trains a byte-level BPE on the first 10 MB of `texts` and saves it to `path` (tokenizer.json).
+    """Trains a byte-level BPE on the first 10 MB of ``texts`` and saves it to ``path`` (tokenizer.json).
 
-    The result depends on the texts and the vocabulary size alone. Raises DataError where `vocab_size` cannot hold the
-    256 bytes and the special tokens, or the texts are too few for it.
+    The result depends on the texts and the vocabulary size alone.
+
+    Raises:
+        DataError: ``vocab_size`` cannot hold the 256 bytes and the special tokens, or the texts are too few for it.
     """
     if vocab_size < SMALLEST_BPE:
         raise DataError(f"a byte-level BPE needs vocab_size of at least {SMALLEST_BPE}, not {vocab_size}")
@@ -153,7 +166,11 @@ def train_bpe(texts: Iterable[str], vocab_size: int, path: Path) -> Tokenizer:
 
 
 def load_bpe(path: Path) -> Tokenizer:
-    """The tokenizer that `train_bpe` saved. Raises DataError where the file is missing or no tokenizer."""
+    """The tokenizer that ``train_bpe`` saved.
+
+    Raises:
+        DataError: the file is missing or no tokenizer.
+    """
     backend = _read(path)
     # An article that speaks of "</s>" gets the letters, not the end of a document.
     backend.encode_special_tokens = True
@@ -162,7 +179,11 @@ def load_bpe(path: Path) -> Tokenizer:
 
 
 def load_prepared(folder: Path, meta: dict) -> Tokenizer:
-    """The tokenizer that lies in a prepared folder, without a network. Raises DataError where it is no tokenizer."""
+    """The tokenizer that lies in a prepared folder, without a network.
+
+    Raises:
+        DataError: it is no tokenizer.
+    """
     described = meta["tokenizer"]
     path = folder / described["file"]
     if meta["data"]["tokenizer"]["kind"] == "bpe":
@@ -173,7 +194,8 @@ def load_prepared(folder: Path, meta: dict) -> Tokenizer:
 def load_hf(name: str) -> Tokenizer:
     """A Hugging Face tokenizer by name (from the hub or its cache) or local folder.
 
-    Raises DataError where it cannot be had, is not a fast tokenizer, or lacks a pad, end or unknown token.
+    Raises:
+        DataError: it cannot be had, is not a fast tokenizer, or lacks a pad, end or unknown token.
     """
     import transformers  # here, because importing it takes seconds and training never needs it
 

@@ -21,10 +21,14 @@ def write_rows(
     path: Path,
     count: Callable[[int], None] = lambda tokens: None,
 ) -> tuple[dict, bool]:
-    """Makes `path` (.npy) of `texts`, atomically; returns what it holds, and whether that is all of the texts.
+    """Makes ``path`` (.npy) of ``texts``, atomically; returns what it holds, and whether that is all of the texts.
 
-    data: the description, of which `packing` and `sequence_length` are read. cap: at most this many tokens that are
-    no padding. count: called with the tokens of each block of rows as it is written.
+    Args:
+        texts, tokenizer: the documents, and what makes tokens of them.
+        data: the description, of which ``packing`` and ``sequence_length`` are read.
+        cap: at most this many tokens without padding; None for no limit.
+        path: of the file.
+        count: called with the tokens of each block of rows as it is written.
     """
     length, dtype, all_read = data["sequence_length"], row_dtype(tokenizer.vocab_size), []
     n_rows = n_tokens = n_bytes = 0
@@ -58,7 +62,7 @@ def encoded(texts: Iterable[str], tokenizer: Tokenizer, data: dict) -> Iterator[
 
 
 def _npy_header(dtype: np.dtype, shape: tuple[int, int]) -> bytes:
-    """Version 1.0 of the format. `numpy.lib.format` spaces it otherwise: every checksum of rows would be another."""
+    """Version 1.0 of the format. ``numpy.lib.format`` spaces it otherwise: every checksum of rows would be another."""
     magic = np.lib.format.magic(1, 0)
     n_text = _HEADER_BYTES - len(magic) - 2
     fields = repr({"descr": dtype.str, "fortran_order": False, "shape": shape})

@@ -1,14 +1,14 @@
 """What Figures 15 and 16 share: how often POET updates each element of a weight (Appendix "Weight update evenness").
 
-A 64 x 64 weight is trained for 100 steps towards a random target, with AdamW and a merge after every step (T_m = 1), by
-the same calls that a user of the library makes. After each step an element counts one update if R changed it (R W
-against W) and another one if P did (R W P against R W), so 200 is the most that it can have. Changed means that the
-bits differ in double precision: R has exact rows of the identity outside of its index set.
+A 64 x 64 weight is trained towards a random target for 100 steps of AdamW, with a merge after every step (T_m = 1). The
+training uses the library's public calls. After each step an element counts one update if R changed it (R W differs from
+W), and one more if P changed it (R W P differs from R W). An element can therefore have at most 200 updates. "Changed" means
+that the bits differ in double precision; rows of R outside of its index set are exactly those of the identity.
 
-Expected: block-stochastic primitives move every coordinate, hence 200 everywhere. Fully stochastic ones move a
-coordinate with probability b at each step, independently for R and P, hence a binomial count of 200 draws: mean 200 b,
-variance 200 b (1 - b). Each step moves exactly 64 b of the 64 coordinates on each side, so the mean over elements is
-200 b in every run, and the variance over elements has the binomial's value as its expectation.
+Expected counts: block-stochastic primitives move every coordinate, so every element has 200. Fully stochastic primitives
+move a coordinate with probability b at each step, independently for R and P. The count is then binomial with 200 draws: mean
+200 b, variance 200 b (1 - b). Each step moves exactly 64 b of the 64 coordinates on each side. So the mean over elements is
+200 b in every run, and the expected variance over elements is the binomial one.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ MOST = 2 * STEPS
 
 
 def update_counts(config: POETConfig, seed: int, steps: int = STEPS) -> np.ndarray:
-    """Updates of each element, (inputs, outputs) = (64, 64) as the paper's W; the configuration merges at every step."""
+    """Number of updates of each element, (inputs, outputs) = (64, 64) like the paper's W; ``config`` must merge at every step."""
     generator = torch.Generator().manual_seed(seed)
     linear = nn.Linear(SIZE, SIZE, bias=False, dtype=torch.float64)
     layer = apply_poet(linear, config, generator=generator)
@@ -48,7 +48,7 @@ def update_counts(config: POETConfig, seed: int, steps: int = STEPS) -> np.ndarr
 
 
 def relative_spread(config: POETConfig, seed: int, steps: int) -> float:
-    """Standard deviation over mean of the elements' updates, from the sampled coordinates alone (no training)."""
+    """Standard deviation of the updates over elements, divided by their mean; computed from sampled coordinates, without training."""
     generator = torch.Generator().manual_seed(seed)
     moved = []
     for primitive in config.primitives(SIZE, SIZE):
@@ -97,7 +97,7 @@ def table(
 
 
 def draw(variants: dict[str, POETConfig], counts: dict[str, list[np.ndarray]]):
-    """Above: updates of each element, on one colour scale. Below: how many elements had how many, with the binomial."""
+    """Top row: updates of each element, on one colour scale. Bottom row: their histograms, with the binomial law where b < 1."""
     figure, axes = plt.subplots(2, len(variants), figsize=(9.6, 5.6), height_ratios=(3, 1), layout="constrained")
     for i, (maps, label) in enumerate(zip(axes[0], variants, strict=True)):
         c, b, histogram = counts[label][0], share(variants[label]), axes[1, i]
@@ -106,7 +106,7 @@ def draw(variants: dict[str, POETConfig], counts: dict[str, list[np.ndarray]]):
         maps.set(title=f"{label}\nmin {c.min()}, mean {c.mean():.0f}, max {c.max()}", xlabel="output", xticks=ends, yticks=ends)
         maps.grid(False)
         updates, elements = np.unique(c, return_counts=True)
-        width = 1 if b < 1 else 4  # a single bar has to be seen
+        width = 1 if b < 1 else 4  # with b = 1 there is a single bar: make it visible
         histogram.bar(updates, elements / c.size, width=width, linewidth=0, color="0.65")
         if b < 1:
             x = np.arange(MOST + 1)

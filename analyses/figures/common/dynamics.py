@@ -1,11 +1,11 @@
 """Validation perplexity along training: what Figures 8 and 26 share.
 
-The runs are those of Table 2, evaluated every so often; curves are means over seeds. They use the scale's
-``evaluation_rows`` from the first point to the last, Table 2 its ``final_evaluation_rows``: a curve's end is not its number.
+The runs are those of Table 2. A curve is the mean over seeds of the evaluations during training. All points of a curve use
+the scale's ``evaluation_rows``. Table 2 uses ``final_evaluation_rows``, so its numbers can differ from the last points of the curves.
 
-The rule for crossings: a variant has crossed AdamW at the first evaluation from which on its mean perplexity stays below
-AdamW's of the same step to the end; the number is that evaluation's share of training, or 0 if it is the first of all
-("below throughout": what happened before cannot be seen). It has not crossed if it ends above. The paper's figures show
+The rule for crossings: a variant crosses AdamW at the first evaluation from which on its mean perplexity stays below AdamW's
+of the same step. The crossing is the step of that evaluation as a share of training. It is 0 if the variant is below AdamW at
+every evaluation ("below throughout"). A variant that does not end below AdamW has no crossing. The paper's figures show
 crossings at 75 to 95% of training, for the variants that end below AdamW.
 """
 
@@ -37,25 +37,25 @@ Cells = dict[tuple[str, str], list[RunSpec]]
 
 
 def cells(scale: Scale, models: tuple[str, ...], prefixes: tuple[str, ...]) -> Cells:
-    """The runs of Table 2 on some models, of rows whose key begins with one of some prefixes."""
+    """The runs of Table 2 for the given models and for rows whose key starts with one of ``prefixes``."""
     return {(model, row): specs for (model, row), specs in grid(scale).items() if model in models and row.startswith(prefixes)}
 
 
 def evaluations(context: Context, spec: RunSpec) -> pd.Series:
-    """A run's perplexity by step; it ends where the run diverged."""
+    """Validation perplexity of a run by step; the series ends where the run diverged."""
     evaluated = context.history(spec).dropna(subset="validation_perplexity").set_index("step").validation_perplexity
     return evaluated[np.isfinite(evaluated)]
 
 
 def curves(context: Context, runs: Cells) -> dict[tuple[str, str], pd.DataFrame]:
-    """{(model, variant): perplexity by step, a column a seed}; NaN from where a run diverged."""
+    """{(model, variant): perplexities, a row for each step and a column for each seed}; NaN after a run diverged."""
     return {key: pd.DataFrame({spec.seed: evaluations(context, spec) for spec in specs}) for key, specs in runs.items()}
 
 
 def overtakes_for_good(curve: pd.Series, baseline: pd.Series, steps: int) -> float:
-    """The share of training from which on a curve is below another, by the rule above; NaN if it does not end below.
+    """Where ``curve`` crosses ``baseline`` by the module's rule, as a share of training; NaN if it does not end below.
 
-    Curves are perplexities by step; NaN, where a run diverged, is never below."""
+    Both are perplexities by step. NaN (the run diverged) does not count as below."""
     above = ~(curve < baseline.reindex(curve.index)).to_numpy()
     if curve.empty or above[-1] or curve.index[-1] < steps:
         return math.nan
@@ -63,7 +63,7 @@ def overtakes_for_good(curve: pd.Series, baseline: pd.Series, steps: int) -> flo
 
 
 def table(context: Context, runs: Cells, found: dict[tuple[str, str], pd.DataFrame], published_crossing: tuple[float, float]) -> pd.DataFrame:
-    """Final perplexity and crossing, one line each by model and variant; ``found`` has the :func:`curves` of the runs."""
+    """A line on the final perplexity of every model and variant, and one on its crossing of AdamW; ``found`` has the :func:`curves`."""
     printed = {(p.model, p.variant): float(p.perplexity) for p in read_published("table2").itertuples()}
     lines = []
     for key, mine in runs.items():
@@ -81,7 +81,7 @@ def table(context: Context, runs: Cells, found: dict[tuple[str, str], pd.DataFra
         expected = published_crossing if below else (math.nan, math.nan)
         value = line(context, [where], "share of training", expected, **about, quantity=CROSSING)
         crossed = "no" if math.isnan(where) else "yes" if where else "below throughout"
-        # One number for all seeds; a curve that does not cross has none, and need not have diverged.
+        # The crossing is one number for all seeds, and NaN does not mean that a run diverged: count both here.
         lines.append({**value, "n": len(mine), "diverged": sum(map(math.isnan, finals)), "collapsed": gone, "crossed": crossed})
     return pd.DataFrame(lines)
 
@@ -97,7 +97,7 @@ def draw(axis: Axes, context: Context, model: str, found: dict[tuple[str, str], 
         mean, spread = by_seed.mean(axis=1, skipna=False).dropna(), by_seed.std(axis=1, ddof=1)
         drawn, width = look(variant), 2 if variant == BASELINE else 1.4 if variant.startswith("poet") else 1
         label, every = table_rows()[variant][1].label, max(1, len(mean) // 8)
-        axis.plot(mean.index, mean, **drawn, linewidth=width, markersize=4, markevery=every, label=label, clip_on=False)  # markers at the ends are whole
+        axis.plot(mean.index, mean, **drawn, linewidth=width, markersize=4, markevery=every, label=label, clip_on=False)  # show whole markers at the ends
         if len(by_seed.columns) > 1:
             half = spread[mean.index]
             axis.fill_between(mean.index, mean - half, mean + half, color=drawn["color"], alpha=0.2, linewidth=0)
@@ -116,7 +116,7 @@ def dynamics_artifact(
 ) -> Artifact:
     """A figure of validation perplexity along training, two panels in a row, one for each model that the scale has.
 
-    It cannot do without those in ``needed``. ``prefixes`` choose the rows of Table 2."""
+    The scale must have the models in ``needed``. ``prefixes`` select the rows of Table 2, as in :func:`cells`."""
 
     def build(context: Context) -> None:
         chosen = cells(context.scale, models, prefixes)
@@ -152,7 +152,7 @@ def dynamics_artifact(
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """How many POET curves end below AdamW's, and since when, against what the paper shows."""
+    """A sentence for the caption: how many POET variants cross AdamW and when, split by where the paper has their end."""
     found = frame[(frame.quantity == CROSSING) & frame.variant.str.startswith("poet")]
     parts = []
     for name, part in (("below", found[found.published.notna()]), ("above", found[found.published.isna()])):

@@ -1,7 +1,7 @@
-"""What the paper says about perplexity along training: Section 5.1 and Figures 8 and 26.
+"""Claims about perplexity along training: Section 5.1 and Figures 8 and 26.
 
-A crossing is that of ``analyses.figures.common.dynamics``, of each seed's own curves. The phases are those of Figure 2. Values at a share of
-training are those of the evaluation nearest to it.
+Crossings follow the rule of ``analyses.figures.common.dynamics``, but for the curves of each seed. The phases begin and end where
+Figure 2 has them. A value at a share of training is that of the nearest evaluation.
 """
 
 import math
@@ -20,9 +20,9 @@ from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
 from suite.context import Context
 
 FS, BS, SMALL = "poet-fs-1_2", "poet-bs-b256", "poet-fs-1_8"
-#: What stands for a crossing that never comes: the end of training, which is later than any printed one.
+#: The value of a crossing that never happens: the end of training, later than any printed crossing.
 NEVER = 1.0
-#: The share of training at which slower convergence has to show.
+#: The share of training at which the speed of convergence is compared.
 MIDDLE = 0.5
 
 
@@ -39,7 +39,7 @@ def _falls(context: Context, specs: Sequence[RunSpec], shares: tuple[float, floa
 
 
 def _crossings(context: Context, model: str) -> Evidence:
-    """The share of training from which on POET's curve is below AdamW's, by seed; NaN where AdamW diverged."""
+    """Where POET FS b=1/2 crosses AdamW, as a share of training, by seed: :data:`NEVER` if it does not, NaN if AdamW diverged."""
     poet, adamw = (cell_runs(context.scale, model, row) for row in (FS, BASELINE))
     crossed, known = [], []
     for ours, theirs in zip(poet, adamw, strict=True):
@@ -53,7 +53,7 @@ def _crossings(context: Context, model: str) -> Evidence:
 
 
 def _slower(context: Context, model: str, shares: tuple[float, float]) -> Evidence:
-    """POET's fall in the stable phase minus AdamW's, the larger one of FS 1/2 and BS 256."""
+    """POET's fall of the log perplexity minus AdamW's between two shares of training; the larger one of FS b=1/2 and BS b=256."""
     adamw, *poet = (cell_runs(context.scale, model, row) for row in (BASELINE, FS, BS))
     reference = _falls(context, adamw, shares)
     differences = [[a - b for a, b in zip(_falls(context, specs, shares), reference, strict=True)] for specs in poet]
@@ -61,7 +61,7 @@ def _slower(context: Context, model: str, shares: tuple[float, float]) -> Eviden
 
 
 def _slow_start(context: Context) -> Evidence:
-    """Perplexity of the smallest FS budget over that of the largest in the middle of training, mean over models."""
+    """Log perplexity of FS b=1/8 minus that of FS b=1/2 in the middle of training, mean over models, by seed."""
     found, runs = [], []
     for model in (m for m in MODELS if m in context.scale.models):
         by_row = [cell_runs(context.scale, model, row) for row in (SMALL, FS)]

@@ -1,20 +1,20 @@
-"""The error of Cayley-Neumann along training, for k = 0 to 5 terms: what Figures 10 and 23 to 25 share. The paper speaks of k = 0 to 4.
+"""Orthogonality error of Cayley-Neumann along training, k = 0 to 5 (the paper: 0 to 4): what Figures 10 and 23 to 25 share.
 
-The paper (Section 5.3; Appendix "Orthogonality Approximation Quality using Neumann Series"): e_orth = ||R R' - I||_F / ||I||_F
-of R and P in a 130M model that POET-FS (b = 1/2) trains for 10,000 steps; in Figure 10 the error falls back every 200 steps,
-at the merges. It does not say whether the cosine schedule ended at 10,000 steps; here it does, so that the error falls to
-rounding at the end of the run. Where a scale trains for fewer steps, the merges keep their share, a fiftieth of the run.
+The paper (Section 5.3; Appendix "Orthogonality Approximation Quality using Neumann Series") measures e_orth = ||R R' - I||_F / ||I||_F
+of R and P in a 130M model that POET-FS (b = 1/2) trains for 10,000 steps. In Figure 10 the error falls back every 200 steps,
+at the merges. The paper does not say whether the cosine schedule ended at 10,000 steps. Here it does, so the error falls to
+rounding at the end of the run. Where a scale trains for fewer steps, the merge period is still a fiftieth of the run.
 
-The error grows from one merge to the next and is measured before the merge that is due: after every step of the first
-tenth, as in Figures 10, 23 and 24, and then three times in each merge period: after its first step, half-way, and at its end.
+The error grows from one merge to the next. It is measured after every step of the first tenth (Figures 10, 23 and 24), then three
+times in each merge period: after its first step, half-way and at its end. At the end of a period it is measured before the merge.
 
 The rule for matrices, fixed before any run (the paper chose at random): the up projection of the middle block in Figure 10,
 as in Figure 1, and the down projection of the same block in Figure 25.
 
-Theory (``poet.orthogonal``): at one Q of norm below 1 the error is of order ||Q||^(2k+2) for even k and 2 ||Q||^(k+1) for odd k, so that
-k = 2 should be below k = 3, not above it. Q is trained, and need not be the same: with q the eigenvalues of Q/i, R R' has
-1 + q^(2k+2) for even k, (1 + q^(k+1))^2 for k = 1, 5 and (1 - q^(k+1))^2 for k = 3. Every merge then stretches the weight,
-except with k = 3, which shrinks it as long as q stays below 2^(1/4).
+Theory (``poet.orthogonal``): at one Q of norm below 1 the error is of order ||Q||^(2k+2) for even k and 2 ||Q||^(k+1) for odd k. At
+equal Q the error of k = 2 is therefore below that of k = 3; the trained Q may differ between them. With q the eigenvalues of Q/i,
+those of R R' are 1 + q^(2k+2) for even k, (1 + q^(k+1))^2 for k = 1 and 5, and (1 - q^(k+1))^2 for k = 3. Merges therefore stretch the
+weight, except with k = 3, which shrinks it as long as q stays below 2^(1/4).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ STEPS, MERGES = 10_000, 50
 PEAK, LAST_END, MEDIAN = "peak, first tenth", "end of the last merge period, first tenth", "end of merge periods, {} tenth"
 #: (block, projection, "R" or "P").
 Matrix = tuple[int, str, str]
-#: Of each k, by seed: a run, and its errors (steps,) by :func:`name_of` a matrix.
+#: For each k, by seed: a run, and its errors (steps,) by matrix, keyed by :func:`name_of`.
 Errors = dict[int, list[tuple[RunSpec, dict[str, np.ndarray]]]]
 #: Below this, e_orth is the rounding of single precision.
 ROUNDING = 1e-8
@@ -58,7 +58,7 @@ def measured_steps(steps: int, merge_every: int) -> tuple[int, ...]:
 
 
 def run(scale: Scale, terms: int, seed: int) -> RunSpec:
-    """The run with k terms that all four figures read."""
+    """The run with k = ``terms``, which all four figures read."""
     steps = min(STEPS, scale.settings.models[MODEL].steps)
     merge_every = max(1, steps // MERGES)
     overrides = {"neumann_terms": terms, "merge_every": merge_every}
@@ -71,27 +71,27 @@ def runs(scale: Scale) -> list[RunSpec]:
 
 
 def middle(scale: Scale) -> int:
-    """The block whose matrices stand for all."""
+    """The block whose matrices Figures 10 and 25 show."""
     return scale.settings.models[MODEL].layers // 2
 
 
 def name_of(matrix: Matrix) -> str:
-    """"<layer>.R" or "<layer>.P"."""
+    """The key of a matrix in the probe's measurements: "<layer>.R" or "<layer>.P"."""
     block, projection, side = matrix
     return f"{layer(block, projection)}.{side}"
 
 
 def errors(context: Context) -> Errors:
-    """What all runs measured."""
+    """The errors of all runs."""
     by_terms = {terms: [run(context.scale, terms, seed) for seed in context.scale.seeds] for terms in TERMS}
     return {terms: [(spec, along(context, spec, "orthogonality")) for spec in specs] for terms, specs in by_terms.items()}
 
 
 def summaries(spec: RunSpec, values: np.ndarray) -> dict[str, float]:
-    """The numbers of a curve, from the (steps,) errors at a run's measured steps; NaN where it had diverged before.
+    """The summary numbers of a matrix's errors (steps,) along a run; NaN where the run had diverged.
 
-    They are the largest error of the first tenth, and the error at the ends of merge periods: of the last period of the
-    first tenth (what is "later" in Figure 10), and medians over the first, the middle and the last tenth of the run."""
+    They are the largest error of the first tenth, the error at the end of the last merge period of the first tenth ("later" in
+    Figure 10), and the median error at the ends of merge periods in the first, the middle and the last tenth of the run."""
     at, period = np.array(spec.probes["orthogonality"]), spec.parameters["merge_every"]
     width = max(first_tenth(spec.steps), period)  # a merge period that is longer than a tenth still has an end
     ends = (at > 0) & (at % period == 0)
@@ -108,13 +108,13 @@ def summaries(spec: RunSpec, values: np.ndarray) -> dict[str, float]:
 
 
 def by_terms(context: Context, matrices: Sequence[Matrix], quantity: str) -> list[np.ndarray]:
-    """One of :func:`summaries` by seed: (k, matrices); NaN where a run had diverged before."""
+    """One quantity of :func:`summaries`, an array (k, matrices) for each seed; NaN where a run had diverged."""
     by_seed = zip(*errors(context).values(), strict=True)
     return [np.array([[summaries(spec, own[name_of(m)])[quantity] for m in matrices] for spec, own in runs_of_seed]) for runs_of_seed in by_seed]
 
 
 def table(context: Context, found: Errors, matrices: Sequence[Matrix], published: Mapping | None = None) -> pd.DataFrame:
-    """Peak and medians of the error, by matrix and k; ``found`` has all :func:`errors`, ``published`` (low, high) by (k, quantity)."""
+    """All :func:`summaries` by matrix and k; ``found`` has all :func:`errors`, ``published`` has (low, high) by (k, quantity)."""
     lines = []
     for matrix in matrices:
         block, projection, side = matrix
@@ -128,30 +128,30 @@ def table(context: Context, found: Errors, matrices: Sequence[Matrix], published
 
 
 def curve(spec: RunSpec, values: np.ndarray, until: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a figure shows of the (steps,) errors of a run: steps, errors, and which of them are ends of merge periods.
+    """The part of a run's errors (steps,) that a figure shows: steps, errors, and whether each step ends a merge period.
 
-    0 at the start is left out: the scale is logarithmic."""
+    Step 0 is left out: its error is 0, and the axis is logarithmic."""
     at = np.array(spec.probes["orthogonality"])
     shown = (at <= until) & (at > 0) & np.isfinite(values)
     return at[shown], values[shown], at[shown] % spec.parameters["merge_every"] == 0
 
 
 def mark_divergence(axis: Axes, context: Context, spec: RunSpec, at: np.ndarray, values: np.ndarray, until: int) -> None:
-    """A cross where a run diverged, if it did before the last step that is shown."""
+    """Draw a cross where a run diverged, if that is within the steps shown."""
     record = context.record(spec)
     if record["status"] == "diverged" and record["steps"] <= until and len(at):
         axis.plot(at[-1], values[-1], marker="x", color="black", markersize=11, markeredgewidth=2.5)
 
 
 def draw(axis: Axes, context: Context, found: Errors, key: str, until: int) -> None:
-    """The error of one matrix for every k: the ends of its merge periods joined, thin lines between them."""
+    """Draw the error of one matrix for every k: a marked line through the ends of merge periods, a thin line through all steps."""
     for terms, seeds in found.items():
         spec, own = seeds[0]
         at, values, ends = curve(spec, own[key], until)
         axis.plot(at, values, color=f"C{terms}", linewidth=0.6, alpha=0.4)
         every = max(1, ends.sum() // 8)
         style = {"color": f"C{terms}", "linestyle": LINES[terms], "marker": MARKERS[terms], "label": f"k={terms}"}
-        marks = (terms * every // len(TERMS), every)  # side by side where lines overlap
+        marks = (terms * every // len(TERMS), every)  # shifted for each k: overlapping lines stay legible
         axis.plot(at[ends], values[ends], **style, linewidth=1.2, markersize=4.5, markevery=marks)
         mark_divergence(axis, context, spec, at, values, until)
     axis.set(yscale="log", xlabel="step")
@@ -170,7 +170,7 @@ def draw_each(axes: Sequence[Axes], context: Context, found: Errors, key: str, u
 
 
 def note(context: Context, drawn: str) -> str:
-    """What the runs were, which diverged, and how they are drawn."""
+    """The note of the caption: the runs, how they are drawn, and which of them diverged."""
     specs = [run(context.scale, terms, context.scale.seeds[0]) for terms in TERMS]
     diverged = ", ".join(str(k) for k, spec in enumerate(specs) if context.record(spec)["status"] == "diverged")
     about = f"Model: {model_label(context.scale, MODEL)}, {specs[0].steps:,} steps, a merge every {specs[0].parameters['merge_every']}."
@@ -182,9 +182,9 @@ def artifact(
     number: int, caption: str, panels: Callable[[Scale], list[Matrix]], whole_run: bool = False, each: bool = False,
     published: Mapping | None = None, claims: tuple[Claim, ...] = (),
 ) -> Artifact:
-    """A figure of the error in the first tenth or the whole run; see :func:`table` for ``published``.
+    """A figure of the error in the first tenth of the run or in the whole run; see :func:`table` for ``published``.
 
-    It has a panel for each matrix, or with ``each`` a row of panels for each, one for each k."""
+    Each matrix has one panel with all k. With ``each``, it has a row of panels instead, one for each k."""
 
     def build(context: Context) -> None:
         matrices, measured, title = panels(context.scale), errors(context), model_label(context.scale, MODEL)

@@ -1,4 +1,4 @@
-"""What artifacts built from probes share: names of matrices, their panels, measurements laid out by step, lines of their tables."""
+"""Shared by artifacts built from probes: names of matrices, panels of a figure, measurements by step, lines of a table."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def layer(block: int, projection: str) -> str:
 
 
 def along(context: Context, spec: RunSpec, probe: str) -> dict[str, np.ndarray]:
-    """What a probe measured along a run, by matrix: (steps asked for, ...), NaN where a diverged run never came.
+    """The measurements of a probe along a run, by matrix: (requested steps, ...); NaN at steps that a diverged run did not reach.
 
     Raises:
         RunError: there is no record of this spec, or its probes cannot be read.
@@ -42,7 +42,7 @@ def along(context: Context, spec: RunSpec, probe: str) -> dict[str, np.ndarray]:
 
 
 def matrix_panels(quantity: str) -> tuple[Figure, dict[str, Axes], Axes]:
-    """A figure of a quantity against the step: (figure, a panel by projection, an empty corner for the legend)."""
+    """An empty figure for a quantity against the step: (figure, panel of each projection, blank corner for the legend)."""
     figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True, sharey=True)
     *panels, corner = axes.flat
     for axis, matrix in zip(panels, LABELS.values(), strict=True):
@@ -59,9 +59,9 @@ def matrix_panels(quantity: str) -> tuple[Figure, dict[str, Axes], Axes]:
 def line(
     context: Context, values: Sequence[float], unit: str, published: float | tuple[float, float] = math.nan, **varying: Any
 ) -> dict[str, Any]:
-    """One line of a tidy table about ``varying``; values are by seed, NaN where the run diverged.
+    """One line of a tidy table; ``varying`` are its identifying columns, ``values`` are by seed, NaN where the run diverged.
 
-    Of a range that the paper's figure or text gives, the middle is ``published``."""
+    If ``published`` is a range, the column of that name has its middle."""
     columns = {"published": published}
     if isinstance(published, tuple):
         columns = {"published": sum(published) / 2, "published_low": published[0], "published_high": published[1]}

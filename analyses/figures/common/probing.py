@@ -1,21 +1,21 @@
 """Vector probing of R and P along training: what Figures 2 and 11 to 14 share.
 
-The paper (Appendices "Delving into POET's Three Training Phases" and "Results of Vector Probing"): a 60M model, POET-FS with
-b = 1, so that nothing is resampled and R, P are never merged, at half the learning rate of b = 1/2 (5e-4 against 1e-3).
-A random unit vector v is fixed for each matrix, and v'Rv followed from 1 downwards.
+The paper (Appendices "Delving into POET's Three Training Phases" and "Results of Vector Probing") trains a 60M model by POET-FS
+with b = 1: no index set is resampled, and R and P are never merged. The learning rate is half that of b = 1/2 (5e-4 against
+1e-3). A random unit vector v is fixed for each matrix, and v'Rv is measured along training, where it falls from 1.
 
-Definitions. v'Rv is called a cosine as in the paper; it is one if R is orthogonal, which the unmerged Cayley-Neumann map with
-k = 3 is only as long as Q stays small (``orthogonality error`` in ``results/figure2.csv`` says how far it is from that).
+Definitions. v'Rv is called a cosine, as in the paper; it is a cosine only if R is orthogonal. The unmerged Cayley-Neumann map
+with k = 3 is nearly orthogonal only while Q stays small (``results/figure2.csv`` has its orthogonality error).
 For v uniform on the sphere, v'Rv has mean Tr(R)/m and, with S = (R + R')/2, variance
 
     2 (||S||_F^2 / m - Tr(R)^2 / m^2) / (m + 2) = (m + Tr(R^2) - 2 Tr(R)^2 / m) / (m (m + 2)) for orthogonal R.
 
 The paper prints the last formula with a plus sign.
 
-Where Cayley-Neumann ends. With q the eigenvalues of Q/i, the symmetric part of its k = 3 map has the eigenvalues
-(1 - q^2)^2 and R R' has (1 - q^4)^2: as q nears 1 the map shrinks vectors to nothing, beyond 2^(1/4) it stretches them. If
-the q of a large Q fill a semicircle of radius 1, Tr(R)/m = 5/8 and e_orth = 0.33: the middle of the paper's cone,
-[0.60, 0.65]. The exact Cayley map has no such wall: a control with it tells whether the cone is one of learning or of the
+Limits of Cayley-Neumann. With q the eigenvalues of Q/i, the symmetric part of the k = 3 map has the eigenvalues (1 - q^2)^2,
+and R R' has (1 - q^4)^2. As q approaches 1 the map shrinks vectors to zero; beyond 2^(1/4) it stretches them. If the q of a
+large Q follow the semicircle law of radius 1, e_orth = 0.33 and Tr(R)/m = 5/8, the middle of the paper's cone [0.60, 0.65].
+The exact Cayley map has no such limit. A control that trains with it shows whether the cone comes from learning or from the
 approximation.
 """
 
@@ -36,21 +36,21 @@ from suite.scale import Scale
 
 MODEL, ROW = "60m", "poet-fs-1_2"
 MEASUREMENTS = 60
-#: Where the paper's cosines converge to (Section 1), and the traces over their dimension (Appendix A.2).
+#: The range to which the paper's cosines (Section 1) and traces over dimension (Appendix A.2) converge.
 CONE = (0.60, 0.65)
-#: Places in what the probe ``rotations`` measures.
+#: Indices of the three numbers that the probe ``rotations`` measures.
 COSINE, TRACE, SQUARE = range(3)
 
 
 def measured_steps(steps: int) -> tuple[int, ...]:
-    """Step 0 to the last, about sixty of them, denser at the start."""
+    """About sixty steps from 0 to the last, denser at the start."""
     return tuple(sorted({round(steps * (i / MEASUREMENTS) ** 1.5) for i in range(MEASUREMENTS + 1)}))
 
 
 def run(scale: Scale, seed: int, exact: bool = False) -> RunSpec:
-    """The run of Figures 2 and 11 to 14: whole rotations, never merged, half the rate of POET-FS b=1/2.
+    """The run of Figures 2 and 11 to 14: POET-FS with b = 1, never merged, at half the learning rate of b = 1/2.
 
-    ``exact`` asks for the control with the exact Cayley map."""
+    ``exact`` gives the control with the exact Cayley map."""
     in_force = scale.run(MODEL, ROW, seed)
     overrides = {"budget": 1.0, "merge_every": in_force.steps + 1, "poet_lr": in_force.parameters["poet_lr"] / 2}
     if exact:
@@ -64,28 +64,28 @@ def runs(scale: Scale) -> list[RunSpec]:
 
 
 def depth(scale: Scale) -> int:
-    """Blocks of the model."""
+    """Number of blocks of the model."""
     return scale.settings.models[MODEL].layers
 
 
 def stacked(context: Context, spec: RunSpec, probe: str, side: str) -> dict[str, np.ndarray]:
-    """{projection: (blocks, steps, ...)} of R or P."""
+    """Measurements of a probe on R or on P, as ``side`` says: {projection: (blocks, steps, ...)}."""
     found = along(context, spec, probe)
     return {p: np.stack([found[f"{layer(b, p)}.{side}"] for b in range(depth(context.scale))]) for p in LABELS}
 
 
 def both_sides(context: Context, spec: RunSpec, probe: str) -> np.ndarray:
-    """(matrices, steps, ...) of every R, by type and block, and then of every P."""
+    """Measurements of a probe on every R, by type and block, and then on every P: (matrices, steps, ...)."""
     return np.concatenate([a for side in "RP" for a in stacked(context, spec, probe, side).values()])
 
 
 def rotations(context: Context) -> list[np.ndarray]:
-    """What the runs' probes measured of every R and P, by seed: (matrices, steps, 3)."""
+    """Measurements of the probe ``rotations`` on every R and P, by seed: (matrices, steps, 3)."""
     return [both_sides(context, spec, "rotations") for spec in runs(context.scale)]
 
 
 def phases_of(context: Context) -> list[Phases]:
-    """The phases by seed."""
+    """The phases of every run, by seed."""
     at = np.array(runs(context.scale)[0].probes["rotations"])
     return [find_phases(at, found[..., COSINE]) for found in rotations(context)]
 
@@ -105,7 +105,7 @@ def predicted_deviation(trace: np.ndarray, square: np.ndarray, m: np.ndarray, si
 def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] = ()) -> Artifact:
     """Figures 11 to 14: v'Rv (COSINE) or the trace of every R or P, panels by matrix type, lines by block."""
     quantity = ("cosine", "trace / dimension")[what]
-    # Of the trace the appendix says "generally in the range of [0.6, 0.65]"; the cosines were read off the figures.
+    # The cosines' range was read off the figures; the trace's is the appendix's "generally in the range of [0.6, 0.65]".
     published = ((0.60, 0.66), CONE)[what]
 
     def build(context: Context) -> None:

@@ -2,12 +2,12 @@
 
 The paper (Appendix "Training Dynamics of Singular Values"): a 60M model is trained for 50,000 of its 300,000 steps by
 AdamW and by POET-FS (b = 1/2), measured every 5,000 steps, with a merge before each measurement. It does not say whether
-the cosine schedule ended at 50,000 steps; here it does, as in every run.
+the cosine schedule ended at 50,000 steps; here it does, as in every run of the suite.
 
-Here: the same three runs (Muon for Figures 6 and 7) serve all nine figures, with a tenth of the run between two
-measurements, moved down to a multiple of POET's T_m: the merge that is due then comes before the measurement, and no other
-merge has to be added (5,000 is no multiple of the paper's T_m = 400). Model: 60m, or the smallest model with three blocks
-where 60m has fewer, because Figures 17 to 22 show the blocks in three groups.
+Here the same three runs (AdamW, POET, and Muon for Figures 6 and 7) serve all nine figures. They are measured every tenth of
+the run, rounded down to a multiple of POET's T_m. A regular merge then comes before each measurement, and no extra merge is
+needed (5,000 is not a multiple of the paper's T_m = 400). The model is 60m. If 60m has fewer than three blocks, it is the
+first model that has three, because Figures 17 to 22 show the blocks in three groups.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ ROWS = {"adamw": "AdamW", "muon": "Muon", POET: "POET FS b=1/2"}
 STEPS, MEASUREMENTS = 50_000, 10
 #: Figures 17 to 19 and 20 to 22: where the second and the third group of blocks begin, as shares of the depth.
 CUTS = {"adamw": (2 / 8, 5 / 8), POET: (3 / 8, 6 / 8)}
-#: How a spectrum (..., r), descending, is summed up, with marker and line.
+#: Summaries of a spectrum (..., r), descending, each with its marker and line style.
 QUANTITIES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
     "largest": (lambda s: s[..., 0], "o", "-"),
     "median": (lambda s: np.median(s, axis=-1), "s", "--"),
@@ -39,7 +39,7 @@ QUANTITIES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
 
 
 def model(scale: Scale) -> str:
-    """The model of these figures at a scale; its deepest if none has three blocks."""
+    """The model of these figures at a scale; the deepest one if none has three blocks."""
     depths = {name: settings.layers for name, settings in scale.settings.models.items()}
     deep = [name for name, depth in depths.items() if depth >= 3]
     return "60m" if "60m" in deep else next(iter(deep), max(depths, key=depths.get))
@@ -51,7 +51,7 @@ def measured_steps(steps: int, merge_every: int) -> tuple[int, ...]:
 
 
 def run(scale: Scale, row: str, seed: int) -> RunSpec:
-    """The run of a method that all nine figures read. Where Muon was not tuned, it trains what is no matrix at AdamW's rate."""
+    """The run of a row that the nine figures read. An untuned Muon trains embeddings, head and norms at AdamW's learning rate."""
     name = model(scale)
     steps = min(STEPS, scale.settings.models[name].steps)
     at = measured_steps(steps, scale.run(name, POET, seed).parameters["merge_every"])
@@ -66,17 +66,17 @@ def runs(*rows: str) -> Callable[[Scale], list[RunSpec]]:
 
 
 def measured(context: Context, row: str, probe: str) -> tuple[tuple[int, ...], list[dict[str, np.ndarray]]]:
-    """(steps, by seed: {matrix: (steps, ...)}) of a method."""
+    """The measured steps of a probe on a row's runs, and the measurements by seed, {matrix: (steps, ...)}."""
     specs = [run(context.scale, row, seed) for seed in context.scale.seeds]
     return specs[0].probes[probe], [along(context, spec, probe) for spec in specs]
 
 
-#: Which blocks a figure of a method shows, in words.
+#: The group of blocks that a figure shows, in words.
 GROUPS = ("its first blocks", "its middle blocks", "its last blocks")
 
 
 def blocks(depth: int, row: str, group: int) -> range:
-    """The blocks of the first, second or third figure of a method: the paper's split of eight in proportion, none empty."""
+    """The blocks of group 0, 1 or 2 of a row: the split is in proportion to the paper's of eight blocks, and no group is empty."""
     first = max(1, round(CUTS[row][0] * depth))
     ends = (0, first, max(first + 1, round(CUTS[row][1] * depth)), depth)
     start = min(ends[group], depth - 1)
@@ -126,7 +126,7 @@ def draw(axis: plt.Axes, steps: tuple[int, ...], spectra: np.ndarray) -> None:
 
 
 def about_runs(context: Context) -> str:
-    """Which model and how long, for the captions."""
+    """A sentence for the captions: the model, its depth and the length of the runs."""
     spec = run(context.scale, POET, context.scale.seeds[0])
     return f"Model: {model_label(context.scale, spec.model)}, {spec.architecture.layers} blocks, {spec.steps:,} steps."
 

@@ -1,10 +1,10 @@
 """Figure 2: the three phases of POET's training: the cone, v'Rv along training, and loss with validation perplexity.
 
-Runs and definitions: ``analyses.figures.common.probing``; the rule for the phases: ``analyses.phases``; the claims: ``analyses.figures.figure2.phase_claims``. The middle panel shows R of the seven
-matrix types, averaged over blocks. ``results/figure2.csv`` has P beside it and answers three questions more. Are R and P
-still orthogonal at the end? Does the exact Cayley map (control) find the same cone? Does v'Rv keep to its theory: its
-deviations from Tr(R)/m, over all R and P at the last step, divided by their standard deviation, have a root mean square
-near 1 if the formula holds, the corrected one or the printed one.
+Runs and definitions: ``analyses.figures.common.probing``; the rule for the phases: ``analyses.phases``. The middle panel shows R
+of the seven matrix types, averaged over blocks. ``results/figure2.csv`` also has P, and answers three more questions. Are R and
+P still orthogonal at the end? Does the control with the exact Cayley map find the same cone? Which formula for the standard
+deviation of v'Rv holds, the printed or the corrected one? With the right one, the deviations of v'Rv from Tr(R)/m, over all R and
+P at the last step and divided by the predicted standard deviation, have a root mean square near 1.
 """
 
 import math
@@ -41,7 +41,7 @@ def table(context: Context) -> pd.DataFrame:
     for exact, name in MAPS.items():
         specs = [run(context.scale, seed, exact) for seed in context.scale.seeds]
         finals = [context.record(spec)["validation_perplexity"] for spec in specs]
-        diverged = sum(map(math.isnan, finals))  # a phase that is missing is no divergence
+        diverged = sum(map(math.isnan, finals))  # set here, because a missing phase (NaN) is no divergence
 
         def add(quantity, values, unit, side="both", matrix="all", name=name, exact=exact, diverged=diverged):
             published = (math.nan, math.nan) if exact else printed.get(quantity, (math.nan, math.nan))
@@ -75,7 +75,7 @@ def table(context: Context) -> pd.DataFrame:
 
 
 def draw_cone(axis: Axes, cosine: float) -> None:
-    """v, the cone around it at the measured angle, and a few Rv on its shell."""
+    """Draw v, the cone around it at the measured angle, and a few Rv on the cone."""
     angle = math.acos(np.clip(cosine, -1, 1))
     radius, height = math.sin(angle), math.cos(angle)
     axis.add_patch(Ellipse((0, height), 2 * radius, 0.5 * radius, facecolor="0.92", edgecolor="0.4"))

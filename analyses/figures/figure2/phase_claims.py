@@ -1,7 +1,7 @@
-"""What the paper says of the three phases (Section 1, Figure 2, Appendix A): the claims of ``analyses/figures/figure2/figure2.py``.
+"""Claims of Figure 2: what the paper says about the three phases (Section 1, Figure 2, Appendix A).
 
-Runs, definitions and the rule that finds the phases: :mod:`analyses.figures.common.probing` and :mod:`analyses.phases`. Where a claim is about
-a phase that the rule does not find, there is nothing to measure (NaN), which is undecided.
+Runs and definitions: :mod:`analyses.figures.common.probing`; the rule that finds the phases: :mod:`analyses.phases`. If it misses
+a phase, the length of phase II is 0. Other claims that need that phase have the effect NaN, which leaves them undecided.
 """
 
 import math
@@ -23,12 +23,12 @@ ROUNDING = 1e-6
 
 
 def as_printed(quantity: str) -> float:
-    """A share of training that was read off Figure 2 or stands in its text."""
+    """A share of training that was read off Figure 2 or is stated in the text."""
     return float(printed_text("figure2", "low", quantity=quantity))
 
 
 def one_interval(share: float) -> tuple[float, float]:
-    """A share of training, give or take the probe's interval around it: finer than that no phase can be found."""
+    """A share of training, plus or minus one interval of the probe there, because phases are located no more precisely."""
     grid = (np.arange(MEASUREMENTS + 1) / MEASUREMENTS) ** 1.5
     after = int(np.searchsorted(grid, share))
     width = float(grid[after] - grid[after - 1])
@@ -60,7 +60,7 @@ def second_phase(context: Context) -> Evidence:
 
 
 def end(quantity: str) -> Callable[[Context], Evidence]:
-    """Where a phase ends or begins: an attribute of ``analyses.phases.Phases``."""
+    """The measure of a phase's start or end; ``quantity`` is an attribute of ``analyses.phases.Phases``."""
     return lambda context: over_seeds([getattr(p, quantity) for p in phases_of(context)], runs(context.scale))
 
 

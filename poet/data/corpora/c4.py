@@ -41,7 +41,7 @@ class C4(ShardedCorpus):
         return {"name": "c4", "shards": {shard.name: shard.version for shard in shards}}
 
     def shards(self, split):
-        """The files `c4-<split>.*.json.gz` of the folder, in the order of their names, or the hub's."""
+        """The files ``c4-<split>.*.json.gz`` of the folder, in the order of their names, or the hub's."""
         if self.path is None:
             count = HUB_SHARDS[split]
             names = [f"c4-{split}.{number:05d}-of-{count:05d}.json.gz" for number in range(count)]

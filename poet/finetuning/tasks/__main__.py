@@ -1,4 +1,4 @@
-"""`python -m poet.finetuning.tasks NAME --source offline --cache data/cache`: shows a task's examples and where they come from."""
+"""``python -m poet.finetuning.tasks NAME --source offline --cache data/cache``: shows a task's examples and where they come from."""
 
 import argparse
 import sys
