@@ -14,8 +14,8 @@ from poet.training.spec import RunSpec
 
 
 def main(path: str) -> int:
-    """0: the run is done; 2: the user must put something right; 1: a bug, whose traceback is printed; 128 and more: a signal,
-    and the progress is saved. Errors and signals are noted for ``launch``."""
+    """The exit code: 0 if the run is done; 1 for a bug, whose traceback is printed; 2 for an error that the user can correct;
+    128 or more after a signal, with the progress saved. Errors and signals are noted for ``launch``."""
     job = json.loads(Path(path).read_text(encoding="utf-8"))
     folders = {key: Path(job.pop(key)) for key in ("data", "folder", "checkpoints")}
     try:
@@ -34,7 +34,7 @@ def main(path: str) -> int:
 
 
 def _note(path: str, **end: object) -> None:
-    """Write why this process ended, if it is the first to end: the others only notice that it is gone."""
+    """Write why this process ended, unless another process did so first: later ones only fail because the first is gone."""
     with contextlib.suppress(FileExistsError), open(end_of(Path(path)), "x", encoding="utf-8") as file:
         json.dump(end, file)
 

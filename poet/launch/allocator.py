@@ -1,4 +1,4 @@
-"""Keeping freed memory in the process on a CPU: getting new memory takes a tenth to a quarter of a step."""
+"""Keeping freed memory in the process on a CPU: getting memory from the system takes a tenth to a quarter of a step."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
 
 
 def keep_freed_memory() -> bool:
-    """Have glibc keep freed memory for the next allocation, instead of returning it and faulting it in again.
+    """Have glibc keep freed memory for the next allocation, instead of returning it to the system and faulting it in again.
 
-    Without a bound: the logits of 8,192 tokens are a gigabyte, and a step frees three such. The process then holds the
-    most that it ever used, with holes. The main thread does: to others glibc gives large tensors as it did before.
+    There is no bound: the logits of 8,192 tokens are a gigabyte, and a step frees three of that size. The process then keeps
+    the most that it ever used, and fragments. Only allocations of the main thread change.
 
     Returns:
-        Whether the C library is one that does so: False on macOS and with musl, where nothing changes.
+        Whether the C library took the settings: False on macOS and with musl, where nothing changes.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    # No allocation is mapped on its own, and the heap is never cut: -1 is the largest of unsigned numbers there.
+    # No allocation gets a mapping of its own, and the heap is never trimmed: -1 is read as the largest unsigned number.
     return mallopt is not None and bool(mallopt(_MMAP_MAX, 0) and mallopt(_TRIM_THRESHOLD, -1))

@@ -1,4 +1,4 @@
-"""Checkpoints: atomic, checked, the previous one kept until the next is whole."""
+"""Checkpoints: written atomically and checked by sha256; the previous one is kept until the next is complete."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from poet.training.errors import RunError
 
 
 class CheckpointFolder:
-    """The checkpoints of one run, outside of what the pipeline deletes when a job fails.
+    """The checkpoints of one run, in a folder that the pipeline does not delete when a job fails.
 
-    A file's name is its step and the start of its sha256: a file that was cut short or damaged is found out and removed, with
-    a word about it. The newest and the one before it are kept. Each spec and code has a folder of its own in the run's: a
-    checkpoint of another spec, or of other code, is neither loaded nor lost.
+    A file's name has its step and the start of its sha256, so that a damaged file is recognized; it is removed, and the log
+    says so. The newest two checkpoints are kept. Each pair of spec and code has its own subfolder: a checkpoint of another
+    spec or of other code is neither loaded nor deleted.
 
     Args:
-        folder: of the run.
+        folder: the run's checkpoint folder.
         digest: of the run's spec.
-        code: digest of the files, and of the weights, that its numbers depend on; a run that began with others starts over.
-        say: called with a sentence whenever a checkpoint is passed over.
+        code: digest of the files, and of the weights, that its numbers depend on; if it changes, the run starts over.
+        say: called with a sentence for each checkpoint that is not used.
     """
 
     def __init__(self, folder: Path, digest: str, code: str, say=print) -> None:
@@ -36,7 +36,7 @@ class CheckpointFolder:
         self.folder = self.run_folder / f"{self.spec}-{code[:12]}"
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write ``state``, which has its ``step``, under another name, then rename.
+        """Write ``state``, which has the key ``step``, to a temporary file, then rename it.
 
         Raises:
             RunError: the disk is full or the folder cannot be written; earlier checkpoints are untouched.
@@ -53,8 +53,8 @@ class CheckpointFolder:
             os.replace(temporary, path)
             for other in before[1:]:
                 other.unlink(missing_ok=True)
-        except (OSError, RuntimeError) as error:  # torch's writer says RuntimeError where a write has failed
-            with contextlib.suppress(OSError):  # a folder that cannot be written has nothing to remove either
+        except (OSError, RuntimeError) as error:  # torch's writer raises RuntimeError if a write fails
+            with contextlib.suppress(OSError):  # nothing can be removed from a folder that is not writable
                 temporary.unlink(missing_ok=True)
             reason = error if isinstance(error, OSError) else error.__context__
             if not isinstance(reason, OSError):
@@ -65,7 +65,7 @@ class CheckpointFolder:
             ) from None
 
     def newest(self) -> Path | None:
-        """The newest whole checkpoint of this spec, or None; damaged ones are removed on the way."""
+        """The newest intact checkpoint of this spec and code, or None; newer damaged ones are removed."""
         for path in self._files():
             try:
                 digest = _digest(path)
@@ -75,19 +75,19 @@ class CheckpointFolder:
             if path.stem.rpartition("-")[2] == digest:
                 return path
             self.say(f"checkpoint {path} is damaged or cut short: trying the one before it")
-            path.unlink()  # or the next save would keep it in place of the good one
+            path.unlink()  # else the next save would keep it instead of the good one
         for other in self._others():
             what = "were made by other training code, or from other weights" if self._of_this_spec(other) else "belong to another spec of this run"
             self.say(f"the checkpoints in {other} {what}: not used, and kept; this run starts over")
         return None
 
     def load(self, path: Path | None = None) -> dict[str, Any] | None:
-        """The state of a checkpoint, read from the disk as it is used; of the newest whole one where none is named."""
+        """The state of a checkpoint, by default the newest intact one; None if there is none. Tensors are mapped, and read on use."""
         path = path or self.newest()
         return None if path is None else torch.load(path, map_location="cpu", weights_only=True, mmap=True)
 
     def _files(self) -> list[Path]:
-        """Newest first; of two at one step, either will do."""
+        """Newest first; the order of two files of one step does not matter."""
         return sorted(self.folder.glob("*-*.pt"), reverse=True)
 
     def _of_this_spec(self, folder: Path) -> bool:
@@ -99,10 +99,10 @@ class CheckpointFolder:
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[None]:
-        """Hold the run for this process: a worker that outlived its pipeline may still be training it.
+        """Lock the run for this process: a worker that outlived its pipeline may still be training it.
 
         Raises:
-            RunError: another process holds it, or the folder cannot be written.
+            RunError: another process has the lock, or the folder cannot be written.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -132,5 +132,5 @@ class CheckpointFolder:
 
 
 def _digest(path: Path) -> str:
-    """The start of a file's sha256, as it stands in its name."""
+    """The start of a file's sha256, which is part of the file's name."""
     return sha256_of(path)[:16]

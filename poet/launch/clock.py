@@ -11,21 +11,21 @@ import time
 from collections.abc import Iterator
 from signal import SIGTERM
 
-#: At most this share of a run's time goes into saving: a large model takes long to save.
+#: Largest share of a run's time that goes into saving: a large model takes long to save.
 SAVING = 0.05
-#: Seconds before the end of the job at which a run saves its progress and ends; less in a job that is short itself.
+#: Seconds before the end of the job at which a run saves its progress and ends.
 MARGIN = 180.0
-#: The share of a short job that is kept for it.
+#: In a short job the margin is this share of the time left at the start, if that is less.
 SHARE = 0.1
 
 
 def seconds_left() -> float:
     """Seconds that the Slurm job of this process has left, by Slurm's own clock.
 
-    A cluster's warning is not enough: where Slurm tracks processes by cgroups, as most sites do, SIGTERM reaches the first
-    process of a step alone, which is Snakemake and does not hand it on.
+    Infinite outside of a job, without a time limit, and if ``squeue`` fails: then the run goes on until it is killed.
 
-    Infinite outside of a job, without a time limit, and where ``squeue`` cannot be asked: then the run goes on until it is ended.
+    Slurm's SIGTERM before the end is not enough: with processes tracked by cgroups, as at most sites, it reaches only the first
+    process of a job step, which is Snakemake, and Snakemake does not pass it on.
     """
     job = os.environ.get("SLURM_JOB_ID")
     if job is None:
@@ -60,16 +60,16 @@ class Clock:
         self._ends, self._margin = self._saved + left, min(MARGIN, SHARE * left)
 
     def due(self, last: bool) -> bool:
-        """Whether to save after this step. After the last one the cost of saving does not count: what follows may take long."""
+        """Whether to save after this step. After the last step the cost of saving does not count: the final evaluation may take long."""
         return time.monotonic() - self._saved >= (self._every if last else max(self._every, self._cost / SAVING))
 
     def ending(self) -> int:
-        """The signal that the job will end with, once that is near; 0 before."""
+        """SIGTERM if the end of the job is near, with time for at least three saves; otherwise 0."""
         return SIGTERM if time.monotonic() > self._ends - max(self._margin, 3 * self._cost) else 0
 
     @contextlib.contextmanager
     def saving(self) -> Iterator[None]:
-        """A context around saving a checkpoint, which measures what that takes."""
+        """A context around saving a checkpoint, which measures its time."""
         begun = time.monotonic()
         yield
         self._saved = time.monotonic()
@@ -83,7 +83,7 @@ def stopped(name: str, step: int, number: int, of_job: bool = False) -> str:
         name: of the run.
         step: the last finished step.
         number: of the signal.
-        of_job: whether the run stops because the job ends soon, and not for a signal that was sent.
+        of_job: whether the run stops because the job ends soon, not because of a signal.
     """
     why = "at the end of the job's time" if of_job else f"by signal {number}"
     return f"{name}: stopped {why} after step {step}: saved, the next call goes on"

@@ -1,4 +1,4 @@
-"""The GPUs of this machine: a run takes as many as it needs for itself, and two runs never share one."""
+"""The GPUs of this machine: a run reserves as many as it needs, and two runs never share one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import torch
 from poet.system.progress import say
 from poet.training.errors import RunError
 
-#: Of this machine alone, the same for every shell, and never tidied up.
+#: Folder for lock files: local to this machine, the same for every shell, and not cleaned up while runs train.
 LOCKS = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
-#: Between two looks for a free one.
+#: Seconds between two searches for free GPUs.
 SECONDS_BETWEEN_LOOKS = 5.0
 
 
 def visible() -> list[str]:
-    """The GPUs that this process may use, by what CUDA_VISIBLE_DEVICES calls them; CUDA itself is not started."""
+    """The GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES, else by number. CUDA is not initialized."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
         return [name for name in named.split(",") if name.strip() not in ("", "-1")]
@@ -32,17 +32,17 @@ def visible() -> list[str]:
 
 @contextlib.contextmanager
 def reserved_gpus(count: int, name: str) -> Iterator[None]:
-    """Hold ``count`` GPUs, and make them the only ones that this process and those that it starts see.
+    """Reserve ``count`` GPUs, and make them the only ones that this process and its child processes see.
 
-    Waits while other runs of this user, whichever pipeline started them, hold too many. What a cluster has given to one job
-    is told from what it has given to another by the job's number.
+    Waits while other runs of this user, whichever pipeline started them, hold too many. In a Slurm job the locks have the
+    job's number in their names: GPUs of the same name in two jobs count as different ones.
 
     Args:
         count: number of GPUs; 0 takes none and hides none.
         name: of the run.
 
     Raises:
-        RunError: the machine has fewer.
+        RunError: fewer GPUs are visible.
     """
     if not count:
         yield
@@ -73,7 +73,7 @@ def reserved_gpus(count: int, name: str) -> Iterator[None]:
 
 
 def _free(names: list[str], count: int) -> list[tuple[str, IO]]:
-    """Up to ``count`` GPUs that nobody holds, each with the lock that this process now has on it."""
+    """Lock up to ``count`` free GPUs; returns their names and locks."""
     folder = LOCKS / f"poet-gpus-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     locks: list[tuple[str, IO]] = []

@@ -1,19 +1,19 @@
-"""Ending between two steps instead of within one."""
+"""Stopping a run between two steps instead of within one."""
 
 from __future__ import annotations
 
 import signal
 from types import FrameType
 
-#: SIGUSR1 is what ``poet.launch.start`` sends the processes of a run.
+#: ``poet.launch.start`` sends SIGUSR1 to the processes of a run.
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class StopRequest:
     """While entered, SIGINT, SIGTERM and SIGUSR1 set :attr:`signal` and let the current step finish.
 
-    A SIGINT after that ends at once. A second one of the others changes nothing: a cluster sends it to a job and to each of
-    its processes, and so does ``torchrun``.
+    A SIGINT after the first signal ends the process at once. A further SIGTERM or SIGUSR1 changes nothing: a cluster and
+    ``torchrun`` may send a process the same signal twice.
 
     Attributes:
         signal: number of the signal that came, or None.

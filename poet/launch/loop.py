@@ -42,10 +42,10 @@ def train(
 ) -> dict[str, Any]:
     """Train a run to its end, from its last checkpoint if there is one.
 
-    Where ``torchrun`` started several processes, each calls this, and the first one writes what follows.
+    If ``torchrun`` started several processes, each calls this function, and the first one writes the files.
 
-    Writes ``history.csv``, ``probes.npz`` if the spec has probes, then ``weights/`` if the spec keeps them, then
-    ``record.json``, then removes the checkpoints. A loss that is NaN or infinite ends the run as ``diverged``, with the NaN in its record.
+    Writes ``history.csv``, ``probes.npz`` if the spec has probes, ``weights/`` if the spec keeps them, and ``record.json``
+    last; then removes the checkpoints. A loss that is NaN or infinite ends the run; its record says ``diverged``.
 
     Args:
         spec: the run.
@@ -72,14 +72,14 @@ def train(
         keep_freed_memory()
     if device == "cuda" and not torch.cuda.is_available():
         raise RunError(f"run {spec.name} wants a GPU and torch sees none: choose another scale, or install a CUDA build")
-    code = {  # as it is now, not at the end
+    code = {  # of the code that trains: it may be edited before the end
         "training_digest": training_digest(spec.method, device),
         "sources": file_digests([*training_sources(spec.method, device), *data_sources(spec.data["corpus"])]),
     }
     store = CheckpointFolder(checkpoints, spec.digest, code["training_digest"], say=lambda sentence: say(f"{spec.name}: {sentence}"))
     processes = join(device)
     made_by = provenance(device, processes.size)
-    # Whatever comes between here and the record, a signal is heard, and answered at the end of a step.
+    # From here to the record, a signal is only noted; the training loop stops for it after the current step.
     with contextlib.ExitStack() as writing, StopRequest() as stop, _lost_processes(spec, processes):
         status = Status(store.run_folder, spec.name, spec.digest, spec.steps, processes.size)
         if processes.first:
@@ -96,7 +96,7 @@ def train(
 
 @contextlib.contextmanager
 def _lost_processes(spec: RunSpec, processes: Processes) -> Iterator[None]:
-    """What the backends say of a process that is gone, as a sentence."""
+    """Turn the backends' errors about a lost process into a :class:`RunError`."""
     try:
         yield
     except torch.distributed.DistError as error:
@@ -113,7 +113,7 @@ def _lost(spec: RunSpec) -> RunError:
 
 def _train(run: Run, store: CheckpointFolder, status: Status, stop: StopRequest, checkpoint_seconds: float) -> None:
     spec, processes = run.spec, run.processes
-    # The first process looks for the newest whole file, and removes damaged ones; then each reads that file for itself.
+    # The first process finds the newest intact file and removes damaged ones; then every process reads that file.
     if (path := processes.broadcast(store.newest() if processes.first else None)) is not None:
         run.restore(store.load(path))
         if processes.first:
@@ -131,14 +131,14 @@ def _train(run: Run, store: CheckpointFolder, status: Status, stop: StopRequest,
             if run.diverged:
                 break
             due, ending = processes.first and clock.due(last=run.step == spec.steps), clock.ending()
-            # A signal may have reached one process alone, and the clock is the first one's: all save, or none does.
+            # A signal may have reached only one process, and only the first knows if a save is due: all save, or none does.
             number, due = map(int, processes.maximum(stop.signal or ending, due))
             if number or due:
                 with clock.saving():
                     if (state := run.state()) is not None:
                         store.save(state)
                         status.update(now=True, step=run.step, checkpoint_step=run.step)
-                    processes.broadcast(None)  # nobody ends before the file is there: the others would be ended with the first to go
+                    processes.broadcast(None)  # wait for the file: the first process to exit would take the others with it
             if number:
                 if processes.first:
                     say(stopped(spec.name, run.step, number, of_job=stop.signal is None and bool(ending)))
@@ -151,7 +151,7 @@ def _record(run: Run, code: dict[str, Any]) -> dict[str, Any]:
     if run.device == "cuda":
         peak = torch.cuda.max_memory_allocated()
     else:
-        unit = 1 if sys.platform == "darwin" else 1024  # getrusage's own
+        unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes or in KiB
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     return {
         "status": "diverged" if math.isnan(final) else "completed",
@@ -182,7 +182,7 @@ def _write(run: Run, folder: Path, record: dict[str, Any]) -> None:
     if run.spec.probes:
         record["probes_sha256"] = run.probes.write(folder / "probes.npz")
     else:
-        (folder / "probes.npz").unlink(missing_ok=True)  # of an earlier spec of this name
+        (folder / "probes.npz").unlink(missing_ok=True)  # of an earlier spec of the same name
     shutil.rmtree(folder / "weights", ignore_errors=True)
     if run.spec.keep_weights and record["status"] == "completed":
         try:

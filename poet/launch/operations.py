@@ -1,4 +1,4 @@
-"""What a training step costs in matrix products, counted on shapes alone."""
+"""The matrix products of a training step, counted from shapes without computing anything."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from poet.training.spec import RunSpec
 def operations_per_step(spec: RunSpec) -> int:
     """Floating-point operations of the matrix products of one optimizer step; a multiply and an add are two.
 
-    Counted while a model without memory (meta device) goes through forward and backward: one micro-batch, which stands for
-    all others, with POET's factors and transforms, and POET's merges spread over the steps of the run.
-    Attention is counted over all pairs of tokens. Not counted: what is elementwise, matrix decompositions (the exact
-    Cayley map's solve), what the optimizer multiplies (GaLore's projections, Muon's iteration), and evaluation.
+    Counted in a forward and a backward pass of one micro-batch on the meta device, times the number of micro-batches. POET's
+    factors and transforms are included, and so are its merges, spread over the steps of the run. Attention is counted over all
+    pairs of tokens. Not counted: elementwise operations, matrix decompositions (the exact Cayley map's solve), products in the
+    optimizer (GaLore's projections, Muon's iteration), and evaluation.
 
     Args:
         spec: the run.
@@ -31,7 +31,7 @@ def operations_per_step(spec: RunSpec) -> int:
     model = instance.prepare(build_llama(spec.architecture, device="meta"), seed=0)
     rows, length = spec.batch_rows // spec.accumulation, spec.architecture.sequence_length
     tokens = torch.zeros(rows, length, dtype=torch.long, device="meta")
-    # A finished mask: to make one, transformers would look at values, and there are none.
+    # A ready mask: to make one, transformers would read values, which the meta device lacks.
     mask = torch.ones(1, 1, length, length, dtype=torch.bool, device="meta")
     with FlopCounterMode(display=False) as micro_batch:
         model(input_ids=tokens, attention_mask=mask).logits.sum().backward()

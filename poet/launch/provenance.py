@@ -1,4 +1,4 @@
-"""Where a number came from: commit, versions, machine."""
+"""The provenance of a run's numbers: commit, versions, machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _git(*arguments: str) -> str | None:
     try:
         done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
-        return None  # no git on this machine: the record says so by its null
+        return None  # no git on this machine: null in the record
     return done.stdout.strip() if done.returncode == 0 else None
 
 
@@ -42,9 +42,9 @@ def provenance(device: str, processes: int = 1) -> dict[str, Any]:
 
     Args:
         device: "cpu" or "cuda".
-        processes: that trained the run together, each on a device of its own.
+        processes: number of processes that train the run together, each on its own device.
     """
-    # A site's own settings are no change: what of them moves a number stands in the run's spec.
+    # Local settings do not count as changes: those that move a number are in the run's spec.
     changes = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!config", ":!workflow/profiles")
     unknown = _git("ls-files", "--others", "--exclude-standard", "poet")
     return {
