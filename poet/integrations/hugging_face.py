@@ -19,20 +19,20 @@ from poet.config import POETConfig
 from poet.model import allow_saving
 from poet.optim import MergeSchedule
 
-#: Where the threshold is kept during a step, in the arguments: a step that was interrupted left a lowered one there.
+#: Attribute of the training arguments that keeps the full threshold during a step: an interrupted step leaves the lowered one.
 _WHOLE = "_whole_max_grad_norm"
 
 
 class MergeCallback(TrainerCallback):
     """Merges every ``config.merge_every`` optimizer steps, and lowers ``max_grad_norm`` after each merge.
 
-    What is due is a function of the global step: a resumed training goes on as if it had not stopped. While the trainer
-    trains, its checkpoints hold R and P; plain transformers cannot read them. Once it has ended, ``save_model`` is
-    refused until ``export_dense`` was called. A training that was interrupted does not refuse.
+    Both depend only on the global step, so that a resumed training continues as if it had not stopped. Checkpoints during
+    training hold R and P; plain transformers cannot read them. After training, ``save_model`` is refused until
+    ``export_dense`` was called; after an interrupted training it is not refused.
 
     Args:
-        config: the model's.
-        seed: of the primitives that merges draw.
+        config: the model's configuration.
+        seed: seed of the primitives that merges draw.
     """
 
     def __init__(self, config: POETConfig, seed: int = 0) -> None:
@@ -41,7 +41,7 @@ class MergeCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, *, model: Any, optimizer: Any, **_: Any
     ) -> None:
-        """Refuses a model of another configuration, as :class:`poet.MergeSchedule` does."""
+        """Raises as :class:`poet.MergeSchedule` does, such as for a model of another configuration."""
         self._schedule = MergeSchedule(model, self.config, optimizer, self.seed)
         args.max_grad_norm = vars(args).pop(_WHOLE, args.max_grad_norm)
         allow_saving(model)

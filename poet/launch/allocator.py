@@ -12,7 +12,7 @@ def keep_freed_memory() -> bool:
     """Have glibc keep freed memory for the next allocation, instead of returning it to the system and faulting it in again.
 
     There is no bound: the logits of 8,192 tokens are a gigabyte, and a step frees three of that size. The process then keeps
-    the most that it ever used, and fragments. Only allocations of the main thread change.
+    the most that it ever used, and fragments. Other threads than the main one get large tensors from the system as before.
 
     Returns:
         Whether the C library took the settings: False on macOS and with musl, where nothing changes.

@@ -64,7 +64,7 @@ class Clock:
         return time.monotonic() - self._saved >= (self._every if last else max(self._every, self._cost / SAVING))
 
     def ending(self) -> int:
-        """SIGTERM if the end of the job is near, with time for at least three saves; otherwise 0."""
+        """SIGTERM once the job has less time left than the margin, or than three saves take; 0 before."""
         return SIGTERM if time.monotonic() > self._ends - max(self._margin, 3 * self._cost) else 0
 
     @contextlib.contextmanager

@@ -21,7 +21,7 @@ from poet.system.files import write_text
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 
-#: Columns of ``history.csv``. Empty cells: not measured at that step.
+#: Columns of ``history.csv``. An empty cell was not measured at that step.
 HISTORY_COLUMNS = (
     "step",
     "tokens",
@@ -67,7 +67,7 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
 
 
 def record_digest(record: dict[str, Any]) -> str:
-    """sha256 of what a record says, but for ``record_sha256``, which keeps it: a record that was edited is told from one that was not."""
+    """sha256 of a record without its ``record_sha256``, where this digest is kept: it shows whether the record was edited."""
     said = {key: value for key, value in record.items() if key != "record_sha256"}
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
@@ -77,10 +77,10 @@ class Altered(ValueError):
 
 
 def check_record(record: dict[str, Any]) -> None:
-    """Refuse a record that does not say its own digest.
+    """Refuse a record whose ``record_sha256`` is missing or wrong.
 
     Raises:
-        Altered: it was edited, or has no digest.
+        Altered: the record was edited, or has no digest.
     """
     if not isinstance(record, dict) or "record_sha256" not in record:
         raise Altered("has no digest of its own")
@@ -89,15 +89,15 @@ def check_record(record: dict[str, Any]) -> None:
 
 
 def check_file(record: dict[str, Any], name: str, content: bytes | None) -> None:
-    """Refuse a file of a run that is not the one that its record was written with.
+    """Refuse a file of a run whose digest differs from the one in the run's record.
 
     Args:
         record: of the run.
-        name: such as ``history.csv``.
-        content: of the file; None where there is none.
+        name: the file's name, such as ``history.csv``.
+        content: of the file; None if there is no file.
 
     Raises:
-        Altered: the record says another digest, or none.
+        Altered: the digests differ, or either the file or its digest is missing.
     """
     found = None if content is None else hashlib.sha256(content).hexdigest()
     if record.get(f"{name.partition('.')[0]}_sha256") != found:
@@ -105,15 +105,15 @@ def check_file(record: dict[str, Any], name: str, content: bytes | None) -> None
 
 
 def weights_files(folder: Path) -> dict[str, str]:
-    """sha256 of each file of a folder of weights by its name: a run that keeps weights has them in its record as ``weights_files``."""
+    """sha256 of each file in a folder of weights, by file name; a run that keeps weights has this in its record as ``weights_files``."""
     return {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
 
 
 def check_weights(record: dict[str, Any], folder: Path) -> None:
-    """Refuse weights that are not those that a record was written with. A record from before they were noted is taken at its word.
+    """Refuse weights that differ from the ``weights_files`` of a record. Older records have no digests of weights: nothing is checked.
 
     Raises:
-        RunError: a file is missing or is another one.
+        RunError: a file is missing or differs.
     """
     for name, noted in record.get("weights_files", {}).items():
         if not (folder / name).is_file() or sha256_of(folder / name) != noted:
@@ -121,14 +121,14 @@ def check_weights(record: dict[str, Any], folder: Path) -> None:
 
 
 def again(record: Path, name: str) -> str:
-    """The command that makes the files of a run of a name again. A finetuning run is asked for by the seed of what it starts from, the first in its name."""
+    """The command that makes a run's files again. Its seed is the first in the name: a finetuning run's is that of its pretrained run."""
     seed = re.search(r"seed(\d+)", name)[1]
     return f"snakemake --cores 1 --force {record} --config scale={name.partition('/')[0]} 'seeds=[{seed}]'"
 
 
 @contextlib.contextmanager
 def reading(results: Path, spec: RunSpec, name: str) -> Iterator[Path]:
-    """Give the path of a run's file, and turn what goes wrong with reading it into a sentence.
+    """Give the path of a run's file, and turn errors of reading it into a :class:`RunError`.
 
     Args:
         results: the results folder.
@@ -136,7 +136,7 @@ def reading(results: Path, spec: RunSpec, name: str) -> Iterator[Path]:
         name: the file's name in the run's folder.
 
     Raises:
-        RunError: missing or unreadable; the sentence has the command that makes it again.
+        RunError: the file is missing or unreadable; the message has the command that makes it again.
     """
     folder = results / "runs" / spec.name
     command = again(folder / "record.json", spec.name)
@@ -152,10 +152,10 @@ def reading(results: Path, spec: RunSpec, name: str) -> Iterator[Path]:
 
 
 def read_record(results: Path, spec: RunSpec) -> dict[str, Any]:
-    """The record of a run, checked against the spec that is asked for.
+    """The record of a run, checked against its spec and its own digest.
 
     Raises:
-        RunError: missing, unreadable, or of another spec; the sentence has the command that makes it again.
+        RunError: missing, unreadable, edited, or of another spec; the message has the command that makes it again.
     """
     with reading(results, spec, "record.json") as path:
         record = json.loads(path.read_text())
@@ -167,7 +167,7 @@ def read_record(results: Path, spec: RunSpec) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _content(results: Path, spec: RunSpec, name: str) -> Iterator[bytes]:
-    """The content of a run's file, which its record vouches for; see :func:`reading` for the errors."""
+    """The content of a run's file, checked against the digest in its record; see :func:`reading` for the errors."""
     record = read_record(results, spec)
     with reading(results, spec, name) as path:
         content = path.read_bytes()

@@ -1,6 +1,6 @@
 """The source files that a run's numbers depend on, beside its spec and data. If one changes, the run is trained again.
 
-The other files of ``poet/`` start runs, watch them and keep their files: a change there trains no run again.
+The other files of ``poet/`` start runs, watch them and keep their files: a change of those trains no run again.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from poet.data.corpora import CORPORA
 from poet.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Of every run: the core, the numerics of training, the rows that it reads, and the pinned versions of :data:`PACKAGES`.
-#: The kernels' ``__init__`` says on which devices they serve.
+#: Sources of every run: the core, the numerics of training, the reading of rows, and the pinned versions of :data:`PACKAGES`.
+#: ``poet/kernels/__init__.py`` decides on which devices kernels are used.
 ALL = ("poet/*.py", "poet/primitives/*.py", "poet/kernels/__init__.py", "poet/training/*.py", "poet/data/rows.py", "poet/data/order.py", "requirements.lock")
-#: The packages that training computes with. The lock's other lines, such as plotting's, change no number.
+#: The packages that training computes with. The lock's other packages, such as those for plots, change no number.
 PACKAGES = ("torch", "triton", "numpy", "transformers", "peft")
-#: Checks refuse or do nothing: they change no number of a run that was trained.
+#: Checks raise, warn or do nothing: they change no number of a run that was trained.
 CHECKS = "poet/checks.py"
-#: Of a run on a GPU.
+#: Further sources of a run on a GPU.
 GPU = ("poet/kernels/*.py",)
 
 
 def training_sources(method: str, device: str, root: Path = ROOT) -> list[Path]:
     """The files that the numbers of a method's runs depend on.
 
-    Of ``poet/methods`` these are the method's own file, those of methods that it extends or imports from, and those that define no method:
-    adding one retrains nobody else.
+    From ``poet/methods`` these are the method's own file, the files of methods that it extends or imports, and files that define
+    no method. So a new method trains no run of another method again.
 
     Args:
         method: key in ``poet.methods``.
@@ -58,7 +58,7 @@ def imported_files(source: bytes, root: Path, package: str) -> frozenset[Path]:
     Args:
         source: of a file.
         root: of the repository, or of a copy.
-        package: dotted name of the package that the file is in, which relative imports begin at.
+        package: dotted name of the file's package, for relative imports.
     """
     names = set()
     for node in ast.walk(ast.parse(source)):
@@ -71,15 +71,15 @@ def imported_files(source: bytes, root: Path, package: str) -> frozenset[Path]:
     for first, *parts in (name.split(".") for name in names):
         if first in ("analyses", "suite", "poet"):
             folders = [root.joinpath(first, *parts[:depth]) for depth in range(len(parts) + 1)]
-            # The last part may be a name in a module, and the part before it that module.
+            # The last part may be a name in the module that the part before it names.
             paths |= {folder / "__init__.py" for folder in folders} | {folder.with_suffix(".py") for folder in folders[-2:]}
     return frozenset(path for path in paths if path.is_file())
 
 
 def digest(files: Iterable[Path], root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> str:
-    """sha256 over the files' names and their code without comments and docstrings, so that changing these trains no run again.
+    """sha256 over the files' names and code. Comments and docstrings do not count: editing them trains no run again.
 
-    ``packages``: those whose versions count of the lock.
+    ``packages``: the packages whose versions count, of those in ``requirements.lock``.
     """
     total = hashlib.sha256()
     for path in sorted(files):
@@ -96,11 +96,11 @@ def _substance(path: Path, packages: tuple[str, ...]) -> str:
 
 @functools.cache
 def _said(source: bytes) -> str:
-    """A Python source without docstrings, comments and :data:`CHECKS`; many digests share a file, and parsing is what they cost."""
+    """A Python source without docstrings, comments and calls of :data:`CHECKS`. Cached: many digests share a file, and parsing is slow."""
     tree = ast.parse(source)
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == CHECKS.removesuffix(".py").replace("/", ".")]
     checks = {alias.name for node in imports for alias in node.names if alias.asname is None}
-    checks -= set(_bound(tree, but=imports))  # a name that also means something else may compute
+    checks -= set(_bound(tree, but=imports))  # a name that the file also binds otherwise may be no check
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             body = node.body if ast.get_docstring(node) is None else node.body[1:]
@@ -122,7 +122,7 @@ def _bound(tree: ast.Module, but: list[ast.ImportFrom]) -> Iterator[str]:
 
 
 def _is_check(line: ast.stmt, checks: set[str]) -> bool:
-    """Whether a statement does nothing but call a check on names and their attributes, which computes nothing else."""
+    """Whether a statement only calls a check, on names and attributes: such arguments compute nothing."""
     if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Call) and not line.value.keywords):
         return False
     called, arguments = line.value.func, line.value.args
@@ -131,7 +131,7 @@ def _is_check(line: ast.stmt, checks: set[str]) -> bool:
 
 
 def file_digests(files: Iterable[Path], root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
-    """The start of each file's :func:`digest` by its name, to say which file changed."""
+    """The start of each file's :func:`digest` by file name, to say which file changed."""
     return {str(path.relative_to(root)): digest([path], root, packages)[:12] for path in sorted(files)}
 
 
@@ -142,7 +142,7 @@ def training_digest(method: str, device: str) -> str:
 
 
 def data_sources(corpus: str) -> list[Path]:
-    """The files that the prepared data depends on, those of other corpora left out; what reads the rows is part of training, and an estimate changes none.
+    """The files that a corpus's prepared data depends on: ``poet/data`` without other corpora, the reading of rows, and estimates.
 
     Args:
         corpus: key in ``poet.data.corpora``.

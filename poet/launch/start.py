@@ -1,4 +1,4 @@
-"""Starting a run: in this process, or in several that ``torchrun`` starts on this machine or on every node of a Slurm job."""
+"""Starting a run: in this process, or in several processes that ``torchrun`` starts on this machine or on the nodes of a Slurm job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from poet.training.spec import RunSpec
 from poet.launch.status import tell
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Seconds from a signal to this process until those that train are killed, if they have not saved and ended.
+#: Seconds that the training processes have to save and end after a signal to this process, before they are killed.
 SECONDS_TO_SAVE = 600
 
 
@@ -39,12 +39,12 @@ def launch(
     Args:
         spec, data, folder, checkpoints, device, shard_optimizer: see ``train``.
         threads: CPU threads of the run on a node.
-        processes: over all nodes; each has a GPU of its own where the device is "cuda".
-        nodes: 1, or those of the Slurm job that this is a part of.
+        processes: number of processes over all nodes; each has its own GPU if the device is "cuda".
+        nodes: number of nodes; more than one only in a Slurm job.
 
     Raises:
-        RunError: as ``train`` does, whichever process met it; the nodes do not share the processes evenly, or there are several
-            and no Slurm job; a process was lost.
+        RunError: as ``train``, from any of the processes; the processes do not divide evenly among the nodes; several nodes
+            are asked for outside of a Slurm job; a process was lost.
         SystemExit: SIGINT or SIGTERM came; the state is saved and the next call goes on from it.
     """
     if processes % nodes:
@@ -58,10 +58,10 @@ def launch(
         train(spec, data=data, folder=folder, checkpoints=checkpoints, **options)
         return
     paths = {"data": data, "folder": folder, "checkpoints": checkpoints}
-    # Beside the checkpoints, which every node sees.
+    # In the checkpoint folder, which every node sees.
     job = Path(checkpoints).absolute() / f"job-{socket.gethostname()}-{os.getpid()}.json"
     write_text(job, json.dumps({"spec": spec.to_dict(), **{k: str(Path(p).absolute()) for k, p in paths.items()}, **options}))
-    end_of(job).unlink(missing_ok=True)  # of an earlier process of this number
+    end_of(job).unlink(missing_ok=True)  # of an earlier process with the same number
     try:
         code = _run(_command(job, processes // nodes, nodes, threads), options["threads"])
         end = json.loads(end_of(job).read_text(encoding="utf-8")) if code and end_of(job).exists() else {}
@@ -81,7 +81,7 @@ def launch(
 
 
 def end_of(job: Path) -> Path:
-    """The file in which the first process that ends too early writes why, as JSON: ``error``, a user's error, or ``code``, after a signal."""
+    """The JSON file in which the first process that ends early says why: ``error``, a sentence, or ``code``, the exit code after a signal."""
     return job.with_suffix(".end")
 
 
@@ -93,14 +93,14 @@ def _command(job: Path, processes: int, nodes: int, threads: int) -> list[str]:
     if nodes == 1:
         torchrun += ["--standalone"]
     else:
-        with socket.socket() as free:  # of this node, the first one
+        with socket.socket() as free:  # a free port of this node, which is the first
             free.bind(("", 0))
             port = free.getsockname()[1]
         torchrun += [f"--nnodes={nodes}", f"--master-port={port}"]
         places = "--node-rank=$SLURM_NODEID --master-addr=$SLURM_LAUNCH_NODE_IPADDR"
     script = f"{shlex.join(torchrun)} {places} -m poet.launch {shlex.quote(str(job))}"
-    # A cluster sends SIGTERM to every process of a job. The training ones save and end; torchrun must outlive them, and hears
-    # SIGUSR1 alone, which it hands on.
+    # A cluster sends SIGTERM to every process of a job. Training processes save and end. torchrun must outlive them: it ignores
+    # SIGTERM, and passes SIGUSR1 on to them.
     shell = ["sh", "-c", f"trap '' TERM; exec {script}"]
     if nodes == 1:
         return shell
@@ -109,11 +109,11 @@ def _command(job: Path, processes: int, nodes: int, threads: int) -> list[str]:
 
 
 def _run(command: list[str], threads: int) -> int:
-    """Run to the end, with what is to end this process handed on, once; the exit code."""
+    """Run a command to its end; returns its exit code. The first SIGINT or SIGTERM to this process is passed on as SIGUSR1."""
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": paths}
-    # A session of its own: Ctrl-C reaches this process alone, and the others through it. What is inheritable of this process's
-    # files are its locks on GPUs, which torchrun holds on to where this process is killed.
+    # A session of its own: Ctrl-C reaches only this process, which passes it on. The child inherits the locks on GPUs, and keeps
+    # them if this process is killed.
     output = {"stdout": _file(sys.stdout), "stderr": _file(sys.stderr)}
     process = subprocess.Popen(command, env=environment, start_new_session=True, close_fds=False, **output)
     stopped: list[int] = []
@@ -132,7 +132,7 @@ def _run(command: list[str], threads: int) -> int:
 
 
 def _file(stream: TextIO) -> TextIO | None:
-    """A stream that a process can be given, such as a log that output is sent to; None where it is none of the system's."""
+    """The stream, such as a log, if it has a file descriptor that a child process can use; otherwise None."""
     try:
         stream.fileno()
     except OSError:

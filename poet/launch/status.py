@@ -13,7 +13,7 @@ from types import TracebackType
 from poet.system.errors import UserError
 from poet.system.files import DiskError, write_text
 
-#: Between two times that a run that goes well writes.
+#: Minimum time between two routine writes of the file.
 SECONDS_BETWEEN_WRITES = 5.0
 
 
@@ -25,9 +25,9 @@ class Status:
 
     Args:
         folder: the run's checkpoint folder.
-        name, digest: the run's, and its spec's.
-        steps: of the whole run.
-        devices: how many train it.
+        name, digest: name of the run, digest of its spec.
+        steps: steps of the whole run.
+        devices: number of devices that train it.
     """
 
     def __init__(self, folder: Path, name: str, digest: str, steps: int, devices: int) -> None:
@@ -50,11 +50,11 @@ class Status:
         self._written = -SECONDS_BETWEEN_WRITES
 
     def update(self, *, now: bool = False, **values: object) -> None:
-        """Note ``values``; written at once where ``now`` says so, and otherwise every few seconds."""
+        """Set ``values``. The file is written at once if ``now`` is true, otherwise every few seconds."""
         self.values |= values
         if now or time.monotonic() - self._written >= SECONDS_BETWEEN_WRITES:
             self._written = time.monotonic()
-            # A disk that is full for a moment ends no run: a checkpoint that cannot be written does.
+            # A status that cannot be written does not end the run; a checkpoint that cannot be written does.
             with contextlib.suppress(DiskError):
                 write_text(self.path, json.dumps(self.values | {"updated": time.time()}, indent=1) + "\n")
 
@@ -72,7 +72,7 @@ class Status:
 
 
 def tell(folder: Path, error: str) -> None:
-    """Replace the error of a failed run's first process by one that another process knew better."""
+    """Replace the error in a failed run's status, which is the first process's, by that of the process that failed first."""
     status = read_status(folder)
     if status and status["state"] == "failed":
         with contextlib.suppress(DiskError):
@@ -80,7 +80,7 @@ def tell(folder: Path, error: str) -> None:
 
 
 def read_status(folder: Path) -> dict | None:
-    """The status in a run's checkpoint folder; None where there is none.
+    """The status in a run's checkpoint folder; None if there is none.
 
     Raises:
         ValueError: the file holds no JSON object.

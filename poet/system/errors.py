@@ -1,4 +1,4 @@
-"""The errors that a user can do something about."""
+"""Errors that a user can correct."""
 
 import functools
 import os
@@ -13,9 +13,9 @@ class UserError(Exception):
 
 
 def command_line(main: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command line's ``main``: a :class:`UserError` is its last line, and 2 its exit status; Ctrl-C ends it in a sentence.
+    """Decorate a command line's ``main``: a :class:`UserError` is printed as one line, with exit status 2; Ctrl-C prints a sentence.
 
-    Where nobody reads its output to the end, as with ``| head``, it ends without a word, as a shell's commands do.
+    If the reader of its output has gone, as with ``| head``, the command ends silently, as shell commands do.
     """
 
     @functools.wraps(main)
@@ -40,7 +40,7 @@ def command_line(main: Callable[..., int]) -> Callable[..., int]:
 
 
 def _closed(stream: TextIO) -> bool:
-    """Whether nobody reads a stream any more; a line that is written is the way to see it."""
+    """Whether the reader of a stream has gone, found out by writing an empty line."""
     try:
         print(file=stream, flush=True)
     except BrokenPipeError:

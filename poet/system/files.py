@@ -1,4 +1,4 @@
-"""Files that are there completely or not at all."""
+"""Atomic writing of files: a file is there completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from poet.system.errors import UserError
 
-#: How the name of a file that is being written ends.
+#: Suffix of a file that is being written.
 PART = ".part"
 
 
@@ -33,7 +33,7 @@ def readable_disk_errors(path: Path) -> Iterator[None]:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Give a temporary name beside ``path`` and rename it to ``path`` at the end of the block.
 
-    Where the block raises (KeyboardInterrupt included) the temporary file is removed and ``path`` is left as it was.
+    If the block raises (KeyboardInterrupt included), the temporary file is removed and ``path`` is left as it was.
 
     Raises:
         DiskError: the disk is full or the folder cannot be written.
@@ -44,7 +44,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
             with open(temporary, "rb") as file:
-                os.fsync(file.fileno())  # or a name without its content outlives a power cut
+                os.fsync(file.fileno())  # else a power cut may leave the name without its content
             os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

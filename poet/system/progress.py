@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar on a terminal, a line now and then in a log."""
+"""Progress on standard error: a bar on a terminal, a line every few seconds in a log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import time
 from types import TracebackType
 
-#: Between two lines in a log.
+#: Minimum time between two lines in a log.
 SECONDS_BETWEEN_LINES = 15.0
 
 
@@ -24,8 +24,8 @@ class Progress:
     Args:
         description: what is being done.
         total: number of units in all, or None if unknown.
-        unit: what is counted.
-        done: how many were done before.
+        unit: name of the units.
+        done: number of units that were done before.
     """
 
     def __init__(self, description: str, total: int | None, unit: str, done: int = 0) -> None:
@@ -43,7 +43,7 @@ class Progress:
         return self
 
     def add(self, count: int, **values: float | None) -> None:
-        """``count`` more units are done; ``values`` are the latest measurements (None ones are left out)."""
+        """Count ``count`` more units; ``values`` are the latest measurements (None is left out)."""
         self.count += count
         shown = {key: f"{value:.4g}" for key, value in values.items() if value is not None}
         if self._bar is not None:

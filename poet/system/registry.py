@@ -9,14 +9,14 @@ from typing import Any
 
 
 def discover(package: str, constant: str) -> dict[str, Any]:
-    """What the modules of a package define under one name, by its own ``name``; those that define none are shared code.
+    """The objects that the modules of a package define under ``constant``, by their attribute ``name``.
 
     Args:
         package: name of an imported package.
-        constant: what it is called in each module, such as "METHOD".
+        constant: the variable in each module, such as "METHOD"; modules without it are shared code.
 
     Raises:
-        ImportError: two modules define the same, an entry has no name, or a module imports what is not there; the sentence names the file.
+        ImportError: two objects have the same name, one has none, or a module's import fails; the message names the file.
     """
     found: dict[str, Any] = {}
     files: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""One way to check what a user wrote, and one way to say what is wrong with it.
+"""Checks of values that a user wrote, and the messages about wrong ones.
 
-What may stand in a file is said by a type: a :class:`Settings` for a file of its own, a plain dataclass elsewhere.
-:func:`parse` reads values as such a type, and :func:`json_schema` tells an editor of it.
+A type says which keys and values are allowed: a :class:`Settings` or a plain dataclass. :func:`parse` reads values as such a
+type, and :func:`json_schema` describes the type to an editor.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ class ConfigError(UserError, ValueError):
 
 
 class Settings(BaseModel):
-    """A table of keys in a file. The string below a field is what editors and refusals say of it."""
+    """Base class for a table of keys in a file. The string below a field describes it in editors and in error messages."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class _Schema(GenerateJsonSchema):
-    """JSON schemas without made-up titles, whose dataclasses take no further keys either."""
+    """JSON schemas without generated titles; dataclasses forbid unknown keys, as :class:`Settings` do."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
     def dataclass_schema(self, schema: Any) -> dict[str, Any]:
         found = super().dataclass_schema(schema) | {"additionalProperties": False}
-        found.pop("description", None)  # a docstring is for who reads the code
+        found.pop("description", None)  # docstrings are for readers of the code
         return found
 
 
@@ -47,29 +47,28 @@ _adapter = functools.cache(TypeAdapter)
 
 
 def parse(kind: type[T], values: Any, where: str, error: type[Exception] = ConfigError) -> T:
-    """Values of plain JSON types as a ``kind``.
+    """Read values of plain JSON types as an instance of ``kind``.
 
-    They are read as JSON is: an array becomes a tuple, a table of keys a dataclass, 1 is a number as good as 1.0, and
-    nothing else is converted.
+    An array becomes a tuple where the type asks for one, and a table of keys a dataclass; an integer is accepted for a float.
+    Nothing else is converted.
 
     Args:
         kind: a :class:`Settings` or a dataclass.
-        values: what stands in the file.
-        where: its name, with which the sentence begins.
-        error: what is raised.
+        values: the content of the file.
+        where: the name of the file, which begins the message.
+        error: class of the exception.
 
     Raises:
-        ConfigError: or ``error``: the first key that is unknown or missing, or value that may not stand there, in one
-            sentence.
+        ConfigError: (or ``error``) a key is unknown or missing, or a value is not allowed; one sentence on the first such error.
     """
     try:
         return _adapter(kind).validate_json(json.dumps(values, default=str), strict=True, extra="forbid")
     except ValidationError as refusal:
-        first = min(refusal.errors(), key=lambda e: e["type"] == "missing")  # a key that is misspelt misses, too
+        first = min(refusal.errors(), key=lambda e: e["type"] == "missing")  # a misspelt key is missing, too: say that it is unknown
         raise error(f"{where}: {_sentence(json_schema(kind), first)}") from None
 
 
-#: libyaml's is ten times as fast; some builds of PyYAML are without it.
+#: libyaml's loader is ten times as fast; some builds of PyYAML lack it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -77,7 +76,7 @@ def read_yaml(path: Path, where: str) -> dict[str, Any]:
     """The table of keys that a YAML file holds.
 
     Raises:
-        ConfigError: it is not there, not YAML, or no table of keys.
+        ConfigError: the file cannot be read, is not YAML, or holds no table of keys.
     """
     again = f"bring it back, such as by `git checkout {where}`"
     try:
@@ -99,17 +98,17 @@ def json_schema(kind: type) -> dict[str, Any]:
 
 
 def _sentence(schema: dict[str, Any], error: Any) -> str:
-    """What is wrong, where, and what may stand there; ``error`` is one of pydantic's."""
+    """A sentence about one of pydantic's errors: where it is, what is wrong, and what is allowed."""
     place, about, parent, node = [], "", schema, schema
     for key in error["loc"]:
         parent = _followed(schema, node)
-        if tagged := parent.get("discriminator", {}).get("mapping", {}).get(key):  # a step of pydantic's, no key
+        if tagged := parent.get("discriminator", {}).get("mapping", {}).get(key):  # a union's tag in pydantic's path, not a key
             node = {"$ref": tagged}
             continue
         place.append(str(key))
         own = parent.get("properties", {}).get(key)
         node = own or parent.get("items") or parent.get("additionalProperties") or {}
-        if own or "description" in node:  # what is said of a list is said of its elements
+        if own or "description" in node:  # the description of a list is that of its elements
             example = f", such as {json.dumps(node['examples'][0])}" if "examples" in node else ""
             about = f" ({node['description']}{example})" if "description" in node else ""
     where, given = ".".join(place), textwrap.shorten(repr(error["input"]), 80)
@@ -133,7 +132,7 @@ def _before(place: list[str]) -> str:
 
 
 def _followed(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    """A part of a schema behind references, and behind the choice of leaving it out."""
+    """A node of a schema with references resolved; of an optional value, the alternative that is not null."""
     while "$ref" in node or "anyOf" in node:
         node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node["anyOf"][0]
     return node
