@@ -1,1 +1,1 @@
-"""How long layers, kernels and training steps take, and what memory: ``make bench`` and ``make bench-gpu``."""
+"""Time and memory of layers, kernels and training steps: ``make bench`` and ``make bench-gpu``."""

@@ -1,4 +1,4 @@
-"""A benchmark run on one device: sets cases up, has them timed in turn, and makes their lines."""
+"""A benchmark run on one device: sets cases up, times each in turn with its reference, and makes the lines of the table."""
 
 import contextlib
 import time
@@ -15,21 +15,21 @@ from benchmarks.memory import held_bytes, peak_bytes
 from benchmarks.rows import COLUMNS, NAMES, as_csv, environment
 from poet.system.files import write_text
 
-#: A kernel whose relative error is above this is wrong, not imprecise: some tens of roundings of each format.
+#: Largest relative error of a correct kernel by dtype: some tens of roundings of the format.
 TOLERANCE = {"fp32": 1e-4, "bf16": 2e-2, "fp16": 4e-3}
-#: Seconds of a merge or a decomposition after which it is not timed again: little of it falls on one step.
+#: Seconds in all after which periodic work (a merge, a decomposition) is not timed again: its share of a step is small.
 LONG = 2.0
-#: Calls between two merges up to which as many are timed as there are rounds: much of each falls on one step.
+#: Largest period in calls of work that is timed as often as the shortest call: its share of a step is large.
 FEW = 10
 
 
 class WrongResult(RuntimeError):
-    """A kernel's result is not what fp64 gives."""
+    """A kernel's result differs from that in fp64 by more than the tolerance."""
 
 
 @contextlib.contextmanager
 def _threads(count: int | None) -> Iterator[None]:
-    """So many threads of torch's; None: as many as there are."""
+    """Set the number of torch's threads inside the block; None leaves it."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:
@@ -45,9 +45,9 @@ class Bench:
     device: str = "cpu"  # "cpu" or "cuda"
     timer: Timer = wall_clock  # seconds of one call
     seconds: float = 0.6  # time to spend on the rounds of one case, its reference included
-    most_rounds: int = 30  # however short a call is
+    most_rounds: int = 30  # of a case, however short a call is
     peak: Callable[[Callable[[], object], str], int] = peak_bytes  # as :func:`benchmarks.memory.peak_bytes`
-    #: where every new line is written at once, with those before it: a run that is cut short keeps them
+    #: file that is written anew with each line, so that a run that is cut short keeps its lines
     path: Path | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
     _set_up: dict[str, Work] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Bench:
     _environment: dict[str, Any] | None = None
 
     def set_up(self, case: Case, keep: Case | None = None) -> Work:
-        """A case's work, set up once; all but ``keep`` is dropped before."""
+        """The work of a case, set up if it is not yet. The work of all cases but this one and ``keep`` is dropped first."""
         for name in [name for name in self._set_up if name not in (case.id, keep.id if keep else None)]:
             del self._set_up[name]
         if case.id not in self._set_up:
@@ -65,11 +65,11 @@ class Bench:
         return self._set_up[case.id]
 
     def rounds(self, case: Case, seconds: float) -> int:
-        """How often to time a case whose call takes (with its reference's) so many seconds."""
+        """The number of rounds for a case whose call takes ``seconds``, its reference's call included."""
         return max(case.least_rounds, min(self.most_rounds, round(self.seconds / max(seconds, 1e-9))))
 
     def row(self, case: Case, times: Sequence[float], reference: Sequence[float], **known: Any) -> dict[str, Any]:
-        """The line of a case, which ``rows`` keeps: its times by round, beside its reference's, and what else is known."""
+        """Make the line of a case and keep it in ``rows``, from the times in each round of the case and its reference, and the cells ``known``."""
         spread = Spread.of(times)
         row = self._named(case) | {
             "rounds": spread.n, "median_s": spread.median, "p20_s": spread.low, "p80_s": spread.high,
@@ -81,7 +81,7 @@ class Bench:
         return self._keep(row)
 
     def left_out(self, case: Case, why: str) -> dict[str, Any]:
-        """The line of a case that is not timed."""
+        """Make and keep the line of a case that is not timed."""
         with _threads(case.threads if self.device == "cpu" else None):
             named = self._named(case)
         return self._keep(named | {"rounds": 0, "flops": case.flops, "note": why})
@@ -100,9 +100,9 @@ class Bench:
         return {name: getattr(case, name) for name in NAMES} | self._environment | threads
 
     def spread_of_periodic(self, work: Work, call: float) -> float:
-        """Seconds that a call bears of what is due now and then, given those of a call: a median.
+        """Seconds of periodic work for each call: the median of the work (less ``call`` if a call is timed with it) divided by its period.
 
-        Of what is due every few calls as many are timed as of a short call; of what is rarer, three, or fewer long ones.
+        Work with a period of at most FEW calls is timed ``most_rounds`` times, rarer work three times; less often if it is LONG.
         """
         periodic = work.periodic
         if periodic is None:
@@ -115,10 +115,10 @@ class Bench:
         return (Spread.of(taken).median - (0 if periodic.then is None else call)) / periodic.every
 
     def checked_error(self, case: Case, work: Work) -> float | None:
-        """The relative error of a kernel, found out once; None for what is no kernel.
+        """The relative error of a kernel, computed once; None for a case that is no kernel.
 
         Raises:
-            WrongResult: it is above the tolerance of its dtype, or NaN.
+            WrongResult: the error is above the tolerance of the dtype, or NaN.
         """
         if work.error is None:
             return None
@@ -133,9 +133,9 @@ class Bench:
         return found
 
     def measure(self, case: Case, rounds_of: Callable[[Work, Callable[[], float], int], list[float]]) -> dict[str, Any]:
-        """Set a case and its reference up, warm them up, time them in turn, and make the line.
+        """Set up a case and its reference, warm them up, time them in turn, and make the line.
 
-        ``rounds_of(work, before, rounds)`` times ``work.call`` so often, with a call of ``before`` in front of each, and
+        ``rounds_of(work, before, rounds)`` times ``work.call`` in each of ``rounds`` rounds, after a call of ``before``, and
         returns the times: pytest-benchmark's loop, or :meth:`in_rounds`."""
         with _threads(case.threads if self.device == "cpu" else None):
             return self._measure(case, rounds_of)
@@ -147,14 +147,14 @@ class Bench:
         known: dict[str, Any] = {"relative_error": self.checked_error(case, work)}
         if against:
             known["predicted_ratio"] = case.flops / against.flops
-        if self.device == "cuda":  # whatever it keeps, caches included
+        if self.device == "cuda":  # all that the case keeps, caches included
             known["held_bytes"] = torch.cuda.memory_allocated() - self._before[case.id]
         else:
             known["held_bytes"] = held_bytes(work.tensors())
         begin = time.perf_counter()
         known["peak_bytes"] = known["held_bytes"] + self.peak(work.call, self.device)
         once = 2 * (time.perf_counter() - begin)
-        if once < self.seconds:  # else the call under the profiler was warm-up enough, and says how long one takes
+        if once < self.seconds:  # a longer call is warmed up, and timed well enough, under the profiler
             once = self.timer(work.call) + (self.timer(other.call) if other else 0)
         reference: list[float] = []
 
@@ -167,7 +167,7 @@ class Bench:
         return self.row(case, [t + share for t in times], reference, **known)
 
     def in_rounds(self, work: Work, before: Callable[[], object], rounds: int) -> list[float]:
-        """Time a call so often, with ``before`` in front of each."""
+        """Time a call in each of ``rounds`` rounds, after a call of ``before``."""
         times = []
         for _ in range(rounds):
             before()

@@ -1,4 +1,4 @@
-"""A benchmark case: one operation at one size, before and after it is set up."""
+"""A benchmark case: one operation at one size, and its work once it is set up."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 @dataclass(frozen=True, slots=True)
 class Periodic:
-    """What is due every ``every`` calls (a merge, a decomposition): timed alone, its share is added to each call."""
+    """Work that is due every ``every`` calls (a merge, a decomposition). It is timed alone; each call gets its share."""
 
-    call: Callable[[], object]  # what is timed
-    every: int  # calls between two of them
-    prepare: Callable[[], object] | None = None  # called before it, not timed
-    #: what is timed with it and is a call like the others: what it costs more (or less) than they do is the share's
+    call: Callable[[], object]  # the work
+    every: int  # its period in calls
+    prepare: Callable[[], object] | None = None  # called before the work, not timed
+    #: the ordinary call after the work, timed with it: the share includes how much longer (or shorter) than others it takes
     then: Callable[[], object] | None = None
 
     def with_what_follows(self) -> None:
-        """What is timed where there is a ``then``."""
+        """The work and the call after it, which are timed together if ``then`` is given."""
         self.call()
         self.then()
 
@@ -32,10 +32,10 @@ class Periodic:
 class Work:
     """A case that has been set up on a device."""
 
-    call: Callable[[], object]  # what is timed; every call does the same
+    call: Callable[[], object]  # the timed function; every call does the same
     tensors: Callable[[], Iterable[torch.Tensor]]  # the tensors that are held between calls
-    periodic: Periodic | None = None  # see :class:`Periodic`
-    #: relative error of the call's result against fp64, where the case checks one
+    periodic: Periodic | None = None
+    #: relative error of the call's result against fp64; None if the case is no kernel
     error: Callable[[], float] | None = None
 
 
@@ -49,29 +49,29 @@ class Case:
     dtype: str  # a key of :data:`DTYPES`
     variant: str  # "linear", "adamw", "poet-fs-1_2", "k=3", ...
     build: Callable[[str], Work]  # set up on a device ("cpu", "cuda", or "meta", where nothing is computed)
-    #: operations of one call where what the call multiplies does not say them
+    #: operations of one call; None counts the matrix products of a call on the meta device
     count: Callable[[], float] | None = None
-    reference: Case | None = None  # the case that the ratio is taken to; None where there is none
-    plain: bool = False  # it is the one that others are compared with. Its ratio to itself says what noise does.
-    #: a package that it cannot do without, beside torch, Triton, transformers, numpy and pydantic
+    reference: Case | None = None  # the case that the ratio is taken to, if any
+    plain: bool = False  # other cases are compared with it. Its ratio to itself shows the noise.
+    #: a package that the case needs beside torch, Triton, transformers, numpy and pydantic
     needs: str | None = None
-    least_rounds: int = 5  # rounds, however long one takes
-    cpu_flops: float = 6e10  # left out on a CPU if it has more operations
-    threads: int | None = None  # on a CPU; None takes those of the process
+    least_rounds: int = 5  # however long a round takes
+    cpu_flops: float = 6e10  # the case is left out on a CPU if it has more operations
+    threads: int | None = None  # on a CPU; None takes the process's number
 
     @property
     def flops(self) -> float:
-        """Operations of the matrix products of one call, counted on shapes alone; a multiply and an add are two."""
+        """Operations of the matrix products of one call, counted from shapes; a multiply and an add are two."""
         return self.count() if self.count else _products(self.build)
 
     @property
     def against(self) -> Case | None:
-        """The case that the ratio is taken to."""
+        """The case that the ratio is taken to: a plain case is its own."""
         return self if self.plain else self.reference
 
     @property
     def id(self) -> str:
-        """What ``pytest -k`` selects by: "layer-512x1376-1024-fp32-poet-fs-1_2"."""
+        """The name by which ``pytest -k`` selects, such as "layer-512x1376-1024-fp32-poet-fs-1_2"."""
         parts = (self.operation, self.shape, self.tokens, self.dtype, self.variant)
         return "-".join(str(part) for part in parts if part not in (None, ""))
 

@@ -1,4 +1,4 @@
-"""The one list of cases, for a CPU, for a GPU, and so small that every case runs within a test."""
+"""The lists of cases: for a CPU, for a GPU, and small ones for tests."""
 
 from benchmarks.case import Case
 from benchmarks.kernels import kernel_cases
@@ -6,11 +6,11 @@ from benchmarks.layers import layer_cases
 from benchmarks.steps import step_cases
 
 MINI_TOKENS = 512  # of a step at mini scale
-MINI_THREADS = 1  # of a run there: the pipeline has one on each core
+MINI_THREADS = 1  # of a run at mini scale: the pipeline trains one run on each core
 
 
 def cpu_cases() -> list[Case]:
-    """fp32; what has too many operations for a CPU is in the list, and left out when it comes to it."""
+    """The cases for a CPU, in fp32. Cases with too many operations are listed, and left out when their turn comes."""
     return [
         *kernel_cases(elements=2**20),
         *step_cases("mini", ("60m", "130m", "350m", "1.3b"), (MINI_TOKENS,), threads=MINI_THREADS),
@@ -21,7 +21,7 @@ def cpu_cases() -> list[Case]:
 
 
 def gpu_cases() -> list[Case]:
-    """Most wanted first: a run that is out of time leaves out the end."""
+    """The cases for a GPU, the most important first: a run that is out of time leaves out the last ones."""
     few = {"rows": ("poet-fs-1_2", "poet-bs-b256"), "dtype": "bf16"}
     return [
         *kernel_cases(elements=2**26, dtypes=("bf16", "fp32"), with_reference=True),
@@ -36,7 +36,7 @@ def gpu_cases() -> list[Case]:
 
 
 def small_cases(dtypes: tuple[str, ...] = ("fp32",), with_reference: bool = False) -> list[Case]:
-    """Every kind of case at a size of milliseconds."""
+    """Every kind of case, at sizes that take milliseconds."""
     kernels = {"elements": 64, "block_sizes": (5, 8), "terms": (3,), "shapes": ((16, 24),), "dtypes": dtypes}
     return [
         *kernel_cases(**kernels, transform_blocks=(8,), transform_budgets=(2,), with_reference=with_reference),

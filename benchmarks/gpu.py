@@ -1,7 +1,7 @@
 """The benchmark on a GPU: ``make bench-gpu``, or ``python -m benchmarks.gpu`` in the root of the repository.
 
-Needs torch, Triton, transformers, numpy and pydantic, and no network. Every kernel is checked against fp64 before it is timed; a
-wrong one ends the run. Writes ``results/bench-gpu.csv``.
+Needs torch, Triton, transformers, numpy and pydantic, and no network. All kernels are checked against fp64 before anything is
+timed; a wrong kernel ends the run. Writes ``results/bench-gpu.csv``.
 """
 
 import argparse
@@ -19,15 +19,15 @@ from benchmarks.cases import gpu_cases
 from benchmarks.rows import NAMES
 
 TABLE = Path("results/bench-gpu.csv")
-#: After so many seconds no further case is begun; what is under way takes some more.
+#: Seconds after which no further case is begun; the current one is finished.
 TIME = 420
 
 
 class CudaTimer:
-    """Seconds of a call by the GPU's own clock, with its cache emptied before.
+    """Seconds of a call by the GPU's own clock, with its cache flushed before.
 
-    The launches of a call run ahead while the cache is emptied, as they do behind the work of a training step: what is
-    timed is what the GPU does, unless the call launches more than fits into that time.
+    The host launches the call's kernels while the GPU still flushes its cache, as it runs ahead of the GPU in training. So the
+    time is that of the GPU's work, unless launching takes longer than flushing.
     """
 
     def __init__(self) -> None:
@@ -45,10 +45,10 @@ class CudaTimer:
 
 
 def run(cases: Iterable[Case], bench: Bench, *, limit: float = TIME, say: Callable[[str], None] = print) -> None:
-    """Check every kernel, then measure every case, in the list's order, as long as there is time (seconds).
+    """Check every kernel, then measure the cases in the list's order, until ``limit`` seconds have passed.
 
     Raises:
-        WrongResult: a kernel is wrong; nothing has been timed then.
+        WrongResult: a kernel is wrong; no case has been timed then.
     """
     begin, cases = time.monotonic(), list(cases)
     for case in cases:
@@ -66,7 +66,7 @@ def run(cases: Iterable[Case], bench: Bench, *, limit: float = TIME, say: Callab
 
 
 def summary(row: dict) -> str:
-    """A line of the table for a reader."""
+    """A line of the table as a readable sentence."""
     names = " ".join(str(row[name]) for name in NAMES if row[name] not in (None, ""))
     if row["rounds"] == 0:
         return f"{names}: left out, {row['note']}"

@@ -1,4 +1,4 @@
-"""The kernels alone. On a GPU each is compared with its PyTorch reference, and checked against fp64 first."""
+"""Cases of single kernels. On a GPU each kernel is compared with its PyTorch reference, and checked against fp64 first."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -24,14 +24,15 @@ def kernel_cases(
     block_sizes: Iterable[int] = BLOCK_SIZES, terms: Iterable[int] = TERMS, shapes: Iterable[tuple[int, int]] = SHAPES,
     transform_blocks: Iterable[int] = TRANSFORM_BLOCKS, transform_budgets: Iterable[int] = TRANSFORM_BUDGETS,
 ) -> list[Case]:
-    """Every kernel.
+    """The cases of all kernels.
 
     Args:
-        elements: of a batch of square blocks: there are as many blocks as that makes.
+        elements: number of elements in a batch of square blocks; the number of blocks follows from it.
         dtypes: keys of ``DTYPES``.
         with_reference: time the PyTorch references too, and take ratios to them. On a CPU they are the same code.
-        block_sizes, terms: b of the skew-symmetric matrices and k of the map; other k than 3 at b = 256 alone.
-        shapes, transform_blocks, transform_budgets: of the weights (inputs, outputs) and of the blocks on them.
+        block_sizes, terms: b of the skew-symmetric matrices and k of the map; k other than 3 only at b = 256.
+        shapes: (inputs, outputs) of the weights.
+        transform_blocks, transform_budgets: block sizes of POET-BS and reciprocal budgets of POET-FS on the weights.
     """
     found: list[Case] = []
     for dtype in dtypes:
@@ -57,10 +58,7 @@ def _pair(make: Callable[..., Case], with_reference: bool) -> list[Case]:
 
 
 def _case(operation: str, module, arguments: Callable[[str], Sequence], variant: str, **names) -> Callable[..., Case]:
-    """A function that makes the case of an operation, or (``plain``) of its reference.
-
-    ``arguments(device)`` are those of both.
-    """
+    """A function that makes the case of an operation or, if ``plain``, of its reference, on ``arguments(device)``."""
 
     def make(*, reference: Case | None, plain: bool) -> Case:
         def build(device: str) -> Work:
@@ -107,7 +105,7 @@ def relative_error(found, exact) -> float:
 def _map(operation: str, blocks: int, b: int, terms: int, dtype: str):
     def arguments(device: str) -> tuple:
         packed = torch.randn(blocks, packed_size(b), device=device) * (0.3 / b**0.5)
-        packed = packed.to(DTYPES[dtype])  # spectral norm of Q about 0.6, as in training at most
+        packed = packed.to(DTYPES[dtype])  # spectral norm of Q about 0.6, the largest in training
         if operation == "rotation_blocks":
             return packed, terms
         return packed, torch.randn(blocks, b, b, device=device, dtype=DTYPES[dtype]), terms

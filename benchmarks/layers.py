@@ -1,4 +1,4 @@
-"""Single layers, forward and backward: nn.Linear, which is the plain one, and POETLinear."""
+"""Cases of single layers, forward and backward: nn.Linear, the plain case, and POETLinear."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from torch import nn
 from benchmarks.case import DTYPES, Case, Work
 from poet import POETConfig, POETLinear
 
-#: (inputs, outputs) of the paper's feed-forward matrices, and one far larger.
+#: (inputs, outputs) of the paper's feed-forward matrices, and a far larger one.
 SHAPES = ((512, 1280), (512, 1376), (1024, 2816), (2048, 5376), (4096, 14336))
 TOKENS = (256, 1024, 2048, 8192, 16384, 65536)
 BLOCK_SIZES = (64, 128, 256, 512, 1024)
@@ -16,7 +16,7 @@ BUDGETS = (8, 4, 2)
 
 
 def configurations(m: int, n: int, block_sizes: Iterable[int], budgets: Iterable[int]) -> dict[str, POETConfig]:
-    """POET-BS of every block size that divides both dimensions, and POET-FS of b = 1/budget, by the name of the row."""
+    """POET-BS with each block size that divides both dimensions, and POET-FS with each b = 1/budget, by row name."""
     dividing = [b for b in block_sizes if m % b == n % b == 0]
     blocks = {f"poet-bs-b{b}": POETConfig(variant="bs", block_size=b, init="keep") for b in dividing}
     return blocks | {f"poet-fs-1_{d}": POETConfig(variant="fs", budget=1 / d, init="keep") for d in budgets}
@@ -26,12 +26,12 @@ def layer_cases(
     shapes: Iterable[tuple[int, int]] = SHAPES, tokens: Iterable[int] = TOKENS, dtypes: Iterable[str] = ("fp32",),
     block_sizes: Iterable[int] = BLOCK_SIZES, budgets: Iterable[int] = BUDGETS,
 ) -> list[Case]:
-    """Every layer at every number of tokens; the plain one first, then those that are compared with it."""
+    """Every layer at every number of tokens; each plain case is followed by the cases that are compared with it."""
     found = []
     for dtype in dtypes:
         for m, n in shapes:
             for count in tokens:
-                # A tenth of a second and more on a CPU: then three rounds have to do.
+                # A call of a tenth of a second or more on a CPU has only three rounds.
                 rounds = 3 if 6 * count * m * n > 1.5e10 else 5
                 common = {"operation": "layer", "shape": f"{m}x{n}", "tokens": count, "dtype": dtype}
                 common["least_rounds"] = rounds

@@ -1,4 +1,4 @@
-"""How much memory a call takes at its worst moment."""
+"""The peak memory of a call, and the memory of tensors."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -8,11 +8,11 @@ from torch.profiler import ProfilerActivity, profile
 
 
 def peak_bytes(function: Callable[[], object], device: str = "cpu") -> int:
-    """The most that was allocated at once during a call on "cpu" or "cuda", beyond what was there when it began.
+    """Peak memory in bytes during a call on "cpu" or "cuda", beyond the memory allocated before.
 
-    On a CPU from the profiler's record of every allocation and release (torch's own allocator: what libraries take
-    for themselves is not in it); what was there before and is released during the call is not taken off. On a GPU
-    from the caching allocator's counters."""
+    On a CPU this comes from the profiler's record of all allocations and releases by torch's allocator; libraries' own
+    allocations are not in it, and releases of earlier memory are not subtracted. On a GPU it comes from the caching
+    allocator's counters."""
     if device == "cuda":
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
@@ -27,18 +27,18 @@ def peak_bytes(function: Callable[[], object], device: str = "cpu") -> int:
             living[pointer] = size
             level += size
             peak = max(peak, level)
-        else:  # the profiler reports some releases of what was there before, and not others: none counts
+        else:  # the profiler reports only some releases of earlier memory, so that none of them counts
             level -= living.pop(pointer, 0)
     return peak
 
 
 def _allocations(function: Callable[[], object]) -> list[tuple[int, int]]:
-    """(address, bytes) of what a call allocates, and (address, -bytes) of what it releases, in time's order."""
+    """(address, bytes) of a call's allocations, and (address, -bytes) of its releases, in order of time."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
         function()
     forest = recorded.profiler.kineto_results.experimental_event_tree()
     events = [event for event in _flat(forest) if event.tag == _EventType.Allocation]
-    events.sort(key=lambda event: event.start_time_ns)  # stable: what happened in one nanosecond stays in order
+    events.sort(key=lambda event: event.start_time_ns)  # stable: events of one nanosecond stay in order
     return [(event.extra_fields.ptr, event.extra_fields.alloc_size) for event in events]
 
 

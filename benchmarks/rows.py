@@ -1,4 +1,4 @@
-"""The lines of the benchmark table: their columns, where they were measured, and how they are written."""
+"""The lines of the benchmark table: columns, device and versions, CSV."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import torch
 
 from poet.launch.provenance import provenance
 
-#: What tells lines apart.
+#: The columns that identify a line.
 NAMES = ("operation", "shape", "tokens", "dtype", "variant")
-#: In the order of the file. A cell is empty where there is nothing to say.
+#: Column descriptions, in the order of the file. A cell without a value is empty.
 COLUMNS = {
     "operation": "layer, step, or a kernel",
     "shape": "inputs x outputs, batch of blocks, or model with its feed-forward width",
@@ -44,7 +44,7 @@ COLUMNS = {
 
 
 def environment(device: str) -> dict[str, Any]:
-    """Device and versions, as every line has them."""
+    """The cells of device and versions, which every line has."""
     found = provenance(device)
     versions = found["versions"]
     commit = found["commit"][:9] + ("+" if found["dirty"] else "") if found["commit"] else None
@@ -59,8 +59,8 @@ def environment(device: str) -> dict[str, Any]:
 
 
 def as_csv(rows: Iterable[dict[str, Any]]) -> str:
-    """Full precision; None and NaN as empty cells."""
-    text = io.StringIO()  # pandas is not asked for: make bench-gpu does without it
+    """The table as CSV, in full precision; None and NaN are empty cells."""
+    text = io.StringIO()  # no pandas: make bench-gpu must work without it
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows({k: "" if v is None or v != v else v for k, v in row.items()} for row in rows)

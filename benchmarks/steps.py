@@ -1,4 +1,4 @@
-"""Whole training steps: forward, backward, clipping, optimizer, and what is due now and then, spread over the steps."""
+"""Cases of whole training steps: forward, backward, clipping, optimizer, and the share of periodic work."""
 
 import contextlib
 import functools
@@ -16,12 +16,12 @@ from poet.training.llama import build_llama
 from poet.training.spec import Architecture, RunSpec
 from suite.scale import Scale, load_scale
 
-#: Of a step on a CPU: about twenty seconds on two cores.
+#: Most operations of a POET or AdamW step that is timed on a CPU: about twenty seconds on two cores.
 CPU_FLOPS = 2.6e12
-#: Rows of the method registry; the first two are the ones that the suite promises something of.
+#: Rows of the method registry. The suite promises a speed of the first two alone.
 ROWS = ("poet-fs-1_2", "poet-bs-b256", "galore", "lora-r64", "muon")
 PLAIN = "adamw"
-#: Ends the name of a step that is launched at once, as a CUDA graph.
+#: Suffix of the variant of a step that is launched as one CUDA graph.
 GRAPH = "-graph"
 
 
@@ -31,8 +31,8 @@ def step_cases(
 ) -> list[Case]:
     """Training steps of a scale's models, each against AdamW on the same model (rows differ in the feed-forward width).
 
-    A step has one micro-batch. "bf16" is autocast over fp32 parameters; ``threads`` are those of :class:`Case`. With
-    ``graphs`` the steps of AdamW and POET are there as CUDA graphs too, against AdamW as a graph (a GPU only)."""
+    A step has one micro-batch. "bf16" is autocast over fp32 parameters; ``threads`` as in :class:`Case`. With ``graphs``
+    (a GPU only) the steps of AdamW and POET are also timed as CUDA graphs, against AdamW as a graph."""
     loaded, found = load_scale({"scale": scale, "seeds": [0]}), []
     for model in models:
         for count in tokens:
@@ -49,19 +49,19 @@ def step_cases(
 
 
 def _spec(scale: Scale, model: str, row: str, tokens: int, dtype: str) -> RunSpec:
-    """The run whose steps these are: as many as one merge falls on."""
+    """The run whose step is timed. Its length is one merge period, so that its operations include one merge."""
     spec = scale.run(model, row, 0)
     rows, steps = tokens // spec.architecture.sequence_length, spec.parameters.get("merge_every", 1)
     return replace(spec, batch_rows=rows, accumulation=1, steps=steps, precision=dtype)
 
 
 def _group(plain_spec: RunSpec, specs: list[RunSpec], tokens: int, threads: int | None, graph: bool = False) -> list[Case]:
-    """AdamW and the rows that are compared with it on one model, as they are or each as a graph."""
+    """The cases of AdamW and of the rows that are compared with it on one model; with ``graph``, all as CUDA graphs."""
     model = plain_spec.model if plain_spec.scale == "paper" else f"{plain_spec.scale}-{plain_spec.model}"
     shape = f"{model}-ff{plain_spec.architecture.intermediate_size}"
     common = {"operation": "step", "shape": shape, "tokens": tokens, "dtype": plain_spec.precision, "threads": threads}
-    # A step of many tokens takes many seconds on a CPU: what is promised there is timed, and the others are not. It is
-    # promised to a few per cent, and in a virtual machine each pair of steps is off by as much.
+    # A step of many tokens takes many seconds on a CPU: only POET and AdamW are timed there. POET's ratio is promised to a
+    # few per cent, and in a virtual machine a single pair of steps is off by as much: hence nine rounds.
     long = tokens > 4096
     plain = Case(
         **common, variant=PLAIN + GRAPH * graph, count=functools.cache(functools.partial(_flops, plain_spec)),
@@ -81,8 +81,8 @@ def _group(plain_spec: RunSpec, specs: list[RunSpec], tokens: int, threads: int 
 
 
 def _flops(spec: RunSpec) -> float:
-    """Operations of a step: those of its run, and what the optimizer multiplies."""
-    if spec.method == "lora":  # its package may be missing, and its adapters are products like any other
+    """Operations of a step: those of its run, and the products in the optimizer."""
+    if spec.method == "lora":  # counted by formula: its package may be missing
         return _lora_flops(spec)
     total = operations_per_step(spec)
     if spec.method in ("galore", "muon"):
@@ -106,7 +106,7 @@ def low_rank_projections(shapes: Sequence[tuple[int, int]], rank: int) -> int:
 
 
 def _lora_flops(spec: RunSpec) -> float:
-    """AdamW's without the gradients of the frozen matrices, and each adapter forward and backward."""
+    """Operations of AdamW's step without the gradients of the frozen matrices, and of all adapters, forward and backward."""
     plain = operations_per_step(replace(spec, method="adamw", parameters={}))
     tokens, rank = spec.tokens / spec.steps, spec.parameters["rank"]
     model = build_llama(spec.architecture, device="meta")
@@ -153,7 +153,7 @@ def _build(spec: RunSpec, *, graph: bool = False):
         def tensors() -> list[torch.Tensor]:
             return [*model.parameters(), *model.buffers(), *state(), rows]
 
-        backward(rows[:1])  # one short step: the optimizer's state is part of what is held
+        backward(rows[:1])  # one short step, which makes the optimizer's state: it counts as held memory
         update()
         clear()
         step = _captured(call, optimizers) if graph else call
@@ -163,9 +163,9 @@ def _build(spec: RunSpec, *, graph: bool = False):
 
 
 def _captured(call, optimizers):
-    """A step of AdamW's as a CUDA graph: the same kernels, which the host launches in one call.
+    """A step with AdamW as its optimizer, as a CUDA graph: the same kernels, which the host launches in one call.
 
-    A merge writes in place, so that a replay after it reads what it wrote."""
+    A merge writes in place, so that a replay after the merge reads the new values."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["capturable"] = True
@@ -173,7 +173,7 @@ def _captured(call, optimizers):
             state["step"] = state["step"].cuda()
     stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
     stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):  # kernels are compiled, and libraries set up, before what they launch is recorded
+    with torch.cuda.stream(stream):  # compile kernels and set up libraries before the capture
         for _ in range(3):
             call()
     torch.cuda.current_stream().wait_stream(stream)
@@ -183,17 +183,17 @@ def _captured(call, optimizers):
 
 
 def _periodic(spec: RunSpec, instance, optimizers, call, backward, update, clear) -> Periodic | None:
-    """POET's merge, GaLore's renewal of its projectors."""
+    """The periodic work of a step: POET's merge, or GaLore's renewal of its projectors; None for other methods."""
     parameters = asdict(instance.parameters)
     if spec.method == "poet":
         every = parameters["merge_every"]
-        # A merge changes what the step after it costs: its small layers are at the identity.
+        # The step after a merge costs more or less than others: its small layers are at the identity.
         return Periodic(lambda: instance.after_step(every - 1), every, prepare=clear, then=call)
     if spec.method != "galore":
         return None
 
     def renew() -> None:
-        # An ordinary optimizer step is in it as well: a small part of the decompositions, spread as thin as they are.
+        # The time includes an ordinary optimizer step: small beside the decompositions, and divided by the period as they are.
         for group in optimizers[0].param_groups:
             group["refresh_every"] = 1
         update()

@@ -1,1 +1,1 @@
-"""Slips that are planted in a copy of the code to see what notices them: ``make faults``."""
+"""Small errors that are planted in a copy of the code, to see which test or check notices them: ``make faults``."""

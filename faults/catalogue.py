@@ -1,4 +1,4 @@
-"""The faults that are planted: realistic slips of a line or so, one at a time (``python -m faults.plant``)."""
+"""The faults that are planted, one at a time: realistic errors in a line or so (``python -m faults.plant``)."""
 
 from faults import in_records, in_the_method, in_training
 

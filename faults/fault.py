@@ -1,4 +1,4 @@
-"""A fault: a small slip in the method, what it would cost a user, and what should notice it."""
+"""A fault: a small error in the code, its effect on a user, and the tests that should notice it."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from poet.system.errors import UserError
 
-#: Rows of Table 2 whose numbers a fault in the method can move, and the one that is trained where none should move.
+#: Rows of Table 2 to train with a fault: POET where it can move their numbers, ONE where no number should move.
 POET = ("poet-fs-1_2", "poet-bs-b256")
 ONE = ("poet-fs-1_2",)
 
@@ -21,15 +21,15 @@ class Fault:
     file: str  # path in the repository
     old: str  # the text that is replaced, which occurs exactly once in the file
     new: str  # what takes its place
-    caught_by: tuple[str, ...]  # pytest node ids, one of which has to fail with the fault in place
-    #: rows of Table 2 that are trained with it to see whether the check notices it; none where no CPU executes the line
+    caught_by: tuple[str, ...]  # pytest node ids, at least one of which has to fail with the fault in place
+    #: rows of Table 2 that are trained to see whether the check notices the fault; empty if such trainings never reach the line
     rows: tuple[str, ...] = POET
 
     def applied(self, text: str) -> str:
         """The file's text with the fault in it.
 
         Raises:
-            UserError: the text that it replaces is not there exactly once: the file has changed, the fault has to follow.
+            UserError: the text to replace does not occur exactly once, because the file was changed: the fault must be updated.
         """
         if (found := text.count(self.old)) != 1:
             raise UserError(
@@ -39,7 +39,7 @@ class Fault:
 
     @contextlib.contextmanager
     def planted(self, root: Path) -> Iterator[None]:
-        """Has the fault in the copy of the repository at ``root`` inside the block; raises as :meth:`applied` does."""
+        """Plant the fault, inside the block, in the copy of the repository at ``root``; raises as :meth:`applied` does."""
         path = root / self.file
         sound = path.read_text()
         path.write_text(self.applied(sound))

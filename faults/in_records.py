@@ -1,4 +1,4 @@
-"""Faults in recorded runs: a stale or foreign recording that passes for a fresh one."""
+"""Faults in the handling of recorded runs: a stale or foreign recording that passes for a fresh one."""
 
 from faults.fault import Fault
 

@@ -1,4 +1,4 @@
-"""Faults in training: schedule, loss, evaluation, probes, checkpoints, and the methods that POET is compared with."""
+"""Faults in training: schedule, loss, evaluation, probes, checkpoints, data, and the methods that POET is compared with."""
 
 from faults.fault import ONE, POET, Fault
 

@@ -1,7 +1,7 @@
-"""Whether the regression check notices a fault: short runs with it in place, judged as ``snakemake check`` would.
+"""Whether the regression check notices a fault: short runs with the fault in place, judged as ``snakemake check`` would.
 
-Every recorded table is compared with itself, but for the rows of Table 2 that were trained with the fault in place: so
-their tolerance is the one that they have in a check of everything.
+All recorded tables are compared with copies of themselves in which only the rows of Table 2 that were trained with the fault
+differ. So these rows have the same tolerance as in a check of everything.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from suite.collection import Suite, load_suite
 from suite.context import Context
 
 TABLE = "table2.csv"
-#: How :meth:`Noticed.columns` begins where a run did not end.
+#: Start of the cell ``caught_by_check`` if a run did not end.
 STOPS = "a run stops"
-#: The smallest of the models: a run takes seconds at mini scale.
+#: The smallest model: a run takes seconds at mini scale.
 MODEL = "60m"
 
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """What the check says of the runs with a fault in place.
+    """The check's findings on runs with a fault in place.
 
     Attributes:
-        by: the numbers that left their tolerance, by row and column; empty where none did.
+        by: the numbers that left their tolerance, by row and column; empty if none did.
         most: the finding about the perplexity that used up most of its tolerance; None if a run did not end.
         said: why a run did not end.
     """
@@ -48,7 +48,7 @@ class Noticed:
     said: str = ""
 
     def columns(self) -> dict[str, Any]:
-        """The cells of the table of faults."""
+        """The cells of the check in the table of faults."""
         if self.most is None:
             return {"caught_by_check": f"{STOPS}: {self.said}"}
         most = self.most
@@ -67,7 +67,7 @@ class RecordedNumbers:
     """The recorded tables of a scale, and how runs are compared with them.
 
     Args:
-        suite: of the scale.
+        suite: the suite at the scale.
         recorded: folder of the recorded tables.
         datasets: folder of the prepared data sets.
 
@@ -88,7 +88,7 @@ class RecordedNumbers:
         self._tables = [name for name in tables if (recorded / name).exists()]
 
     def noticed(self, workshop: Workshop, rows: Sequence[str]) -> Noticed:
-        """Train rows of Table 2 in a workshop as it is, with the recorded seeds, and compare them with what is recorded."""
+        """Train rows of Table 2 with a workshop's current code and the recorded seeds, and compare them with the recorded numbers."""
         with tempfile.TemporaryDirectory(dir=workshop.folder) as folder:
             results, scale = Path(folder), self.suite.scale
             for name in self._tables:
@@ -110,7 +110,7 @@ class RecordedNumbers:
         return Noticed(by, max(about, key=lambda one: one.strain))
 
     def _columns(self, results: Path, line: dict[str, str]) -> dict[str, str]:
-        """What Table 2 has of runs, as its cells are written."""
+        """The cells of a line of Table 2 that depend on its runs, as strings."""
         context = Context(self.suite.scale, results)
         specs = [self.suite.scale.run(MODEL, line["variant"], int(seed)) for seed in line["seeds"].split()]
         first = context.record(specs[0])

@@ -1,8 +1,8 @@
 """Plant every fault, one at a time, and see what catches it: ``make faults``, or ``python -m faults.plant``.
 
-In a copy of the repository the tests that should notice a fault are run with it in place, after all of them have passed
-without any. With ``--numbers`` rows of Table 2 are trained as well, with and without the fault, and judged by the
-regression check against what is recorded. Writes ``results/faults.csv``; exit code 1 if neither a test nor the check
+The tests that should notice a fault run in a copy of the repository with the fault in place; all of these tests must also pass
+without any fault. With ``--numbers`` rows of Table 2 are trained as well, with and without the fault, and the regression check
+judges them against the recorded numbers. Writes ``results/faults.csv``; exit code 1 if neither a test nor the check
 catches a fault.
 """
 
@@ -28,7 +28,7 @@ from poet.system.errors import UserError, command_line
 from poet.system.files import write_text
 
 TABLE = Path("results/faults.csv")
-#: In the order of the file. A cell is empty where there is nothing to say.
+#: Column descriptions, in the order of the file. A cell without a value is empty.
 COLUMNS = {
     "fault": "its name",
     "what": "what a user would suffer",
@@ -48,7 +48,7 @@ COLUMNS = {
     "python": "version",
     "commit": "of this repository, + if files differ from it",
 }
-#: What stands in the place of a fault's name where none is planted.
+#: The fault's name in the line without a fault.
 CONTROL = "none"
 
 
@@ -56,7 +56,7 @@ def control(faults: tuple[Fault, ...], workshop: Workshop, numbers: RecordedNumb
     """The line without a fault.
 
     Raises:
-        UserError: something catches it; what fails without a fault shows nothing with one.
+        UserError: a test or the check fails: then its failure with a fault would prove nothing.
     """
     nodes = tuple(dict.fromkeys(node for fault in faults for node in fault.caught_by))
     rows = tuple(dict.fromkeys(row for fault in faults for row in fault.rows))
@@ -69,7 +69,7 @@ def control(faults: tuple[Fault, ...], workshop: Workshop, numbers: RecordedNumb
 def examine(
     workshop: Workshop, nodes: tuple[str, ...], rows: tuple[str, ...], numbers: RecordedNumbers | None
 ) -> dict[str, Any]:
-    """What tests and numbers say of a workshop as it is: cells of the table, and ``passed`` and ``said`` of the tests."""
+    """Run tests, and train rows if ``numbers`` is given, in a workshop as it is; returns cells of the table, and ``passed`` and ``said``."""
     begin = time.monotonic()
     tested = workshop.test(nodes)
     line = {
@@ -88,7 +88,7 @@ def caught(line: dict[str, Any]) -> bool:
 
 
 def summary(line: dict[str, Any]) -> str:
-    """A line of the table for a reader."""
+    """A line of the table as a readable sentence."""
     parts = [f"{line['caught_by'] or ('passed' if line['passed'] else 'no test was reached')} ({line['seconds']} s)"]
     if line.get("found"):
         parts.append(f"{line['number']} moved by {line['moved_percent']:+.2f}% (tolerance {line['tolerance_percent']:.2f}%)")
@@ -102,7 +102,7 @@ def plant(faults: tuple[Fault, ...], jobs: int, numbers: RecordedNumbers | None)
     """Plant faults one at a time in each of ``jobs`` copies of the repository; returns the lines of the table.
 
     Raises:
-        UserError: tests or numbers fail without a fault, or a fault's text is not in its file.
+        UserError: tests or the check fail without a fault, or a fault's text is not in its file.
     """
     with ExitStack() as stack:
         free: queue.SimpleQueue[Workshop] = queue.SimpleQueue()
@@ -130,7 +130,7 @@ def plant(faults: tuple[Fault, ...], jobs: int, numbers: RecordedNumbers | None)
 
 
 def as_csv(lines: list[dict[str, Any]], scale: str) -> str:
-    """The table, with where it was made; None and NaN as empty cells."""
+    """The table as CSV, with scale, device and versions; None and NaN are empty cells."""
     where = {name: value for name, value in environment("cpu").items() if name in COLUMNS} | {"scale": scale}
     frame = pd.DataFrame([line | where for line in lines], columns=COLUMNS, dtype=object)
     return frame.to_csv(index=False, lineterminator="\n")

@@ -1,14 +1,14 @@
-"""Tests and trains in forks of one process that has loaded what takes seconds to load.
+"""Tests and trains in forks of one process that has already imported the packages that take seconds to import.
 
-Started in a copy of the repository by :mod:`faults.workshop`. The process itself loads no module of the method, so
-that each fork reads the files as they are at that moment. A job is a line of JSON on stdin, its answer one on stdout:
+Started in a copy of the repository by :mod:`faults.workshop`. The process itself imports nothing from ``poet`` or ``suite``, so that
+each fork reads the files as they are at that moment. A job is a line of JSON on stdin, its answer a line on stdout:
 
 - ``{"do": "test", "nodes": [...]}`` -> ``{"code": pytest's exit code, "failed": first node id that failed, or null}``
 - ``{"do": "train", "scale": ..., "model": ..., "row": ..., "seed": ..., "data": folder, "results": folder}`` ->
   ``{"trained": the run's name}``; its files are in ``results/runs/<name>``
 
-Both have ``seconds``, after which the fork is killed and the answer is ``{"late": true}``, and ``folder``, which is theirs:
-what they print goes to ``log`` in it. A fork that raises answers ``{"raised": the traceback}``.
+A job also has ``seconds``, after which the fork is killed and the answer is ``{"late": true}``, and ``folder``, a folder of its own
+whose file ``log`` gets its output. A fork that raises answers ``{"raised": the traceback}``.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from pathlib import Path
 
 
 class _FirstFailure:
-    """A plugin of pytest's."""
+    """A pytest plugin that keeps the first test that fails."""
 
     node: str | None = None
 
@@ -52,16 +52,16 @@ def train(job: dict) -> dict:
 
 
 def _in_the_fork(job: dict, writer: int) -> None:
-    os.setpgid(0, 0)  # with what it starts itself it can be killed as one
+    os.setpgid(0, 0)  # a process group: the fork is killed with its children
     log = os.open(Path(job["folder"]) / "log", os.O_WRONLY | os.O_CREAT)
     for stream, target in ((0, os.open(os.devnull, os.O_RDONLY)), (1, log), (2, log)):
         os.dup2(target, stream)
     try:
         answer = {"test": test, "train": train}[job["do"]](job)
-        method = sys.modules.get("poet")  # none where pytest found nothing to import
+        method = sys.modules.get("poet")  # None if pytest found nothing to import
         if method is not None and not Path(method.__file__).is_relative_to(Path.cwd()):
             raise RuntimeError(f"the copy was to be tested, not {method.__file__}")
-    except BaseException:  # whatever it is, the process that waits for an answer has to hear of it
+    except BaseException:  # any error at all: the process that waits needs an answer
         answer = {"raised": traceback.format_exc()}
     sys.stdout.flush()
     with open(writer, "w") as pipe:
@@ -69,7 +69,7 @@ def _in_the_fork(job: dict, writer: int) -> None:
 
 
 def answer(job: dict) -> dict:
-    """Do a job in a fork, and kill it if it takes longer than it may."""
+    """Do a job in a fork, and kill the fork if it takes too long."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -94,13 +94,13 @@ def main() -> None:
     import torch  # noqa: F401
     from transformers import LlamaForCausalLM  # noqa: F401
 
-    gc.freeze()  # what is there now is no business of the forks' garbage collectors
+    gc.freeze()  # garbage collection in the forks need not search the objects made so far
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":
-    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell's background ignores the first
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore SIGINT
         signal.signal(number, signal.default_int_handler)
-    with contextlib.suppress(KeyboardInterrupt):  # how it is stopped
+    with contextlib.suppress(KeyboardInterrupt):  # the workshop stops the server by SIGINT
         main()

@@ -1,4 +1,4 @@
-"""A copy of the repository in which faults are planted, tested and trained with."""
+"""A copy of the repository, where faults are planted and the code is tested and trained with."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from poet.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("analyses", "benchmarks", "config", "docs", "faults", "poet", "suite", "tests", "tools", "workflow")
-#: Seconds that the tests of one fault, or one run, may take.
+#: Longest time in seconds of one fault's tests, or of one run.
 LIMIT = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """What tests said."""
+    """The outcome of tests."""
 
-    passed: bool  # all of them passed
-    #: the first one that failed; None as well where none was reached (an import that fails, no such test)
+    passed: bool  # whether all passed
+    #: the first test that failed; None also if no test was reached (an import failed, or there is no such test)
     failed: str | None
     said: str  # the end of pytest's output, or what went wrong
 
@@ -45,7 +45,7 @@ class Workshop:
                 shutil.copy(path, self.root)
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))}
         environment |= {
-            "PYTHONDONTWRITEBYTECODE": "1",  # a planted fault can have the size and the second of the sound file
+            "PYTHONDONTWRITEBYTECODE": "1",  # Python would take old bytecode if a file with a fault has the size and second of the sound one
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # plugins take longer to load than a test
             "CUDA_VISIBLE_DEVICES": "",  # a GPU does not survive a fork
             "TRITON_INTERPRET": "1",  # read when triton is imported, which transformers does
@@ -76,16 +76,16 @@ class Workshop:
             return {"said": answer.get("raised") or "".join(log[-20:]), **answer}
 
     def test(self, nodes: tuple[str, ...], seconds: float = LIMIT) -> Tested:
-        """Run tests on the copy as it is, up to the first failure."""
+        """Run tests on the copy in its current state, up to the first failure."""
         answer = self._ask("test", nodes=nodes, seconds=seconds)
         code = answer.get("code")
         return Tested(code == 0, answer["failed"] if code == 1 else None, answer["said"])
 
     def train(self, scale: str, model: str, row: str, seed: int, data: Path, results: Path) -> None:
-        """Train a run with the copy as it is, on one thread, into ``results/runs``.
+        """Train a run with the copy in its current state, on one thread, into ``results/runs``.
 
         Raises:
-            UserError: it did not end; the message is the last thing that it said.
+            UserError: the run did not end; the message is the last line of its output.
         """
         names = {"scale": scale, "model": model, "row": row, "seed": seed}
         answer = self._ask("train", **names, data=str(data.resolve()), results=str(results.resolve()), seconds=LIMIT)

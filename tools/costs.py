@@ -15,7 +15,8 @@ from suite.recorded.run import RecordedRun
 
 
 def costs(root: Path) -> dict[str, str]:
-    """Of mini: Table 2, all that ``make all`` pretrains, finetuning of Tables 4 and 12, and the search of its rates. Of night: the rungs of the ladder, the trials of rates, and a step of POET-FS beside AdamW's."""
+    """The costs that pages quote, by part name: at mini scale pretraining, finetuning and its search for rates; at night scale the
+    ladder's runs, the trials, and a step of POET-FS beside AdamW's."""
     archives = {scale: read(archive_path(scale, root)) for scale in ("mini", "night")}
     mini, night = ({n: run for n, run in runs.items() if isinstance(run.spec, RunSpec)} for runs in archives.values())
     seeds = fullest(runs_of_seeds("mini", mini.values()))
@@ -34,7 +35,7 @@ def costs(root: Path) -> dict[str, str]:
 
 
 def _steps(runs: Iterable[RecordedRun], row: str) -> str:
-    """How much longer a training step of a row took than AdamW's, from the least to the most over the lengths that both were recorded at."""
+    """The time of a row's training step divided by that of AdamW's: smallest and largest ratio over the lengths recorded for both."""
     seconds: dict[tuple[str, int], list[float]] = {}
     for run in runs:
         name, _, options = run.spec.variant.partition("-lr=")

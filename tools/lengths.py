@@ -1,7 +1,7 @@
 """How long a scale trains, beside the paper: ``python tools/lengths.py night``.
 
-Prints tokens for each parameter of the decoder's matrices, the steps that would give each model as many as the paper's,
-and the T_m that would give those the paper's number of merges.
+Prints for each model the tokens per parameter of the decoder's matrices, the steps at which they equal the paper's,
+and the T_m that gives the scale's own steps the paper's number of merges.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("scale")
     scale = load_scale({"scale": parser.parse_args().scale, "seeds": [0]})
     print("model  tokens a parameter: paper  here  steps: as the paper  here  T_m of as many merges")
-    for model, tokens in read_published("tokens")[["model", "tokens"]].itertuples(index=False):  # as the paper states them: they are no padding
+    for model, tokens in read_published("tokens")[["model", "tokens"]].itertuples(index=False):  # the paper's, without padding
         if model not in scale.models:
             continue
         ours, poet = scale.run(model, BASELINE, 0), paper_scale().run(model, "poet-fs-1_2", 0)

@@ -11,13 +11,13 @@ MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 
 def documents(root: Path) -> list[Path]:
-    """Every page that is written by hand, wholly or in part."""
+    """Every page that is at least partly written by hand."""
     single = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "workflow/profiles/README.md")
     return [*(root / name for name in single), *sorted((root / "docs").rglob("*.md"))]
 
 
 def links(text: str) -> list[str]:
-    """Targets of links and pictures, in order; those of other sites too."""
+    """Targets of links and pictures in order, links to other sites included."""
     inline = (child for token in MARKDOWN.parse(text) for child in token.children or ())
     targets = (child.attrGet("href") or child.attrGet("src") for child in inline)
     return [target for target in targets if target is not None]
@@ -28,7 +28,7 @@ def is_local(target: str) -> bool:
 
 
 def resolve(page: Path, target: str) -> tuple[Path, str]:
-    """The file that a link of a page means, and the anchor in it, empty for none."""
+    """The file that a page's link points to, and the anchor in it ("" if there is none)."""
     path, _, anchor = target.partition("#")
     return (page.parent / unquote(path)).resolve() if path else page, anchor
 
@@ -38,7 +38,7 @@ def anchors(text: str) -> set[str]:
     tokens = MARKDOWN.parse(text)
     titles = [tokens[i + 1].children for i, token in enumerate(tokens) if token.type == "heading_open"]
     headings = ["".join(c.content for c in title if c.type in ("text", "code_inline")) for title in titles]
-    unique = [heading for heading in headings if headings.count(heading) == 1]  # repeated ones are numbered, in two ways
+    unique = [heading for heading in headings if headings.count(heading) == 1]  # GitHub and MkDocs number repeated ones differently
     return {_github(heading) for heading in unique} & {_mkdocs(heading) for heading in unique}
 
 

@@ -1,7 +1,7 @@
 """Write ``requirements.lock``, ``environment.yml`` and ``docs/requirements.txt`` from ``pyproject.toml``.
 
-Resolves in an empty virtual environment, so that nothing that happens to be installed gets in. What only a CUDA build
-of torch asks for is pinned in ``constraints-cuda.txt``: a machine with a CPU build never installs it.
+Resolves in an empty virtual environment, so that no other installed package gets in. Packages that only a CUDA build of torch
+needs are pinned in ``constraints-cuda.txt``: a machine with a CPU build never installs them.
 """
 
 import subprocess
@@ -15,9 +15,9 @@ HEADER = "# Written by `make lock` from pyproject.toml.\n"
 
 
 def resolve() -> tuple[list[str], list[str]]:
-    """Exact pins of all that the suite needs, and of what its documentation needs beside them.
+    """Exact pins of the suite's packages, and of the further packages of its documentation.
 
-    Sorted, and without local version labels such as +cpu.
+    Both are sorted, without local version labels such as +cpu.
     """
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     with tempfile.TemporaryDirectory() as folder:
@@ -32,7 +32,7 @@ def resolve() -> tuple[list[str], list[str]]:
 
 
 def _install(python: Path, wanted: list[str]) -> list[str]:
-    """Install into an environment, and list all that is there then."""
+    """Install packages into an environment; returns the pins of all packages in it."""
     subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
     command = [python, "-m", "pip", "freeze", "--all", "--exclude", "pip"]
     frozen = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
@@ -40,7 +40,7 @@ def _install(python: Path, wanted: list[str]) -> list[str]:
 
 
 def environment(pins: list[str]) -> str:
-    """A conda environment with the same pins. They stand in it one by one: Snakemake copies this file elsewhere."""
+    """A conda environment with the same pins, listed and not read from ``requirements.lock``: Snakemake copies this file elsewhere."""
     listed = "".join(f'      - "{pin}"\n' for pin in pins)
     return (
         f"{HEADER}name: poet\nchannels: [conda-forge, nodefaults]\ndependencies:\n"

@@ -1,6 +1,6 @@
-"""The parts of README.md and ``docs/`` that are written from ``analyses/recorded``, from artifacts and from examples.
+"""The generated parts of README.md and ``docs/``, written from ``analyses/recorded``, artifacts and examples.
 
-A page marks such a part with ``<!-- name:begin -->`` and ``<!-- name:end -->``. ``make record`` writes all of them anew.
+A page marks such a part with ``<!-- name:begin -->`` and ``<!-- name:end -->``. ``make record`` writes all parts anew.
 """
 
 import os
@@ -31,10 +31,10 @@ def pages(root: Path) -> list[Path]:
 
 
 def written(root: Path) -> dict[Path, str]:
-    """What each page should say: its own text, with the parts between marks written anew.
+    """The text of each page, with the parts between marks written anew.
 
     Raises:
-        SystemExit: a page asks for a part that does not exist, or no page shows a part that does.
+        SystemExit: a page has a mark for an unknown part, or no page has one for an existing part.
     """
     found, parts, shown = {}, _parts(root), set()
     for page in pages(root):
@@ -45,7 +45,7 @@ def written(root: Path) -> dict[Path, str]:
                 raise SystemExit(f"error: {page.relative_to(root)}: no part is called {name!r}; there are {', '.join(parts)}")
             shown.add(name)
             new = parts[name].replace("(@/", f"({os.path.relpath(root, page.parent)}/")
-            # A table that follows a comment without a blank line is no table everywhere.
+            # Not every renderer sees a table that follows a comment without a blank line.
             return f"<!-- {name}:begin -->" + (f"\n\n{new}\n\n" if "\n" in old else new) + f"<!-- {name}:end -->"
 
         found[page] = MARK.sub(fill, page.read_text())
@@ -128,14 +128,14 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
 
 
 def _means(ladder: Path, length: str) -> str:
-    """How many pairs of rows have their means in the printed order at a length, of those that have means there."""
+    """The number of pairs of rows whose means are in the printed order at a length, of all pairs with means at that length."""
     pairs = [line for line in read(ladder) if line["model"] == MODEL and line["against"]]
     printed, opposite = (sum(length in line[MEANS[side]].split() for line in pairs) for side in (PRINTED, OPPOSITE))
     return f"{printed} of {printed + opposite}"
 
 
 def _control(ladder: Path, name: str, length: str) -> str:
-    """What a control of the ladder's smallest model measured at a length."""
+    """The measurement of a control, for one model and length of the ladder."""
     return next(line["note"] for line in read(ladder) if (line["model"], line["control"], line["length"]) == (MODEL, name, length))
 
 
@@ -144,7 +144,7 @@ def _span(values: list[float]) -> str:
 
 
 def _steps(table: Path) -> str:
-    """The training steps of a benchmark table, with where they were timed."""
+    """The training steps of a benchmark table, with the machine and versions."""
     steps = [line for line in read(table) if line["operation"] == "step" and int(line["rounds"])]
     where = steps[0]
     heads = (
@@ -163,7 +163,7 @@ def _steps(table: Path) -> str:
 
 
 def _gpu_steps(table: Path) -> str:
-    """Tokens a second of the few training steps on a GPU that are recorded, without the first, which compiles."""
+    """Tokens a second and memory of the recorded training steps on a GPU; the first step, which compiles, is not in the median."""
     lines = read(table)
     rates = {row: median(float(line["tokens_per_second"]) for line in lines if line["variant"] == row and line["step"] != "1") for row in ("adamw", "poet-fs-1_2")}
     memory = {line["variant"]: int(line["peak_memory_bytes"]) / 1e9 for line in lines}
@@ -178,7 +178,7 @@ def _gpu_steps(table: Path) -> str:
 
 
 def _gpu_graphs(table: Path) -> str:
-    """Steps on a GPU as Python launches them, as CUDA graphs and compiled, beside AdamW of the same model and the same mode."""
+    """Training steps on a GPU in each mode (launched by Python, CUDA graph, compiled), beside AdamW of the same model and mode."""
     lines = {(line["scale"], line["model"], line["width"], line["variant"], line["mode"]): line for line in read(table)}
     heads = ("model of scale, feed-forward width", "tokens", "method", "mode", "a step, ms", "of it until all is launched, ms", "time beside AdamW")
     rows = []
@@ -193,7 +193,7 @@ def _gpu_graphs(table: Path) -> str:
 
 
 def _gpu_kernels(table: Path) -> str:
-    """The times of the Triton kernels beside those of their PyTorch references, by operation and dtype."""
+    """The times of the Triton kernels relative to their PyTorch references, by operation and dtype."""
     groups: dict[tuple[str, str], list[dict]] = {}
     for line in read(table):
         if line["relative_error"] and not line["variant"].startswith("reference"):
@@ -209,7 +209,7 @@ def _gpu_kernels(table: Path) -> str:
 
 
 def _artifacts(root: Path) -> str:
-    """A table of every artifact, with a link to what is recorded of it, at mini scale if it is there."""
+    """A table of all artifacts, with a link to the recorded table of each, of mini scale if there is one, else of night."""
     rows = []
     for name, artifact in discover().items():
         files = [f"analyses/recorded/{scale}/{name}.csv" for scale in ("mini", "night")]
@@ -224,7 +224,7 @@ def _summary(table: Path) -> str:
 
 
 def _numbers_of(table: Path) -> str:
-    """The last table of a page and its sentences; its controls stand above, and where its runs come from below."""
+    """The last table of an artifact's page and the paragraph below it, without the controls above and the origin of runs below."""
     blocks = table.read_text().strip().split("\n\n")
     last = max(number for number, block in enumerate(blocks) if block.startswith("|"))
     return "\n\n".join(blocks[last : last + 2])
@@ -239,7 +239,7 @@ def _code(file: Path) -> str:
 
 
 def _alarms(table: Path) -> str:
-    """How often the check finds fault with an unchanged method, as :mod:`suite.check.alarms` simulated it."""
+    """How often the check raises a false alarm on an unchanged method, as simulated by :mod:`suite.check.alarms`."""
     (line,) = read(table)
     share, low, high = (float(line[name]) for name in ("share", "low", "high"))
     return (
@@ -249,7 +249,7 @@ def _alarms(table: Path) -> str:
 
 
 def _faults(table: Path) -> str:
-    """How many planted faults were caught, and by what each. Faults that the code no longer has are left out."""
+    """The recorded planted faults, and the test or check that caught each. Faults that are no longer in the catalogue are left out."""
     known = {fault.name for fault in FAULTS}
     everything = read(table)
     recorded = [line for line in everything if line["file"]]

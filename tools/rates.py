@@ -1,14 +1,14 @@
-"""The protocol of tuning and the learning rates that were chosen, as tables for a page."""
+"""The tuning protocol and the chosen learning rates, as tables for a page."""
 
 from analyses.common.layout import markdown_table
 from suite.tuning.protocol import Protocol, Trials
 
-#: Columns of ``lr_sweep.csv`` that hold rates, by the words for them.
+#: Columns of ``lr_sweep.csv`` that hold rates, with their names on a page.
 RATES = {"lr": "lr", "matrix_lr": "matrices", "muon_lr": "matrices", "adapter_lr": "adapter", "poet_lr": "R and P"}
 
 
 def protocol(given: Protocol) -> str:
-    """What ``config/tuning.yaml`` says, as sentences and a table of starting points."""
+    """The settings of ``config/tuning.yaml``, as sentences and a table of starting points."""
     budgets = [_trials(budget) + (f" for runs of {budget.from_steps:,} steps or more" if budget.from_steps > 1 else "") for budget in given.trials]
     larger = f"{_trials(given.larger_models)} if the search starts from the choice of a smaller model"
     shifts = [f"{RATES[name]} {k:+d} for the next longer length" for name, k in given.shifts.items()]
@@ -34,7 +34,7 @@ def _trials(given: Trials) -> str:
 
 
 def rates(sweeps: dict[str, list[dict[str, str]]]) -> str:
-    """For each scale the chosen rates of each row, by model and length; a star on those at an end of what was tried."""
+    """For each scale the chosen rates of each row, by model and length. A star marks a rate at an end of the tried grid."""
     return "\n\n".join(f"### {scale}\n\n{_chosen(sweep)}" for scale, sweep in sweeps.items())
 
 
@@ -52,7 +52,7 @@ def _chosen(sweep: list[dict[str, str]]) -> str:
 
 
 def grids(sweeps: dict[str, list[dict[str, str]]]) -> str:
-    """For each scale how many trials each row had, by model and length."""
+    """For each scale the number of trials of each row, by model and length."""
     parts = []
     for scale, sweep in sweeps.items():
         places, variants = (list(dict.fromkeys(map(key, sweep))) for key in (_place, lambda line: line["variant"]))
@@ -63,7 +63,7 @@ def grids(sweeps: dict[str, list[dict[str, str]]]) -> str:
 
 
 def _place(line: dict[str, str]) -> str:
-    """The model, with the length of its runs where that is not the model's own."""
+    """The model, with the length of its runs if that is not 1."""
     return line["model"] if line.get("length", "1") == "1" else f"{line['model']} at {line['length']}"
 
 

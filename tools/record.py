@@ -1,9 +1,9 @@
 """Keep results as the recorded ones, and bring README.md and docs/ up to date with them: ``make record SCALE=mini``.
 
-Shows first what moved but for learning rates, by the comparison of ``snakemake check`` (:mod:`suite.check`). The tables of benchmarks and
-planted faults that are there go to ``analyses/recorded/``. Tables of fewer seeds than the recorded ones are refused, and the recorded
-learning rates of what was not tuned here stay. Tables that lack recorded rows are refused, and so is to lose recorded runs, without ``DROP=1``. Records go to ``analyses/recorded/<scale>/``: the CSV and Markdown of every artifact, the
-figures that pages show (all three from ``results/<scale>/``), and ``runs.parquet`` (every run whose files are there, :mod:`suite.recorded`).
+Copies from ``results/<scale>/`` to ``analyses/recorded/<scale>/`` the CSV and Markdown of every artifact and the figures that pages show, and
+packs the runs in ``runs.parquet`` (:mod:`suite.recorded`). Tables of benchmarks and planted faults go to ``analyses/recorded/``. Prints
+how numbers moved, except learning rates, as ``snakemake check`` does. Refuses tables with fewer seeds or rows than the recorded ones, and, without
+``DROP=1``, to lose recorded runs. Recorded learning rates of rows that were not tuned here stay.
 """
 
 import argparse
@@ -52,19 +52,19 @@ def kept_outputs(artifacts: dict[str, Artifact]) -> list[str]:
 
 
 def _cases(table: Path) -> set[tuple]:
-    """What a benchmark table has timed; nothing if there is none."""
+    """The cases that a benchmark table has times of; empty if there is no table."""
     if not table.exists():
         return set()
     return {tuple(line[name] for name in NAMES) for line in read(table) if int(line["rounds"])}
 
 
 def _runs(table: Path) -> int:
-    """The most runs behind one number of a table; 0 if it does not say."""
+    """The largest number of runs behind a number of a table; 0 if the table does not say."""
     return max((int(line["n"]) for line in read(table) if line.get("n")), default=0)
 
 
 def _with_recorded_rates(fresh: Path, kept: Path) -> str:
-    """CSV of a table of learning rates, and of the recorded cells (model, row and length) that it lacks or has searched in part."""
+    """A fresh table of learning rates as CSV, with the recorded cells (model, row, length) that it lacks or has not finished searching."""
     new, old = (pd.read_csv(path, dtype=str, keep_default_na=False) for path in (fresh, kept))
     cell = ["model", "variant", "length"]
     ended = old[old.state != "searching"].set_index(cell).index
@@ -74,7 +74,7 @@ def _with_recorded_rates(fresh: Path, kept: Path) -> str:
 
 
 def _unproved(table: Path) -> str:
-    """Why a table of faults is not to be kept: empty if it is."""
+    """Why a table of faults cannot be recorded; empty if it can."""
     faults = [line for line in read(table) if line["file"]]
     if not any(line["caught_by_check"] for line in faults):
         return "has tests and no numbers: run make faults NUMBERS=1, or remove it"
@@ -85,10 +85,10 @@ def _unproved(table: Path) -> str:
 def _refuse(
     given: argparse.Namespace, seeds: list[int], outputs: list[str], artifacts: dict[str, Artifact], kept: Path, compared: list[Finding]
 ) -> None:
-    """Refuse what would replace more by less, or one thing by another.
+    """Refuse to replace recorded results by poorer ones.
 
     Raises:
-        UserError: in one sentence.
+        UserError: a table has fewer seeds, rows or cases than the recorded one, was edited or made with other seeds, or faults are uncaught.
     """
     made = given.results / given.scale
     for output in (output for output in outputs if output.endswith(".csv")):
@@ -105,7 +105,7 @@ def _refuse(
         if edited := altered(made, name):
             raise UserError(f"{edited[0]} is not as it was made: remove it, and make it again")
         note = noted_sources(sources_note(made, name)) if set(outputs) & set(artifact.outputs) else None
-        if note and note["specs"] and note["seeds"] != seeds and RATES not in artifact.outputs:  # trials have a seed of their own
+        if note and note["specs"] and note["seeds"] != seeds and RATES not in artifact.outputs:  # trials have their own seed
             asked = f"{made / artifact.outputs[0]} was made with seeds {note['seeds']}, and {seeds} are to be packed"
             raise UserError(f"{asked}: give SEEDS='{note['seeds']}', or make it again")
     for name in BENCHMARKS:

@@ -1,8 +1,8 @@
 """What a second reading of the text changes: ``python tools/rereading.py night``, with the scale's data prepared.
 
-For every recorded run that reads the text more than once and no more than twice: how far the training loss lies above the validation loss, in nats,
-over the second reading and over the two stretches of the same length before it. A model that learns rows by heart has a training loss
-that falls further at the second reading than from one stretch to the next before.
+For every recorded run that reads the text more than once and at most twice, prints training loss minus validation loss in nats: over the
+second reading, and over the two stretches of the same length before it. If a model learns rows by heart, this difference falls
+further at the second reading than between the two stretches before.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from suite.scale import dataset_name, load_scale
 
 
 def stretches(history: pd.DataFrame, text: int) -> list[tuple[float, float]]:
-    """Training loss minus validation loss before the second reading and in it.
+    """Training loss minus validation loss, before the second reading and in it.
 
     Args:
-        history: of a run that reads the text once, and a part of it again.
-        text: tokens of the text.
+        history: history of a run that reads the text once, and all or a part of it again.
+        text: number of tokens of the text.
 
     Returns:
-        (mean, standard error) in nats for the second reading and, before it in the list, the two stretches of its length that
-        precede it. Between evaluations the logarithm of the perplexity is taken to be linear in tokens.
+        (mean, standard error) in nats for three stretches of one length: two before the second reading, and the second reading.
+        The validation loss is interpolated linearly in tokens between evaluations.
     """
     evaluated = history.dropna(subset="validation_perplexity")
     above = history.train_loss - np.interp(history.tokens, evaluated.tokens, np.log(evaluated.validation_perplexity))

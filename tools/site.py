@@ -1,6 +1,6 @@
 """A hook of MkDocs (``mkdocs.yml``): the site has the pages of the repository under their own paths, and the reports that were built.
 
-So a relative link means the same on the site as in the repository. Besides the pages, the site gets whatever files they link to.
+So a relative link works on the site as in the repository. The site also gets the files that pages link to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REPORTS = ROOT / "results" / "recorded"
 
 
 def on_files(files: Files, config) -> Files:
-    """The theme's files, the pages, what pages link to, followed through linked pages, and the reports."""
+    """The theme's files, the pages, the files that they link to (also through linked pages), and the reports."""
     theme = [file for file in files if not _in_docs(file)]
     waiting, found = documents(ROOT), {}
     while waiting:
@@ -36,7 +36,7 @@ def on_files(files: Files, config) -> Files:
 
 
 def on_page_markdown(markdown: str, page, **_) -> str:
-    """The page of the report shows those that the site has, or says that it has none."""
+    """Show the reports of the site on the report page, or a sentence if there is none."""
     if page.file.src_uri != "docs/report.md":
         return markdown
     shown = [

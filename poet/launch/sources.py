@@ -142,7 +142,7 @@ def training_digest(method: str, device: str) -> str:
 
 
 def data_sources(corpus: str) -> list[Path]:
-    """The files that a corpus's prepared data depends on: ``poet/data`` without other corpora, the reading of rows, and estimates.
+    """The files that a corpus's prepared data depends on: ``poet/data`` without other corpora, reading of rows, estimates and command line.
 
     Args:
         corpus: key in ``poet.data.corpora``.

@@ -132,7 +132,7 @@ def _before(place: list[str]) -> str:
 
 
 def _followed(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    """A node of a schema with references resolved; of an optional value, the alternative that is not null."""
+    """A node of a schema with references resolved; of alternatives (as of an optional value), the first."""
     while "$ref" in node or "anyOf" in node:
         node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node["anyOf"][0]
     return node

@@ -1,47 +1,45 @@
 """The regression check: fresh results against the recorded ones, and whether a number left its tolerance.
 
-The rule. Better counts as much as worse: what is not as it was has to be explained, and recorded anew
-(``make record``).
+A change for the better counts as much as one for the worse: it has to be explained, and recorded (``make record``).
 
-**Which rows are compared.** Rows of the same name: the fewest leading columns that tell all rows of a table apart
-(:mod:`suite.check.tables`). A recorded row that is no longer there fails; a new one is listed. Rows that depend
-on the machine (times, what bfloat16 rounds off) are left out, and the summary says so.
+**Which rows are compared.** Rows of the same name. A row is named by the fewest leading columns that tell all rows of
+its table apart (:mod:`suite.check.tables`). A recorded row that the fresh table lacks fails; a new row is listed. Rows
+that depend on the machine (times, rounding errors of bfloat16) are left out, and the summary says so.
 
 **Trained numbers** have the tolerance t * max(s, s0) * sqrt(1/n + 1/n_fresh), in either direction
 (:mod:`suite.check.spread`):
 
-- s is the row's standard deviation over the recorded seeds. From three seeds that is a poor estimate, at times near
-  zero by luck. So it is joined by s0, the spread of the rows like it (same unit, method, quantity and step; other
-  models, settings and matrices; or, where there are none, all of its unit), and the larger of the two counts. A row
-  that spreads far more than the others keeps its own, and weighs little in s0.
-- How alike rows are is estimated too (d0), for all rows of a unit together. The t quantile has d + d0 degrees of
-  freedom, so that rows which tell little about each other have wide tolerances.
-- s and s0 are those of logarithms where all numbers of a pool are positive: relative, so to speak, for perplexities,
-  singular values and orthogonality errors. Otherwise they are absolute. What spreads by factors, so that the tolerance
-  of its logarithm is beyond a factor of two, is far from normal and has none: "not judged".
-- The nominal level is 5% for a whole check (``LEVEL``; docs/faults.md has the simulated one), in equal shares to its artifacts, and to the rows of each: a table's
-  tolerance does not depend on how many points some figure has.
+- s is the row's standard deviation over the n recorded seeds. From three seeds that is a poor estimate, at times near
+  zero by luck. s0 is the spread that similar rows (a pool) have in common: rows of the same unit, method, quantity and
+  step, on other models, settings and matrices. A row without similar rows takes the s0 of all rows of its unit. The
+  larger of s and s0 counts. A row that spreads far more than its pool keeps its own s, and weighs little in s0.
+- d0 says how alike the spreads of similar rows are; it is estimated from all rows of a unit. The t quantile has d + d0
+  degrees of freedom, with d = n - 1. So tolerances are wide where spreads differ much between rows.
+- Where all numbers of a pool are positive (perplexities, singular values, orthogonality errors), s and s0 are standard
+  deviations of logarithms. Otherwise they are absolute. A number whose logarithm would have a tolerance beyond a factor
+  of two is far from normal: it has no tolerance and is "not judged".
+- The nominal level of a whole check is 5% (``LEVEL``; docs/faults.md has the simulated one). Artifacts have equal shares
+  of it, and so have the rows of an artifact: a table's tolerance does not depend on how many points some figure has.
 
-The formula is for independent seeds. Recorded and fresh runs share theirs, so that on one machine they are equal bit
-by bit and the rule is conservative. On another one, or after a change in the order of additions, rounding grows along
-a run until a number is as good as drawn anew (single runs moved by up to 3%), and the formula is what then holds.
-Assumed: rows of a pool are independent (points of a curve, which are not, are in different pools), and means over seeds
-are about normal.
+The formula is for independent seeds, but recorded and fresh runs have the same seeds. On one machine they are equal bit
+by bit, and the rule is conservative. On another machine, or with another order of additions, rounding errors grow along
+a run until its number is as good as drawn anew (single runs moved by up to 3%); then the formula holds. It assumes that
+rows of a pool are independent and means over seeds about normal. Points of a curve are dependent: each has another pool.
 
-- A recorded row without a spread, among rows without one (a single seed; a share that was 1 for every seed), is "not
-  judged" either: shown and counted, never passed.
-- A number that some run lacks (it diverged, or never reached a level) has no mean. Where all recorded runs had one and
-  not all fresh ones do, or none had one and some fresh ones do, it fails. Where only some recorded ones had it, either
-  may happen, and it is not judged. The level does not cover this.
-- Counts of collapsed runs are shown where they change. The perplexity decides, or, where that has no tolerance, the
-  count: it fails if none had collapsed and all do now, or the other way round.
+- A changed row is "not judged" either if no row of its unit has a spread (a single seed; a share that was 1 for every
+  seed): it is shown and counted, never passed.
+- A number has no mean if one of its runs lacks it (it diverged, or never reached a level). If all recorded runs had the
+  number and not all fresh ones do, or no recorded run had it and some fresh ones do, the check fails. If only some
+  recorded runs had it, it is not judged. The level does not cover this.
+- Counts of collapsed runs are shown where they change. The perplexity decides. If it has no tolerance, the count does:
+  the check fails if no recorded run had collapsed and all fresh ones did, or the other way round.
 
-**Numbers that no seed moves** (scale "any", and counts of elements at any scale) are equal: whole numbers exactly,
-others to ``ROUNDING``. Those that come with an interval (``theory.csv``) have to lie in the recorded one.
+**Numbers that no seed moves** (scale "any", and counts of elements at any scale) have to be equal: whole numbers exactly,
+others to ``ROUNDING``. Those with an interval (``theory.csv``) have to lie in the recorded interval.
 
-**Claims** are judged by their effect in the same way; its spread is that of the recorded interval.
+**Claims** are judged by their effect in the same way; its spread is computed from the recorded interval.
 
-**Texts** (results, rules, units, corpora, counts in words) fail where they are not equal. Result, direction and
-crossing of trained numbers follow from numbers that are judged, and one near its edge may flip: shown, and no failure
-of their own. Columns that the recorded table does not have yet are not compared.
+**Texts** (results, rules, units, corpora, counts in words) fail where they are not equal. Words that follow from a trained
+number (result, direction, crossing) may change when numbers move: the change is shown, and fails only with the row's
+own number. Columns that the recorded table does not have yet are not compared.
 """

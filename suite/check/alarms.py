@@ -2,9 +2,9 @@
 
     python -m suite.check.alarms mini --checks 200 > analyses/recorded/alarms.csv
 
-Every trained number that is recorded at a scale is drawn anew, recorded and fresh alike: its variance is that of its pool times the
-scatter between rows that was estimated, and its seeds are independent and normal (of logarithms where the pool is positive). The
-tolerances are then estimated from the drawn numbers, as a check estimates them. Runs that artifacts share are drawn once for each.
+A simulated check draws a recorded and a fresh value for every trained number of a scale. The number's variance is that of its pool times
+a random factor, for the estimated scatter between rows; its seeds are independent and normal (of logarithms where the pool is positive).
+Tolerances are then estimated from the drawn values, as in a real check. Runs that artifacts share are drawn once for each artifact.
 """
 
 import argparse
@@ -34,9 +34,9 @@ def recorded(scale: str) -> list[Spread]:
 
 
 def alarms(numbers: Sequence[Spread], checks: int, rng: np.random.Generator) -> int:
-    """In how many of some checks of an unchanged method a number leaves its tolerance."""
+    """In how many simulated checks of an unchanged method a number leaves its tolerance."""
     pools = pools_of(numbers)
-    with np.errstate(over="ignore", invalid="ignore"):  # what spreads by factors may be drawn beyond any number, and is not judged
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers that spread by factors may overflow; they are not judged
         return sum(_alarm(numbers, pools, rng) for _ in range(checks))
 
 

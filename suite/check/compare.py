@@ -1,4 +1,4 @@
-"""Results against others, table by table: fresh ones against the recorded ones, or any two folders or tables."""
+"""Comparing results table by table: fresh against recorded ones, or any two folders or tables."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from suite.wording import listed
 
 
 def recorded_folder(scale: str, root: Path = ROOT) -> Path:
-    """Where the recorded tables of a scale are.
+    """The folder with the recorded tables of a scale.
 
     Raises:
-        UserError: there are none.
+        UserError: no table is recorded at this scale.
     """
     folder = root / "analyses" / "recorded" / scale
     if not any(folder.glob("*.csv")):
@@ -50,11 +50,11 @@ def side_by_side(recorded: Path, fresh: Path) -> tuple[list[Finding], list[str]]
     """Every number of two folders of tables, or of two tables, and sentences on what is not compared.
 
     Args:
-        recorded: the tolerances are those of these numbers.
-        fresh: the others.
+        recorded: a folder or table; the tolerances come from its numbers.
+        fresh: the folder or table that is compared with it.
 
     Raises:
-        UserError: something is missing, is no table of the suite, or has nothing in common with the other.
+        UserError: a path does not exist, is no table of the suite, or has no table or number in common with the other.
     """
     for path in (recorded, fresh):
         if not path.exists():
@@ -85,10 +85,10 @@ def side_by_side(recorded: Path, fresh: Path) -> tuple[list[Finding], list[str]]
 
 
 def _tables(folder: Path) -> list[str]:
-    """The tables of artifacts that lie in a folder.
+    """File names of the artifacts' tables that a folder has.
 
     Raises:
-        UserError: there are none.
+        UserError: the folder has no such table.
     """
     outputs = (output for artifact in discover().values() for output in artifact.outputs)
     found = [name for name in outputs if name.endswith(".csv") and (folder / name).is_file()]
@@ -105,7 +105,7 @@ def _read(path: Path) -> list[Line]:
 
 
 def _scales(lines: Sequence[Line]) -> set[str]:
-    """The scale of a table's trained numbers; rows of formulas have none, and some tables quote the paper's."""
+    """The scales of a table's trained numbers, without "any" (formulas) and "paper" (quoted numbers)."""
     return {line["scale"] for line in lines if line.get("scale") not in (None, "", "any", "paper")}
 
 
@@ -118,7 +118,7 @@ def _same_scale(pair: Pair) -> bool:
 
 
 def _unjudged(across: Sequence[Pair]) -> list[Finding]:
-    """The numbers that both of two scales have: what differs between them is neither within a tolerance nor outside."""
+    """Findings on the numbers that tables of two scales share: equal, or not judged, as no tolerance holds between scales."""
     both = findings([pair for pair in across if pair.recorded and pair.fresh])
     numbers = [replace(one, tolerance=math.nan, reason=ANOTHER_SCALE) for one in both if one.kind == "number"]
     return [one if one.status == "equal" else replace(one, status="not judged") for one in numbers]

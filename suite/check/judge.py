@@ -11,12 +11,12 @@ from typing import Literal
 from suite.check.spread import ROUNDING, Spread, Tolerance, tolerances
 from suite.check.tables import BESIDE, CONCLUSIONS, VALUES, Line, Number, Pair, as_float, interval, measurement, method, value_column
 
-#: Why a recorded row is outside of every tolerance.
+#: The reason of a finding about a recorded row that the fresh table lacks.
 GONE = "no longer there"
 Status = Literal["equal", "within", "outside", "not judged", "new", "left out"]
 
-#: Rows of one method that agree in these columns are taken to spread alike: other models, settings and matrices, but
-#: not other points of one curve, which the same runs draw and which say nothing new.
+#: Rows of one method form a pool if they agree in these columns. So a pool joins models, settings and matrices, but not
+#: the points of one curve: they come from the same runs and are not independent.
 POOLED_BY = ("quantity", "step", "terms")
 
 
@@ -26,19 +26,19 @@ ANOTHER_SCALE = "another scale"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A number, or a text that changed.
+    """What the check found about a number, a changed text, or a row that is new, gone or left out.
 
     Attributes:
-        table, row, column: where.
+        table, row, column: place in the tables; the column is "row" for a finding about a whole row.
         status: "within": it moved, and stayed within its tolerance; "new": nothing is recorded; "left out": it
             depends on the machine.
         unit: of the number.
-        recorded, fresh: as written; empty where there is none.
+        recorded, fresh: the two cells as written; empty where there is none.
         recorded_n, recorded_std, fresh_n: seeds and standard deviation of the number.
         change: fresh minus recorded; NaN for texts and missing numbers.
-        tolerance: the largest change in its direction that is within; NaN if there is none.
+        tolerance: the largest allowed change in the direction of the change; NaN if there is none.
         freedom: degrees of freedom of the recorded spread; NaN if there is none.
-        reason: what the numbers alone do not say.
+        reason: explanation in words; may be empty.
     """
 
     table: str
@@ -58,12 +58,12 @@ class Finding:
 
     @property
     def kind(self) -> Literal["row", "number", "text"]:
-        """What it is about."""
+        """Whether the finding is about a whole row, a number or a text."""
         return "row" if self.column == "row" else "number" if self.column in VALUES else "text"
 
     @property
     def relative_change(self) -> float:
-        """The change as a share of the recorded number; infinite from zero, and NaN where the change is."""
+        """The change as a share of the recorded number; infinite if that is zero, NaN if the change is NaN."""
         old = abs(as_float(self.recorded))
         return self.change / old if old else math.copysign(math.inf, self.change)
 
@@ -76,7 +76,7 @@ class Finding:
 
 
 def findings(pairs: Sequence[Pair]) -> list[Finding]:
-    """One finding for each number, and one for each text that changed."""
+    """One finding for each number, changed text, and new, missing or machine-dependent row. A changed text fails if no number moved."""
     found: list[Finding] = []
     for pair, tolerance in zip(pairs, _from_spread(pairs), strict=True):
         of_row = partial(Finding, table=pair.table, row=pair.row, column="row")
@@ -95,14 +95,14 @@ def findings(pairs: Sequence[Pair]) -> list[Finding]:
 
 
 def _from_spread(pairs: Sequence[Pair]) -> list[Tolerance | None]:
-    """Tolerances of trained numbers; None where there is no spread, or where another rule holds."""
+    """The tolerance of each pair's trained number; None if its kind has no spread, or if it is judged by another rule."""
     spreads = recorded_spreads(pairs)
     found = dict(zip(spreads, tolerances(list(spreads.values())), strict=True))
     return [found.get(i) for i in range(len(pairs))]
 
 
 def recorded_spreads(pairs: Sequence[Pair]) -> dict[int, Spread]:
-    """The trained numbers that both tables have, by their place among the pairs, with the recorded spread."""
+    """The recorded spread of each trained number that all recorded and all fresh runs have, by the index of its pair."""
     spreads: dict[int, Spread] = {}
     for i, pair in enumerate(pairs):
         if pair.recorded is None or pair.fresh is None or pair.kind != "trained":
@@ -117,7 +117,7 @@ def recorded_spreads(pairs: Sequence[Pair]) -> dict[int, Spread]:
 
 
 def _judge_number(pair: Pair, spread: Tolerance | None) -> Finding | None:
-    """The finding about a row's number; None where nothing is measured."""
+    """The finding about a row's number; None if the row has none, or neither side has a value."""
     old, new = measurement(pair.recorded), measurement(pair.fresh)
     if old is None or new is None or old.found == new.found == "none":
         return None
@@ -145,7 +145,7 @@ def _judge_number(pair: Pair, spread: Tolerance | None) -> Finding | None:
 
 
 def _judge_missing(one: Finding, old: Number, new: Number) -> Finding:
-    """The mean of a number that some run has not: that one has it and the other not is all there is to judge."""
+    """The finding about a number without a recorded or fresh mean, judged by which runs have a value."""
     if old.found == new.found and one.recorded_n == one.fresh_n:
         return one
     if old.found == "some":
@@ -154,17 +154,17 @@ def _judge_missing(one: Finding, old: Number, new: Number) -> Finding:
 
 
 def _exact_tolerance(pair: Pair, old: float, new: float) -> float:
-    """How far a number may be from the recorded one in the direction in which it is, where no seed is drawn anew."""
+    """The largest allowed change, in the direction of the change, of a number that no seed moves."""
     if pair.kind == "counted" or (old.is_integer() and new.is_integer()):
         return 0.0
-    # An effect is a difference of numbers, or a share: rounding is that of what it is a difference of.
+    # An effect is a difference or a share of numbers, which may be larger than it: so is the rounding error.
     size = max(abs(old), 1.0) if "effect" in pair.recorded else abs(old)
     rounding, ends = ROUNDING * size, interval(pair.recorded)
     return rounding if ends is None else rounding + max(0.0, ends[1] - old if new > old else old - ends[0])
 
 
 def _counts(pair: Pair) -> Iterator[str]:
-    """How many runs diverged or collapsed, where that changed."""
+    """Sentences on how many runs diverged or collapsed, if that changed."""
     for what in ("diverged", "collapsed"):
         old, new = (int(float(line.get(what) or 0)) for line in (pair.recorded, pair.fresh))
         if old != new:
@@ -182,7 +182,7 @@ def _collapse_turned(pair: Pair) -> bool:
 
 
 def _texts(pair: Pair, about: Finding | None) -> Iterator[Finding]:
-    """Everything else that the recorded row says and the fresh one does not."""
+    """Findings on the recorded row's other cells that the fresh row does not repeat; ``about``: the finding on its number."""
     for column, old in pair.recorded.items():
         new = pair.fresh.get(column, "")
         if old == new or column in BESIDE or column in VALUES or _same_number(old, new):

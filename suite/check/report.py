@@ -1,4 +1,4 @@
-"""What a comparison found: a table for the terminal, sentences that sum up, and a CSV of every number."""
+"""Findings of a comparison as text: a table for the terminal, a summary in sentences, and a CSV of all findings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WIDEST = (14, 56, 22, 22, 22, 22, 10, 70)
 
 
 def moved(findings: Iterable[Finding]) -> list[Finding]:
-    """What is not as recorded, by the share of its tolerance that it used up: what is outside first."""
+    """Findings on what changed, the largest share of its tolerance first; changes outside of it lead."""
     found = (one for one in findings if one.status in ("within", "outside", "not judged"))
     return sorted(found, key=lambda one: (one.strain, np.nan_to_num(abs(one.relative_change))), reverse=True)
 
@@ -44,16 +44,16 @@ def _untold(numbers: Sequence[Finding]) -> dict[str, int]:
 
 
 def failed(findings: Iterable[Finding]) -> list[Finding]:
-    """What makes the check fail."""
+    """The findings that make the check fail."""
     return [one for one in findings if one.status == "outside"]
 
 
 def report(findings: Sequence[Finding], shown: int | None = SHOWN) -> str:
-    """What moved, and what that comes to, for the terminal.
+    """A table of what moved, and the summary, for the terminal.
 
     Args:
-        findings: all of them.
-        shown: lines of what moved; None for all.
+        findings: all findings of a comparison.
+        shown: lines of the table at most; None for all.
     """
     found = moved(findings)
     lines = [_aligned(map(_cells, found[:shown]))]
@@ -63,19 +63,19 @@ def report(findings: Sequence[Finding], shown: int | None = SHOWN) -> str:
 
 
 def listing(findings: Sequence[Finding]) -> str:
-    """Every number, moved or not, and every text that changed, in the order of the tables; then what that comes to."""
+    """A table of all findings, moved or not, in the order of the tables, and the summary."""
     rows = ((*cells[:-1], cells[-1] or one.status) for one in findings for cells in [_cells(one)])
     return "\n".join([_aligned(rows), "", *summary(findings)])
 
 
 def _aligned(rows: Iterable[tuple[str, ...]]) -> str:
-    """The headings and some rows, in columns."""
+    """The headings and the given rows, in columns."""
     short = [[_shorten(cell, width) for cell, width in zip(row, _WIDEST, strict=True)] for row in rows]
     return tabulate(short, _HEADINGS, "plain", disable_numparse=True)
 
 
 def summary(findings: Sequence[Finding]) -> list[str]:
-    """How the findings fell, in sentences; the last one is the verdict."""
+    """The number of findings of each status, in sentences; the last sentence is the verdict."""
     numbers = [one for one in findings if one.kind == "number"]
     counts = Counter(one.status for one in numbers)
     lines = [
@@ -132,6 +132,6 @@ def _value(cell: str, n: int) -> str:
 
 
 def _shorten(text: str, width: int) -> str:
-    """Without its middle, if it is too long: names of rows differ at the end."""
+    """The text, its middle cut out if it is too long: names of rows differ at the end."""
     half = (width - 3) // 2
     return text if len(text) <= width else f"{text[: width - 3 - half]}...{text[-half:]}"

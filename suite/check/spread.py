@@ -1,10 +1,9 @@
-"""How far a mean may move by chance: from the spread over recorded seeds, a row's own and that of rows like it.
+"""How far a mean may move by chance, from the spread of recorded seeds: the row's own and that of similar rows.
 
-Symbols: ``s`` is a row's standard deviation over its n seeds, with d = n - 1 degrees of freedom. Rows of one *pool* are
-taken to spread alike, though not equally: their variances scatter around a common s0^2 as s0^2 d0 / chi^2(d0). Where d0
-is large all rows are alike; where it is small they tell little about each other. Then s^2 / s0^2 has the F distribution
-with (d, d0) degrees of freedom, and s0 of each pool and d0 of all pools of one *kind* are those of the highest
-likelihood.
+Symbols: ``s`` is a row's standard deviation over its n seeds, with d = n - 1 degrees of freedom. Similar rows form a
+*pool*. Their variances scatter around a common s0^2 as s0^2 d0 / chi^2(d0): with a large d0 the rows spread alike, with
+a small d0 they tell little about each other. Then s^2 / s0^2 has the F distribution with (d, d0) degrees of freedom.
+Each pool has an s0 of its own, and all pools of one *kind* share one d0; both are fitted by maximum likelihood.
 """
 
 from __future__ import annotations
@@ -17,27 +16,27 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-#: Relative error of a number that another machine computes in the same way: 16 units in the last place of fp32, in
-#: which weights are drawn. The functions behind a draw (log, cos, square root) may differ by a few units between
-#: processors, and what is computed from weights (norms, means, singular values) is as close as they are.
+#: Relative difference that is allowed between machines that compute a number in the same way: 16 units in the last place
+#: of fp32, in which weights are drawn. The functions behind a draw (log, cos, square root) may differ by a few units
+#: between processors, and numbers computed from weights (norms, means, singular values) differ as much.
 ROUNDING = 16 * 2.0**-24
 #: The nominal chance that a whole check of an unchanged method, run on other seeds, finds anything outside its tolerance; docs/faults.md has the simulated one.
 LEVEL = 0.05
-#: Values of d0 that are tried. The last stands for rows that do not differ at all.
+#: Values of d0 that are tried. The last stands for rows that all have the same spread.
 ALIKENESS = np.array([0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 64, 1e6])
-_ROUNDS = 60  # of the fixed point for s0^2: it gains a digit every few
+_ROUNDS = 60  # iterations of the fixed point for s0^2, which gains a digit every few
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What is recorded of one number, and what it is compared with.
+    """The recorded mean and spread of one number, and the groups that it belongs to.
 
     Attributes:
-        value, std, n: mean, standard deviation (NaN where n < 2) and seeds, as recorded.
-        fresh_n: seeds of the fresh mean.
-        kind: numbers of whose pools the rows are as much alike in one as in another.
-        pool: numbers of a kind that spread alike.
-        family: its artifact: each one has an equal share of :data:`LEVEL`.
+        value, std, n: mean, standard deviation (NaN where n < 2) and number of seeds, as recorded.
+        fresh_n: number of seeds of the fresh mean.
+        kind: key of the numbers that share one d0.
+        pool: key of the numbers of a kind that share one s0.
+        family: its table: each one has an equal share of :data:`LEVEL`.
     """
 
     value: float
@@ -54,8 +53,8 @@ class Tolerance:
     """How far a number may move.
 
     Attributes:
-        down, up: the largest change in either direction that is still within; NaN where the number spreads by factors.
-        freedom: degrees of freedom of the spread that they come from.
+        down, up: the largest allowed change in either direction; NaN where the number spreads by factors.
+        freedom: degrees of freedom of the underlying spread.
     """
 
     down: float
@@ -65,7 +64,7 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """spread: s0; logarithmic: it is that of logarithms; freedom: of all its rows together; alikeness: d0."""
+    """spread: s0; logarithmic: whether s0 is of logarithms; freedom: sum of d over its distinct rows; alikeness: d0."""
 
     spread: float
     logarithmic: bool
@@ -76,13 +75,11 @@ class Pool:
 def tolerances(numbers: Sequence[Spread]) -> list[Tolerance | None]:
     """The tolerance of every number; None where neither it nor any other of its kind has a spread beyond rounding.
 
-    It is t * max(s, s0) * sqrt(1/n + 1/fresh_n), of the number or, where its pool is logarithmic, of its logarithm. The
-    quantile t has the degrees of freedom of the row's own spread and of its pool's together: d + d0, but never more
-    than the pool's rows were measured with.
+    The tolerance is t * max(s, s0) * sqrt(1/n + 1/fresh_n), of the number or, if its pool is logarithmic, of its
+    logarithm. The quantile t has d + d0 degrees of freedom, but at most as many as the pool's rows have together.
 
-    A logarithmic tolerance beyond a factor of two is none. Numbers that spread so much (errors that feed on themselves,
-    the smallest singular value of a square matrix) are far from normal, and what three of them say of a fourth is
-    neither 5% nor any other known share.
+    A logarithmic tolerance beyond a factor of two is replaced by NaN. Numbers that spread so much (errors that grow by
+    feedback, the smallest singular value of a square matrix) are far from normal: the level of such a tolerance is unknown.
     """
     pools = pools_of(numbers)
     freedom = np.array([_freedom(one, pool) if pool.spread else 0.0 for one, pool in zip(numbers, pools, strict=True)])
@@ -99,7 +96,7 @@ def tolerances(numbers: Sequence[Spread]) -> list[Tolerance | None]:
 
 
 def pools_of(numbers: Sequence[Spread]) -> list[Pool]:
-    """What the rows of each number's pool have in common."""
+    """The fitted pool of each number, in the order of the numbers."""
     kinds: dict[Hashable, dict[Hashable, list[Spread]]] = {}
     for one in numbers:
         kinds.setdefault(one.kind, {}).setdefault(one.pool, []).append(one)
@@ -108,7 +105,7 @@ def pools_of(numbers: Sequence[Spread]) -> list[Pool]:
 
 
 def _quantiles(numbers: Sequence[Spread], judged: np.ndarray, freedom: np.ndarray) -> np.ndarray:
-    """t of every number, if ``judged`` says which of them share the level."""
+    """The t quantile of every number; only the numbers marked in ``judged`` share the level."""
     sizes = Counter(one.family for one, shares in zip(numbers, judged, strict=True) if shares)
     levels = [LEVEL / max(len(sizes), 1) / max(sizes[one.family], 1) for one in numbers]
     return stats.t.isf(np.array(levels) / 2, freedom)
@@ -125,8 +122,8 @@ def _freedom(one: Spread, pool: Pool) -> float:
 
 
 def _distinct(members: Sequence[Spread]) -> np.ndarray:
-    """(rows, 3): value, std, degrees of freedom. A run that several artifacts show counts once, and what does not vary
-    beyond rounding says nothing of how the others do."""
+    """(rows, 3): value, std, degrees of freedom. Equal rows count once, as artifacts share runs; rows that vary by no
+    more than rounding are dropped, as they do not show how the others vary."""
     rows = {(one.value, one.std, one.n - 1.0) for one in members if one.std > ROUNDING * abs(one.value)}
     return np.array(sorted(rows)).reshape(-1, 3)
 
@@ -137,7 +134,7 @@ def _log_std(value: float | np.ndarray, std: float | np.ndarray) -> float | np.n
 
 
 def _fit_kind(pools: Mapping[Hashable, Sequence[Spread]]) -> dict[Hashable, Pool]:
-    """What the rows of each pool have in common; a row without others like it is held against all of its kind."""
+    """The fit of each pool; a pool with fewer than two distinct rows gets the fit of all rows of the kind."""
     crowds = {pool: members for pool, members in pools.items() if len(_distinct(members)) > 1}
     found = dict(zip(crowds, _fit(list(crowds.values())), strict=True))
     (whole,) = _fit([[one for members in pools.values() for one in members]])
@@ -145,7 +142,7 @@ def _fit_kind(pools: Mapping[Hashable, Sequence[Spread]]) -> dict[Hashable, Pool
 
 
 def _fit(pools: Sequence[Sequence[Spread]]) -> list[Pool]:
-    """s0 of each pool and d0 of all of them, by likelihood; of logarithms where a pool's numbers are positive."""
+    """Fit s0 of each pool and one d0 by maximum likelihood; of logarithms in pools whose numbers are all positive."""
     logarithmic = [all(one.value > 0 for one in members) for members in pools]
     rows = [_distinct(members) for members in pools]
     views = [
@@ -160,10 +157,10 @@ def _fit(pools: Sequence[Sequence[Spread]]) -> list[Pool]:
 
 
 def _likelihood(std: np.ndarray, freedom: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For every d0 the highest log-likelihood of log s, up to a constant, and the s0 that has it.
+    """For each value in ALIKENESS: the highest log-likelihood of log s, up to a constant, and the s0 that attains it.
 
-    s0^2 is a weighted mean of the s^2 in which one that lies far above the others weighs less, the fixed point of
-    s0^2 = sum(w d s^2) / sum(d) with w = (d + d0) / (d0 + d s^2 / s0^2).
+    s0^2 is the fixed point of s0^2 = sum(w d s^2) / sum(d) with w = (d + d0) / (d0 + d s^2 / s0^2): a weighted mean of
+    the s^2, in which an s^2 far above the others has a small weight.
     """
     if not len(std):
         return np.zeros(len(ALIKENESS)), np.zeros(len(ALIKENESS))

@@ -1,4 +1,4 @@
-"""Recorded and fresh tables, row beside row: what names a row, what is judged in it, and what is only about it."""
+"""Matching the rows of recorded and fresh tables: the name of a row, its number, and its columns that are not compared."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from suite.statistics import t_quantile
 Line = dict[str, str]
 Kind = Literal["trained", "computed", "counted", "of the machine"]
 
-#: The number that a row is about: of tables and figures, of ``claims.csv``, and of ``lr_sweep.csv``.
+#: The column with a row's number: in tables and figures, in ``claims.csv``, and in ``lr_sweep.csv``.
 VALUES = ("measured", "effect", "perplexity")
-#: Columns that say how a number was come by, or that follow from judged numbers of this row and others.
+#: Columns that are not compared: they say how a number was obtained, or follow from numbers that are judged.
 BESIDE = frozenset(
     "median validation_loss n std diverged collapsed runs_of_one_text low high p holm_p seeds runs note gain gain_share measured_difference difference_low difference_high cost cost_unit origin".split()
 )
-#: Words that follow from a row's number: where that one is trained, they may turn with it.
+#: Columns with words that follow from the row's number. If training moves the number, it may change them.
 CONCLUSIONS = frozenset(("verdict", "result", "fitness", "direction", "crossed"))
-#: Units of what is counted at a scale, the same for every seed.
+#: Units of counts that are the same for every seed of a scale.
 COUNTS = frozenset(("elements",))
 
 
@@ -34,9 +34,9 @@ class Number:
     """A measured number.
 
     Attributes:
-        value: the mean; NaN if any of its runs has none (it diverged).
-        std: over seeds; NaN for fewer than two.
-        n: runs that have one.
+        value: the mean over runs; NaN if a run has no value (it diverged).
+        std: standard deviation over seeds; NaN for fewer than two.
+        n: number of runs that have a value.
     """
 
     value: float
@@ -55,8 +55,8 @@ class Pair:
 
     Attributes:
         table: its file's name without ``.csv``.
-        row: what names it, joined.
-        recorded, fresh: its cells by column, as written; None where the table lacks it.
+        row: its name: the cells that name it, joined by commas.
+        recorded, fresh: its cells by column, as written; None if that table lacks the row.
     """
 
     table: str
@@ -66,7 +66,7 @@ class Pair:
 
     @property
     def kind(self) -> Kind:
-        """Where its number comes from, as the recorded row (or a new one) says."""
+        """Where the number comes from, according to the recorded row, or to the fresh row if it is new."""
         line = self.recorded or self.fresh or {}
         if line.get("device") or line.get("cost_unit") == "s" or line.get("unit", "").endswith("in bfloat16"):
             return "of the machine"
@@ -82,7 +82,7 @@ def read(path: Path) -> list[Line]:
 
 
 def checked(lines: list[Line]) -> list[Line]:
-    """The lines of a table, if it is one that can be compared.
+    """The given lines, if they are a table that can be compared.
 
     Raises:
         ValueError: it has no lines or no number, a line is cut short, or a count or spread is no number.
@@ -99,10 +99,10 @@ def checked(lines: list[Line]) -> list[Line]:
 
 
 def pairs(table: str, recorded: Sequence[Line], fresh: Sequence[Line]) -> list[Pair]:
-    """Every row of two tables.
+    """Every row of two tables, the recorded and the fresh row of a name together.
 
-    A row is named by the fewest leading columns that tell all rows of either table apart: tidy tables begin with what a
-    row is about. Rows that no column tells apart are told apart by their order.
+    A row is named by the fewest leading columns that tell all rows of either table apart: tidy tables begin with the
+    columns that identify a row. Rows with equal names are numbered in their order.
     """
     width = max(_naming_columns(recorded), _naming_columns(fresh))
     old, new = _by_name(recorded, width), _by_name(fresh, width)
@@ -112,7 +112,7 @@ def pairs(table: str, recorded: Sequence[Line], fresh: Sequence[Line]) -> list[P
 
 def _naming_columns(lines: Sequence[Line]) -> int:
     columns = list(lines[0]) if lines else []
-    # What is measured names nothing, however far the search would have to go.
+    # Columns with numbers, and those behind them, are never part of a name.
     end = next((i for i, column in enumerate(columns) if column in ("published", *VALUES)), len(columns))
     for width in range(1, end):
         if len({tuple(line.values())[:width] for line in lines}) == len(lines):
@@ -121,7 +121,7 @@ def _naming_columns(lines: Sequence[Line]) -> int:
 
 
 def _by_name(lines: Sequence[Line], width: int) -> dict[tuple[str, ...], Line]:
-    """Lines by their first cells; a number (a step, a block) has its column's name before it."""
+    """The lines by name: their first ``width`` cells; a number (a step, a block) has its column's name before it."""
     found: dict[tuple[str, ...], Line] = {}
     seen: Counter[tuple[str, ...]] = Counter()
     for line in lines:
@@ -133,12 +133,12 @@ def _by_name(lines: Sequence[Line], width: int) -> dict[tuple[str, ...], Line]:
 
 
 def value_column(line: Line) -> str | None:
-    """The column that has the number of a row; None if the table has none."""
+    """The column with the number of a row; None if the table has no such column."""
     return next((column for column in VALUES if column in line), None)
 
 
 def measurement(line: Line) -> Number | None:
-    """The number of a row; None if the table has none (its rows are names and text alone)."""
+    """The number of a row; None if the table has names and texts alone."""
     column = value_column(line)
     if column is None:
         return None
@@ -161,7 +161,7 @@ def interval(line: Line) -> tuple[float, float] | None:
 
 
 def _from_interval(line: Line, column: str, n: int) -> float:
-    """The standard deviation that a t-interval (the longer side: the other may be cut off) was made from."""
+    """The standard deviation behind a t-interval, from its longer side, as the other may be cut off."""
     ends = interval(line)
     if ends is None or n < 2:
         return math.nan

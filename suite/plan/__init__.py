@@ -1,6 +1,5 @@
 """What a scale would cost before it is run: ``make plan SCALE=paper``.
 
-Each run's operations and memory are counted on models without memory, its time comes from a measured rate where there is one
-and from a stated utilization of the device where there is none, and artifacts are put in the order that gives most evidence
-for each GPU-hour.
+Each run's operations and memory are counted on models whose tensors have no data. Its time comes from a measured rate, or
+without one from a stated utilization of the device. Artifacts are put in the order that gives most evidence for each GPU-hour.
 """

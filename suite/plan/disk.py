@@ -1,4 +1,4 @@
-"""What runs leave on the disk while they are trained and when they are done."""
+"""Disk space of runs, while they are trained and when they are done."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from suite.scale import Scale
 
 #: Checkpoints of a run at a time: the newest, the one before it, and the next while it is written.
 CHECKPOINTS = 3
-#: Of ``record.json`` and ``history.csv`` together: a line for each matrix and one for each of 500 measured steps. Probes come on top.
+#: Size of ``record.json`` with a line for each matrix and ``history.csv`` with one for each of 500 measured steps. Probes are not in it.
 RECORD_BYTES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """Bytes.
+    """Disk space of the runs that are not done, in bytes.
 
     Attributes:
-        data: what the scale's data costs; see ``poet.data.estimate``.
-        checkpoints: of all runs that are left, as if they were trained at once.
-        largest: the most that one of them holds.
-        kept: final weights where the spec keeps them, and records.
+        data: size and cost of the scale's data; see ``poet.data.estimate``.
+        checkpoints: those of all runs together, as if they were trained at once.
+        largest: checkpoints of the run with the largest ones.
+        kept: records, and final weights where the spec keeps them.
     """
 
     data: Estimate
@@ -34,17 +34,17 @@ class Disk:
 
 
 def disk(scale: Scale, left: Iterable[tuple[RunSpec, Footprint, int]]) -> Disk:
-    """What is needed for runs that are not done.
+    """The disk space that the runs that are not done need.
 
     Args:
-        scale: theirs.
-        left: each with the memory of one of its devices, and among how many its optimizers' state is divided.
+        scale: the scale of the runs.
+        left: each run with its memory on one device, and the number of devices that divide its optimizers' state.
 
     Raises:
         DataError: the description of the data is wrong, or its folder of shards is empty.
     """
     left = list(left)
-    checkpoints = [CHECKPOINTS * (memory.weights + divided * memory.state) for _, memory, divided in left]  # the whole state, whoever holds it
+    checkpoints = [CHECKPOINTS * (memory.weights + divided * memory.state) for _, memory, divided in left]  # the state of all devices
     return Disk(
         data=estimate(scale.data, max((spec.steps * spec.batch_rows for spec, _, _ in left), default=None)),
         checkpoints=sum(checkpoints),

@@ -1,4 +1,4 @@
-"""What the finetuning runs of a plan take, from finished runs of their kind alone: the plan counts no operations of theirs."""
+"""Time of a plan's finetuning runs, from finished runs of their kind alone: their operations are not counted."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from poet.finetuning.spec import FinetuningSpec
 @dataclass(frozen=True, slots=True)
 class Finetunings:
     """Attributes:
-    number: of runs.
-    left: of them, those that are not done.
-    unmeasured: of those left, those of a kind that no finished run is of.
-    hours: of one device, for the others that are left.
+    number: number of runs.
+    left: number of runs that are not done.
+    unmeasured: number of runs that are not done and have no finished run of their kind.
+    hours: hours on one device for the other runs that are not done.
     """
 
     number: int
@@ -25,17 +25,17 @@ class Finetunings:
 
 
 def kind(spec: FinetuningSpec) -> tuple[str, str, str]:
-    """Equal for runs that take the same time at a scale: seeds, rates and what pretrained the weights are left out."""
+    """A key that is equal for runs that take the same time at a scale: without seed, learning rate and pretrained run."""
     return spec.model, spec.task, spec.method
 
 
 def estimate(done: dict[FinetuningSpec, bool], finished: Iterable[tuple[FinetuningSpec, dict[str, Any]]], device: str) -> Finetunings:
-    """What a scale's finetuning runs take.
+    """The number and time of a scale's finetuning runs.
 
     Args:
         done: the runs, with whether each has its record.
-        finished: runs of the scale with their records; of those of a kind the fastest counts, as others may have shared their cores.
-        device: a key of :data:`suite.plan.rate.DEVICES`; records of another one are no measurement.
+        finished: runs of the scale with their records. The fastest of a kind counts: slower ones may have shared their cores with other work.
+        device: a key of :data:`suite.plan.rate.DEVICES`; records of another device are ignored.
     """
     seconds: dict[tuple[str, str, str], float] = {}
     for spec, record in finished:

@@ -1,4 +1,4 @@
-"""What runs of one kind cost: runs that differ in nothing that operations and memory depend on are counted once."""
+"""Operations and memory of each kind of run. Runs of one kind have the same operations and memory, which are counted once."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from poet.training.spec import RunSpec
 from suite.plan.memory import Footprint, footprint, micro_batch_rows
 from suite.scale import Scale
 
-#: Below so many kinds, starting processes takes longer than counting; each process first imports libraries for seconds.
+#: Fewest kinds that are counted in several processes, and the most processes. Each process first imports libraries for seconds.
 WORTH_PROCESSES, MOST_PROCESSES = 8, 8
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a run of one kind costs.
+    """Operations and memory of a run.
 
     Attributes:
         operations: floating-point operations of a step on all devices; see ``poet.launch.operations``.
-        memory: on each device.
-        remedy: what to change where that is too much, and what it comes to then; empty where it fits.
+        memory: memory on each device.
+        remedy: if the run does not fit, the setting that makes it fit and its memory then; empty if it fits.
     """
 
     operations: int
@@ -40,17 +40,17 @@ class Cost:
 
 
 def devices(resources: dict[str, Any]) -> int:
-    """How many devices train a run together: its GPUs, or the processes of one on CPUs."""
+    """How many devices train a run together: its GPUs, or its processes if it trains on CPUs."""
     return resources["gpus"] or resources["processes"]
 
 
 def divided(spec: RunSpec, resources: dict[str, Any]) -> int:
-    """Among how many devices a run's optimizer state is divided."""
+    """The number of devices that divide a run's optimizer state; 1 if each holds the whole state."""
     return devices(resources) if resources["shard_optimizer"] and get_method(spec.method).shards_state else 1
 
 
 def kind(spec: RunSpec) -> str:
-    """Equal for runs that cost the same: seeds, learning rates, probes and names are left out."""
+    """A key that is equal for runs that cost the same: without seed, learning rates, probes and name."""
     rates = get_method(spec.method).learning_rates
     parameters = {name: value for name, value in sorted(spec.parameters.items()) if name not in rates}
     shape = (spec.model, spec.batch_rows, spec.accumulation, spec.steps, spec.precision, spec.method, parameters)
@@ -58,11 +58,11 @@ def kind(spec: RunSpec) -> str:
 
 
 def costs(scale: Scale, runs: Iterable[RunSpec], limits: dict[str, float]) -> dict[str, Cost]:
-    """The cost of each kind among runs.
+    """The cost of each kind among runs, by :func:`kind`.
 
     Args:
-        scale: for their resources.
-        runs: of the scale.
+        scale: the scale of the runs, which has their resources.
+        runs: the runs.
         limits: bytes that a run may hold on a device, by model.
     """
     examples = {kind(spec): spec for spec in runs}
@@ -79,15 +79,15 @@ def costs(scale: Scale, runs: Iterable[RunSpec], limits: dict[str, float]) -> di
 
 def _cost(given: tuple[RunSpec, dict[str, Any], float]) -> Cost:
     spec, resources, limit = given
-    with warnings.catch_warnings(action="ignore"):  # what libraries say of their own future
+    with warnings.catch_warnings(action="ignore"):  # deprecation warnings of libraries
         memory = _footprint(spec, resources)
         return Cost(operations(spec), memory, "" if memory.total <= limit else _remedy(spec, resources, limit))
 
 
 def operations(spec: RunSpec) -> int:
-    """``operations_per_step``, which goes through all layers, from one of them: POET's merges apart, which are rounded, the same.
+    """Operations of a step: :func:`operations_per_step` of models of one and no layers, extended to all layers. Only POET's merges are rounded otherwise.
 
-    What has no layer is trained alike by every method (``poet.methods.contract``): AdamW stands for them there.
+    Every method trains the parts outside of the layers alike (``poet.methods.contract``), so AdamW is counted for them.
     """
     without = replace(spec, architecture=replace(spec.architecture, layers=0), method="adamw", parameters={})
     one = replace(spec, architecture=replace(spec.architecture, layers=1))

@@ -1,14 +1,13 @@
-"""What a training step holds in memory, from a step that is simulated: real modules, real optimizers, tensors without data.
+"""Memory of a training step, from a simulated step: real modules, real optimizers, tensors without data.
 
 The step runs on fake tensors (``torch._subclasses.fake_tensor``) in the run's precision, and every storage is counted from
-when it is made until it is freed. All decoder layers are alike, so each quantity is a straight line in their number: models of
-one and two layers give what is held and what the optimizer needs for any number. Forward and backward take most of the time and are
-simulated for one layer: every other one adds what it saves for its backward.
+its allocation until it is freed. All decoder layers are alike, so each quantity is linear in their number. Weights, gradients
+and the optimizer's memory are extrapolated from models of one and two layers. Forward and backward take longer to simulate
+and run with one layer: each further layer adds the tensors that it saves for its backward pass.
 
-POET's transform is the reference's, whose temporaries are a few weights of one layer; the Triton kernels make do with fewer.
-Not seen: what an operator allocates for itself and frees before it returns, and what is not a tensor: CUDA's context, library
-workspaces, fragmentation.
-A card's memory is therefore taken as its nominal size, 80e9 bytes where 80 GiB are on it.
+POET's transform is the reference's, whose temporaries are as large as a few weights of one layer; the Triton kernels need less.
+Not counted: memory that an operator allocates and frees before it returns, CUDA's context, library workspaces, fragmentation.
+A card's memory is therefore taken as its nominal size, such as 80e9 bytes for a card with 80 GiB.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from poet.training.spec import RunSpec
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Bytes on one device at the moment of a step when there are most.
+    """Bytes on one device at the peak of a step.
 
     Attributes:
         weights: parameters and buffers.
-        gradients: of what is trained. They are counted as held throughout: so they are from the second micro-batch on, and
-            in the buckets of several devices; a step of one micro-batch on one device needs up to as much less.
-        state: the optimizers', this device's share where it is divided.
-        working: saved activations, logits, and whatever else lives for a part of the step.
+        gradients: gradients of the trained parameters, counted as held all the time. They are with several micro-batches
+            or devices; a step of one micro-batch on one device may need less, by at most this number.
+        state: the optimizers' state, or this device's share of it.
+        working: saved activations, logits, and other tensors that live for a part of the step.
     """
 
     weights: int
@@ -56,7 +55,7 @@ class Footprint:
 
 
 def micro_batch_rows(spec: RunSpec, devices: int) -> int:
-    """Rows that a device has in its hands at a time; see ``poet.training.distribution.Processes.micro_batches``."""
+    """Rows of a micro-batch on one device; see ``poet.training.distribution.Processes.micro_batches``."""
     return math.ceil(spec.batch_rows / (devices * math.ceil(spec.accumulation / devices)))
 
 
@@ -65,8 +64,8 @@ def footprint(spec: RunSpec, *, devices: int = 1, divided: int = 1) -> Footprint
 
     Args:
         spec: the run.
-        devices: how many train it together; each holds the whole model.
-        divided: among how many of them the optimizers' state is.
+        devices: number of devices that train it together; each holds the whole model.
+        divided: number of devices that divide the optimizers' state.
 
     Raises:
         ValueError: the method refuses the parameters or the model.
@@ -82,7 +81,7 @@ def footprint(spec: RunSpec, *, devices: int = 1, divided: int = 1) -> Footprint
 
 
 class _Allocations(TorchDispatchMode):
-    """Bytes of the storages made inside the block that are still alive (``now``), and the most there were (``peak``)."""
+    """Counts the storages made inside the block: bytes that are alive (``now``), and their maximum (``peak``)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +97,7 @@ class _Allocations(TorchDispatchMode):
 
     def _add(self, storage: torch.UntypedStorage) -> None:
         key, size = storage._cdata, storage.nbytes()
-        if key not in self._alive:  # a view, or what was changed in place
+        if key not in self._alive:  # known: a view, or changed in place
             self._alive[key] = weakref.finalize(storage, self._remove, key, size)
             self.now += size
             self.peak = max(self.peak, self.now)
@@ -110,7 +109,7 @@ class _Allocations(TorchDispatchMode):
 
 @contextlib.contextmanager
 def _simulated(spec: RunSpec) -> Iterator[tuple[Method, nn.Module, _Allocations]]:
-    """A run's method and its model, whose storages are counted, in a block where tensors have no data."""
+    """A run's method, its model and the count of allocations, in a block where tensors have no data."""
     cls = get_method(spec.method)
     method = cls(parse_parameters(cls, spec.parameters), weight_decay=spec.weight_decay)
     model = method.prepare(build_llama(spec.architecture, device="meta"), seed=0)
@@ -120,7 +119,7 @@ def _simulated(spec: RunSpec) -> Iterator[tuple[Method, nn.Module, _Allocations]
 
 
 def _trained(model: nn.Module) -> list[nn.Parameter]:
-    """The parameters that are trained, with gradients."""
+    """The trained parameters, after giving each a gradient."""
     trained = [p for p in model.parameters() if p.requires_grad]
     for p in trained:
         p.grad = torch.empty_like(p)
@@ -128,14 +127,14 @@ def _trained(model: nn.Module) -> list[nn.Parameter]:
 
 
 def _forward_and_backward(spec: RunSpec, rows: int) -> tuple[int, int]:
-    """The most bytes that they hold beside weights and gradients in a model of one layer, and how many each other one adds."""
+    """Peak bytes of both passes beside weights and gradients in a model of one layer, and the bytes that each further layer adds."""
     autocast = torch.autocast("cpu", dtype=torch.bfloat16) if spec.precision == "bf16" else contextlib.nullcontext()
     now = []
     with _simulated(spec) as (_, model, memory):
         _trained(model)
         held = memory.peak = memory.now
         decoder = model.get_decoder()
-        for module in (decoder.layers[0], decoder.norm):  # before the layer, and behind it
+        for module in (decoder.layers[0], decoder.norm):  # hooks before and behind the layer
             module.register_forward_pre_hook(lambda *_: now.append(memory.now))
         with autocast:
             loss = _loss(model, torch.zeros(rows, spec.architecture.sequence_length, dtype=torch.int64))
@@ -145,7 +144,7 @@ def _forward_and_backward(spec: RunSpec, rows: int) -> tuple[int, int]:
 
 
 def _optimizer(spec: RunSpec) -> dict[str, int]:
-    """Bytes of ``weights``, ``gradients``, ``state``, and the most that the ``optimizer`` holds beside the first two, state included."""
+    """Bytes of ``weights``, ``gradients`` and ``state``; ``optimizer``: peak of the optimizer's step beside the first two, with its state."""
     with _simulated(spec) as (method, model, memory):
         optimizers = method.optimizers(model)
         weights = memory.now
@@ -159,7 +158,7 @@ def _optimizer(spec: RunSpec) -> dict[str, int]:
 
 
 def _loss(model: nn.Module, tokens: Tensor) -> Tensor:
-    """What ``poet.training.evaluator.summed_loss`` holds; that one counts tokens by value, and fake ones have none."""
+    """The loss of ``poet.training.evaluator.summed_loss``, without its count of tokens, which needs the values that fake tensors lack."""
     logits = model(input_ids=tokens).logits[:, :-1]
     return nn.functional.cross_entropy(
         logits.flatten(0, 1).float(), tokens[:, 1:].flatten(), ignore_index=IGNORED_LABEL, reduction="sum"

@@ -1,8 +1,8 @@
-"""In which order to run: most evidence for each device-hour first.
+"""The order in which to run artifacts: most evidence for each device-hour first.
 
-Evidence is counted in claims of the paper: those of an artifact that the scale can judge (``suite.artifact.unshown``) and that rest on
-its runs. They count when the last of these runs is done. Again and again, the artifact comes next whose claims are most for
-the hours that it still adds, when the runs of those before it are shared.
+Evidence is the number of the paper's claims that an artifact's runs let the scale judge (``suite.artifact.Artifact.unshown``). They
+count when the last of these runs is done. The next artifact is always the one with most claims for each hour that it still adds.
+Runs that it shares with earlier artifacts add no hours.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ RULE = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An artifact in its place.
+    """An artifact in the order of the plan.
 
     Attributes:
         artifact: its name.
-        claims: that it lets be judged.
-        runs: names of those that it adds, the cheapest first; runs of earlier artifacts are not among them.
-        hours: what they take.
+        claims: number of claims that its runs let the scale judge.
+        runs: names of the runs that are not done and that no earlier artifact has, the cheapest first.
+        hours: device-hours of these runs.
     """
 
     artifact: str
@@ -40,7 +40,7 @@ class Step:
 
 
 def _parts(suite: Suite, artifact: str) -> dict[str, Artifact]:
-    """An artifact and those that it is built from, by name."""
+    """An artifact and the artifacts that it is built from, by name."""
     sources = names_read(suite.artifacts[artifact], suite.artifacts)
     return {artifact: suite.artifacts[artifact]} | {name: found for source in sources for name, found in _parts(suite, source).items()}
 
@@ -56,18 +56,18 @@ def finetuned(suite: Suite, artifact: str) -> dict[str, FinetuningSpec]:
 
 
 def evidence(suite: Suite, artifact: str) -> int:
-    """How many claims of an artifact, and of those that it is built from, their runs let the scale judge."""
+    """How many claims of an artifact, and of the artifacts that it is built from, their runs let the scale judge."""
     parts = [part for part in _parts(suite, artifact).values() if part.runs(suite.scale)]
     return sum(not claim.exact and not part.unshown(claim, suite.scale) for part in parts for claim in part.claims)
 
 
 def in_order(needs: Mapping[str, set[str]], claims: Mapping[str, int], hours: Mapping[str, float]) -> list[Step]:
-    """Artifacts in the order of the rule.
+    """The artifacts in the order of :data:`RULE`.
 
     Args:
         needs: names of the runs of each artifact.
-        claims: of each artifact.
-        hours: of each run; 0 for one that is done, which nobody has to wait for.
+        claims: number of claims of each artifact.
+        hours: device-hours of each run; 0 for a run that is done.
     """
     waiting, chosen, steps = list(needs), set(), []
     while waiting:

@@ -15,12 +15,12 @@ from suite.status import duration
 
 
 def _number(value: float) -> str:
-    """Two digits where they are all that is known: 0.031, 4.2, 120, 5,400."""
+    """A number rounded to two significant digits, as text: 0.031, 4.2, 120, 5,400."""
     return f"{float(f'{value:.2g}'):,.12g}"
 
 
 def page(plan: Plan) -> str:
-    """What is printed."""
+    """The text that ``make plan`` prints."""
     unit = "core" if plan.device == "cpu" else "GPU"
     if not plan.runs:
         alone = _finetunings(plan.finetunings, unit) if plan.finetunings.number else "Nothing to train."

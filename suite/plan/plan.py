@@ -1,4 +1,4 @@
-"""A plan: every run that is asked for with what it takes, and the order of the artifacts."""
+"""A plan: the cost of every run of a scale or an artifact, and the order of the artifacts."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from suite.status import progress
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A run and what it takes.
+    """A run and its cost.
 
     Attributes:
         spec: the run.
         done: whether it has its record.
-        devices: GPUs that train it, or processes on CPUs.
-        cost: operations of a step, memory.
-        rate: of one device.
+        devices: number of GPUs that train it, or of processes on CPUs.
+        cost: operations of a step, and memory.
+        rate: speed of one device.
         limit_minutes: the time limit of its job.
     """
 
@@ -51,7 +51,7 @@ class PlannedRun:
 
     @property
     def jobs(self) -> int:
-        """How many jobs its time limit makes of it: each goes on where the one before it was ended."""
+        """How many jobs the run takes under its time limit: each job continues where the last one was stopped."""
         return math.ceil(60 * self.hours / self.limit_minutes)
 
     @property
@@ -65,11 +65,11 @@ class Plan:
     suite: scale, artifacts and runs.
     device: a key of :data:`suite.plan.rate.DEVICES`.
     limits: bytes that a run may hold on one device, by model.
-    runs: by name, each once however many artifacts share it, in the order in which to run them.
+    runs: the pretraining runs by name, in the order in which to run them.
     needs: names of the runs of each artifact.
     steps: artifacts in the order in which to run them.
-    disk: for the runs that are left.
-    finetunings: the finetuning runs, which start from these.
+    disk: disk space for the runs that are not done.
+    finetunings: number and time of the finetuning runs.
     """
 
     suite: Suite
@@ -92,13 +92,13 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
 
     Args:
         suite: the scale with its seeds.
-        results: the results folder, for what is done and what was measured.
-        artifact: its name; None for all of ``snakemake all``, but for those that only gather the others.
-        device: a key of :data:`suite.plan.rate.DEVICES`; None for an H100, or a core of a CPU where runs want no GPU.
-        mfu: model FLOPs utilization: the share of the device's peak that runs get where nothing was measured.
+        results: the results folder, which says which runs are done and how fast they were.
+        artifact: its name; None for all of ``snakemake all`` that are not built from other artifacts.
+        device: a key of :data:`suite.plan.rate.DEVICES`; None for an H100, or a core of a CPU if the scale trains on CPUs.
+        mfu: model FLOPs utilization: the assumed share of the device's peak where nothing was measured.
 
     Raises:
-        ConfigError: there is no such artifact, the scale cannot make it, the device is not one that the scale trains on, or ``mfu`` is no share.
+        ConfigError: there is no such artifact or device, the scale cannot make the artifact or train on the device, or ``mfu`` is not in (0, 1].
         DataError: see :func:`suite.plan.disk.disk`.
     """
     if not 0 < mfu <= 1:

@@ -1,4 +1,4 @@
-"""How fast a run goes: measured where there is a measurement of the same device, else a stated share of the device's peak."""
+"""The speed of a run: measured on the same device, or without a measurement a stated share of the device's peak."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Device:
     memory: float
 
 
-#: NVIDIA's data sheets of A100 80GB, H100 SXM and H200 SXM, without sparsity; fp32 is what torch computes in unless it is
-#: told to take TF32. A CPU device is one core with two 8-wide fused multiply-adds per cycle (AVX2) at 3 GHz.
+#: Numbers of NVIDIA's data sheets for A100 80GB, H100 SXM and H200 SXM, without sparsity; fp32 without TF32, as is torch's
+#: default. A CPU device is one core with two 8-wide fused multiply-adds per cycle (AVX2) at 3 GHz.
 DEVICES = {
     "a100": Device({"bf16": 312e12, "fp32": 19.5e12}, 80e9),
     "h100": Device({"bf16": 989e12, "fp32": 67e12}, 80e9),
@@ -43,8 +43,8 @@ DEVICES = {
 @dataclass(frozen=True, slots=True)
 class Rate:
     """Attributes:
-    per_second: operations of one device.
-    source: where it comes from, in words.
+    per_second: operations of one device in a second.
+    source: where the number comes from, in words.
     """
 
     per_second: float
@@ -52,13 +52,13 @@ class Rate:
 
 
 class Rates:
-    """The rate of each run, from the best source there is: runs of its kind, recorded runs of the scale, the peak.
+    """The rate of each run, from the best source: runs of its kind, else recorded runs of the scale, else the device's peak.
 
     Args:
-        scale: of the runs.
-        costs: of every kind among them; see :func:`suite.plan.kinds.costs`.
+        scale: the scale of the runs.
+        costs: the cost of every kind of run; see :func:`suite.plan.kinds.costs`.
         device: a key of :data:`DEVICES`.
-        mfu: share of its peak that is taken where nothing was measured.
+        mfu: the assumed share of the device's peak where nothing was measured.
     """
 
     def __init__(self, scale: Scale, costs: dict[str, Cost], device: str, mfu: float) -> None:
@@ -67,7 +67,7 @@ class Rates:
         self._archived: dict[Cell, float] = {}
 
     def add(self, spec: RunSpec, record: dict[str, Any]) -> None:
-        """Take the record of a run as a measurement, if it is of the device and of as many of them."""
+        """Take the record of a run as a measurement, if it was trained on the same device and as many of them as planned."""
         provenance, tokens = record["provenance"], record["cost"]["tokens_per_second"]
         number = devices(self._scale.resources(spec.model))
         if self._is_of_device(provenance["device"]) and provenance.get("devices", 1) == number and tokens:
@@ -78,8 +78,8 @@ class Rates:
         """Take recorded runs of the scale as measurements of their method: on their own model, else on another one, else of any method.
 
         Args:
-            runs: of the archive; of those of a method on a model the fastest counts, as others may have shared their cores with other work.
-            planned: runs whose costs are known, which say what a token of a method takes on a model.
+            runs: runs of the archive. The fastest of a method on a model counts: slower ones may have shared their cores with other work.
+            planned: runs whose costs are known; they give the operations for each token of a method on a model.
         """
         per_token: dict[Cell, list[float]] = defaultdict(list)
         for spec in planned:

@@ -1,4 +1,4 @@
-"""An archive of runs: a Parquet file with a row for each, by name. Equal runs give equal bytes."""
+"""An archive of runs: a Parquet file with a row for each run, sorted by name. Equal runs give equal bytes."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ SCHEMA = pa.schema(
         *((file, pa.binary()) for file in FILES),
     ]
 )
-#: Large pages write once what runs have in common. Where one begins follows from what it holds: beside new runs most pages keep their
-#: bytes, and git keeps them once.
+#: Smallest and largest page. Large pages compress what runs have in common. Content decides where a page begins: when runs are added
+#: most pages keep their bytes, and git stores them once.
 _PAGE_BYTES = 2**20, 2**23
 
 
 def archive_path(scale: str, root: Path = ROOT) -> Path:
-    """Where the recorded runs of a scale are."""
+    """The archive with the recorded runs of a scale."""
     return root / "analyses" / "recorded" / scale / "runs.parquet"
 
 
 def row(run: RecordedRun) -> dict[str, Any]:
-    """A run's row. Every column but the files and ``origin`` follows from the files."""
+    """A run's row in the archive. All columns but ``origin`` and the files themselves are derived from the files."""
     spec, record = run.spec, run.record
     where = record["provenance"]
     return {
@@ -84,11 +84,11 @@ def read(path: Path, only: str | None = None) -> dict[str, RecordedRun]:
         only: the name of the one run to look for; None reads all.
 
     Raises:
-        RecordedError: there is no such file, it was cut short, is no archive of runs, or has a run whose files do not belong
-            together.
+        RecordedError: the archive does not exist, is damaged, has another format, or has a run twice or with files that do not
+            belong together.
     """
     try:
-        # This thread alone: processes that are started by a fork have no others.
+        # No threads: a forked process does not have those of its parent.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             if not file.schema_arrow.equals(SCHEMA):
                 raise RecordedError(f"{path} is no archive of runs in today's format: pack it again from its results folder with `python -m suite.recorded pack`")
@@ -110,7 +110,7 @@ def read(path: Path, only: str | None = None) -> dict[str, RecordedRun]:
 
 
 def digests(path: Path) -> dict[str, tuple[str, str]]:
-    """Spec digest and training digest of every run of an archive, by name, without a look at the files; empty where there is no archive."""
+    """Spec digest and training digest of every run of an archive, by name, without checking the files; empty if there is no archive."""
     if not path.exists():
         return {}
     try:

@@ -29,13 +29,13 @@ from suite.recorded.run import RecordedError, RecordedRun
 
 
 def runs_of_seeds(scale: str, runs: Iterable[RecordedRun]) -> Counter[int]:
-    """How many pretraining runs that tables and figures use are recorded of each seed.
+    """The number of recorded pretraining runs of each seed that tables and figures use.
 
     Raises:
         ConfigError: there is no such scale.
-        RecordedError: there are none.
+        RecordedError: no table and no figure uses a recorded run.
     """
-    trials = load_scale({"scale": scale, "seeds": [0]}).protocol.seed  # no table takes it
+    trials = load_scale({"scale": scale, "seeds": [0]}).protocol.seed  # the seed of trials, which no table uses
     names = {run.name: run.spec.seed for run in runs if isinstance(run.spec, RunSpec) and run.spec.seed != trials}
     used = load_suite({"scale": scale, "seeds": sorted(set(names.values()))}).runs if names else {}
     found = Counter(seed for name, seed in names.items() if name in used)
@@ -45,7 +45,7 @@ def runs_of_seeds(scale: str, runs: Iterable[RecordedRun]) -> Counter[int]:
 
 
 def fullest(found: Counter[int]) -> list[int]:
-    """The seeds with the most recorded runs. A seed that is recorded in part, such as a foreign one, would leave out every table that lacks it."""
+    """The seeds with the most recorded runs. With a partly recorded seed, such as a foreign one, tables that lack its runs would be left out."""
     return sorted(seed for seed, n in found.items() if n == max(found.values()))
 
 
@@ -57,8 +57,8 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
         seeds: None takes the :func:`fullest`.
 
     Returns:
-        A line for each seed and each artifact of ``all`` that was left out and one on the whole, and whether one was left out for another reason than that
-        the archive has no finetuning runs at all.
+        (lines, failed). Lines name each seed and each artifact of ``all`` that was left out; the last one sums up. ``failed``: whether an artifact of
+        ``all`` was left out, except those with finetuning runs if the archive has no finetuning runs at all.
 
     Raises:
         RecordedError: the archive is missing or damaged, or has nothing for these seeds.
@@ -66,7 +66,7 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
         DiskError: a file cannot be written.
     """
     started = time.monotonic()
-    load_scale({"scale": scale, "seeds": [0]})  # an unknown scale is refused as such, not by a file that is missing
+    load_scale({"scale": scale, "seeds": [0]})  # an unknown scale raises its own error, not one about a missing archive
     results = RESULTS / "recorded" / scale
     recorded = read(archive_path(scale))
     found = runs_of_seeds(scale, recorded.values())
@@ -108,12 +108,12 @@ def _missing(suite: Suite, name: str, recorded: dict[str, RecordedRun], there: s
 
 
 def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results: Path) -> list[str]:
-    """Build artifacts, one for each CPU at a time, each after those that it reads. Those that cannot be built join ``left_out``."""
+    """Build artifacts in parallel, each after those that it reads. Returns the names of those built; the others join ``left_out`` with a reason."""
     waiting = TopologicalSorter({name: [other for other in names_read(suite.artifacts[name], suite.artifacts) if other in names] for name in names})
     waiting.prepare()
     done, running = [], {}
     os.environ["OMP_NUM_THREADS"] = "1"  # as in a job of the workflow; read where torch is loaded
-    # Processes of their own, each of which loads everything once: a fork would copy this one's threads' locks.
+    # Spawned processes, each of which loads everything once: a fork would copy locks that threads of this process hold.
     with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool, _ended_with_its_processes(pool):
         while waiting.is_active():
             for name in waiting.get_ready():
@@ -137,7 +137,7 @@ def _ended_with_its_processes(pool: ProcessPoolExecutor) -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield
-    except (SystemExit, KeyboardInterrupt):  # raised again: any other error lets them end their work
+    except (SystemExit, KeyboardInterrupt):  # after any other error the processes finish their work
         pool.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
             process.terminate()

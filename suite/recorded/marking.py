@@ -1,4 +1,4 @@
-"""Building an artifact, and saying on it which of its runs were not trained here."""
+"""Building an artifact, with a note on which of its runs were not trained here."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from suite.recorded.origin import foreign, sentence
 
 
 def build_artifact(name: str, context: Context) -> None:
-    """Write an artifact's files.
+    """Write an artifact's files, and say in its tables which runs were recorded and not trained here.
 
-    Figures and the report say by their captions that runs were recorded. A table's Markdown has a line for it, and its CSV a
-    column ``origin`` if some of its runs are foreign.
+    A table's Markdown gets a sentence on them, and its CSV a column ``origin`` if some of its runs are foreign. Figures and the
+    report say it in their captions.
 
     Raises:
         UserError: whatever the artifact raises.
@@ -43,7 +43,7 @@ def caption(context: Context, artifact: Artifact, note: str = "") -> str:
 
 
 def runs_behind(artifact: Artifact, context: Context) -> list[RunSpec | FinetuningSpec]:
-    """The runs of an artifact, and of those that it is built from."""
+    """The runs of an artifact, and of the artifacts that it is built from if the scale can make them."""
     makeable = (other for other in read_by(artifact).values() if not other.missing(context.scale))
     return [spec for one in (artifact, *makeable) for spec in one.specs(context.scale)]
 

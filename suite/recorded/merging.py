@@ -19,13 +19,13 @@ from suite.tuning.protocol import load_protocol
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What was done to an archive.
+    """The outcome of packing or importing runs.
 
     Attributes:
-        path: of the archive.
-        runs: in it now.
-        new: the number of runs that the archive did not have with these bytes.
-        notes: a sentence for each kind of run that was left out.
+        path: path of the archive.
+        runs: number of runs in it now.
+        new: number of runs that the archive did not have with these bytes.
+        notes: a sentence for each reason why runs were left out or dropped.
     """
 
     path: Path
@@ -35,13 +35,13 @@ class Packed:
 
 
 def _asked_today(scale: str, runs: Iterable[RecordedRun]) -> set[str]:
-    """The names of the recorded runs whose specs are today's.
+    """The names of the runs whose specs today's code and configuration may ask for.
 
-    A trial counts if the protocol may ask for it with some rates: the search itself cannot be replayed without its results folder.
+    A trial counts if the protocol may ask for it at any rates: the search cannot be replayed without its results folder.
     """
     runs = list(runs)
     of_trials = load_protocol().seed
-    pretrained = {run.spec.seed for run in runs if isinstance(run.spec, RunSpec)} - {of_trials}  # finetuning has seeds of its own, and starts from the first of these
+    pretrained = {run.spec.seed for run in runs if isinstance(run.spec, RunSpec)} - {of_trials}  # not those of finetuning, which starts from the first of these
     suite = load_suite({"scale": scale, "seeds": sorted(pretrained) or [0]})
     today = suite.specs
     return {
@@ -56,11 +56,11 @@ def _is_trial(scale: Scale, spec: RunSpec | FinetuningSpec) -> bool:
 
 
 def _trials(results: Path, scale: Scale) -> list[RunSpec | FinetuningSpec]:
-    """Every trial of a search in a results folder, those of a round that has not ended among them.
+    """The specs of all trials that have a record in a results folder, also of searches that are not finished.
 
     Raises:
         RunError: a record cannot be read, or was edited.
-        RecordedError: one says no spec.
+        RecordedError: a record has no valid spec.
     """
     found = []
     runs, record = results / "runs" / scale.name, f"seed{scale.protocol.seed}/record.json"
@@ -75,7 +75,7 @@ def _trials(results: Path, scale: Scale) -> list[RunSpec | FinetuningSpec]:
 
 
 def gather(results: Path, specs: dict[str, RunSpec | FinetuningSpec]) -> tuple[list[RecordedRun], list[str]]:
-    """The runs of a results folder whose files are all there, and sentences on those that are left out.
+    """The finished runs of a results folder that have all their files and today's specs, and sentences on those left out.
 
     Raises:
         RecordedError: a record was edited, or a run's files do not belong together.
@@ -103,15 +103,15 @@ def gather(results: Path, specs: dict[str, RunSpec | FinetuningSpec]) -> tuple[l
 
 
 def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None = None, *, drop: bool = False) -> Packed:
-    """Keep the runs of a results folder in the scale's archive. What else is in there stays.
+    """Add the runs of a results folder to the scale's archive, whose other runs stay.
 
     Args:
-        results, scale, seeds: of the runs that are looked for.
+        results, scale, seeds: the results folder, and the scale and seeds whose runs are packed.
         archive: None takes the scale's.
-        drop: drop recorded runs whose specs are not today's.
+        drop: drop recorded runs whose specs nothing asks for today.
 
     Raises:
-        RecordedError: there are such, and ``drop`` was not asked for; or see :func:`gather` and :func:`suite.recorded.archive.read`.
+        RecordedError: there are such runs, and ``drop`` is False; or see :func:`gather` and :func:`suite.recorded.archive.read`.
         ConfigError: there is no such scale.
         DiskError: the archive cannot be written.
     """
@@ -138,12 +138,12 @@ def take_in(file: Path, label: str, archive: Path | None = None) -> Packed:
 
     Args:
         file: the other archive.
-        label: where it comes from; stands in every table that uses one of its runs.
-        archive: None takes that of the scale whose runs they are.
+        label: where it comes from; shown by every table that uses one of its runs.
+        archive: this project's archive; None takes that of the runs' scale.
 
     Raises:
-        RecordedError: the file is damaged or has no runs, is of several scales, has a run that nothing asks for today, or one that is recorded
-            here with other bytes. This project's archive stays as it was.
+        RecordedError: the label is not plain text, or the file is damaged or has no runs, is of several scales, has a run that nothing asks
+            for today, or a run that is recorded here with other bytes. This project's archive stays as it was.
         ConfigError: there is no such scale.
         DiskError: the archive cannot be written.
     """

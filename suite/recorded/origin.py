@@ -18,9 +18,9 @@ from poet.system.files import write_text
 from poet.training.spec import RunSpec
 from suite.recorded.run import device_of
 
-#: The file beside the record of a run that was restored.
+#: Name of the file that marks a restored run, beside its record.
 NOTE = "origin.json"
-#: Characters of a commit that are shown, and how many commits of one place are.
+#: Characters of a commit that are shown, and the most commits of one machine that are named.
 _SHORT, _NAMED = 9, 3
 _DIRTY = " with uncommitted changes"
 
@@ -31,18 +31,18 @@ def write_note(folder: Path, origin: str, record: dict[str, Any]) -> None:
 
 
 def read_origin(folder: Path) -> tuple[str, dict[str, Any]] | None:
-    """Where a restored run comes from (empty: this project's own archive) with its record; None if it was trained here.
+    """The origin of a restored run (empty: this project's own archive) and its record; None if the run was trained here.
 
-    A run that is trained over a restored one has another record: the old note says nothing of it.
+    The note counts only for the record that it names: a run that was trained again in the same folder has another record.
     """
-    note, record = (read_json(folder / name) or {} for name in (NOTE, "record.json"))  # who reads the record says what is wrong with it
+    note, record = (read_json(folder / name) or {} for name in (NOTE, "record.json"))  # a damaged record is reported by its readers
     return (note.get("origin", ""), record) if note and record and note.get("record_sha256") == record_digest(record) else None
 
 
 def code_changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str) -> str:
-    """What of the training code is another than when a run was recorded; empty if nothing. Of the data the rows count, not the code that made them.
+    """What differs between today's training code and that of a record; empty if nothing. Code that prepares data is not compared.
 
-    Python's parser takes part in the digest: another version may write the same code otherwise.
+    The digest is of code as Python's ``ast`` prints it, which may depend on the Python version.
     """
     today = finetuning_digest(spec, device) if isinstance(spec, FinetuningSpec) else training_digest(spec.method, device)
     if record.get("training_digest") == today:
@@ -53,20 +53,20 @@ def code_changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device:
 
 
 def origins(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Origin and record of every restored run among some, by name."""
+    """Origin and record of every restored run among the given ones, by name."""
     found = {spec.name: read_origin(results / "runs" / spec.name) for spec in specs}
     return {name: origin for name, origin in found.items() if origin is not None}
 
 
 def foreign(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
-    """The foreign runs among some in short, such as "foreign: 3 of 12 from lab-b"; empty if there are none."""
+    """A phrase on the foreign runs among the given ones, such as "foreign: 3 of 12 from lab-b"; empty if there are none."""
     names = {spec.name for spec in specs}
     found = Counter(origin for origin, _ in origins(results, specs).values() if origin)
     return "; ".join(f"foreign: {n} of {len(names)} from {origin}" for origin, n in sorted(found.items()))
 
 
 def sentence(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
-    """Which of some runs were recorded and not trained here, on which machine and by which commit; empty if none were."""
+    """A sentence on the given runs that were not trained here, with their machines and commits; empty if there are none."""
     specs = {spec.name: spec for spec in specs}
     groups: dict[tuple[str, str], Counter[str]] = {}
     for name, (origin, record) in origins(results, specs.values()).items():
@@ -86,7 +86,7 @@ def sentence(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
 
 
 def _commits(commits: Iterable[str]) -> str:
-    """A few commits by name; of more, how many there are: each record has its own."""
+    """The commits by name, or their number if there are many."""
     named = sorted(commits)
     if len(named) <= _NAMED:
         return " and ".join(named)

@@ -1,4 +1,4 @@
-"""Unpacking a recorded run, and whether it can take the place of training."""
+"""Restoring a recorded run instead of training it, if it is still up to date."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def restored(
     spec: RunSpec | FinetuningSpec, folder: Path, data: Path, device: str, archive: Path | None = None, base: Path | None = None,
     first_seed: bool = True,
 ) -> bool:
-    """Restore a run instead of training it, if it was recorded with today's spec, training code and inputs. Returns whether it was; the log says why not.
+    """Restore a run if it was recorded with today's spec, device, training code and inputs. Returns whether it was restored; the log says why not.
 
     Args:
         spec: the run.
         folder: the run's folder.
         data: folder of the prepared data; of the prepared task for a finetuning run.
         device: "cpu" or "cuda", where it would be trained.
-        archive: of the recorded runs; None takes the scale's.
-        base: of a finetuning run, the record of the pretrained one; None where it pretrains itself.
-        first_seed: whether the run is of the seed that finetuning starts from: of the others nobody reads the weights.
+        archive: the archive of the recorded runs; None takes the scale's.
+        base: the record of the pretrained run of a finetuning run; None if the finetuning run pretrains its own model.
+        first_seed: whether the run has the seed that finetuning starts from; weights of other seeds are not used.
 
     Raises:
         RecordedError: the archive is missing or damaged.
@@ -65,7 +65,7 @@ def restored(
 
 
 def _why_not(run: RecordedRun, spec: RunSpec | FinetuningSpec, device: str, data: Path, base: Path | None, first_seed: bool) -> str:
-    """Why a run that is recorded under a spec's name cannot take the place of training; empty if it can."""
+    """Why a recorded run of the spec's name cannot be restored; empty if it can."""
     if base is None if isinstance(spec, FinetuningSpec) else spec.keep_weights and first_seed:
         return "its weights are asked for, and archives have none"
     found = [*(["spec"] if run.spec.digest != spec.digest else []), *changed(spec, run.record, device, data, base)]
@@ -73,14 +73,14 @@ def _why_not(run: RecordedRun, spec: RunSpec | FinetuningSpec, device: str, data
 
 
 def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str, data: Path, base: Path | None) -> list[str]:
-    """What differs between a record and today's training of its run: device, code, data, pretrained weights.
+    """What would differ if a recorded run were trained today: device, code, data, pretrained weights.
 
     Args:
         spec: the run.
-        record: of its training.
+        record: its record.
         device: "cpu" or "cuda", where it would be trained.
         data: folder of the prepared data; of the prepared task for a finetuning run.
-        base: of a finetuning run, the record of the pretrained one.
+        base: the record of the pretrained run of a finetuning run.
 
     Raises:
         RunError: the pretrained run's record was edited.

@@ -1,4 +1,4 @@
-"""A recorded run: the exact bytes of its files, and the proof that they belong together."""
+"""A recorded run: the exact bytes of its files, and the check that they belong together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poet.system.errors import UserError
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 
-#: Files of a run that are recorded, the record first. Weights are not: a run that keeps them is trained.
+#: The files of a run that are recorded, the record first. Weights are not recorded: runs whose weights are needed are trained.
 FILES = ("record.json", "history.csv", "probes.npz", "summaries.jsonl")
 
 
@@ -45,11 +45,11 @@ class RecordedRun:
     Attributes:
         spec: what was trained.
         record: the record, parsed.
-        files: bytes by name, those of :data:`FILES` that the run has.
-        origin: empty for a run of this project's own; else where the run comes from.
+        files: bytes by name of the :data:`FILES` that the run has.
+        origin: where a foreign run comes from; empty for a run of this project.
     """
 
-    spec: RunSpec | FinetuningSpec = field(compare=False)  # what follows from the files: two runs are equal if those are
+    spec: RunSpec | FinetuningSpec = field(compare=False)  # derived from the files, so not compared
     record: dict[str, Any] = field(compare=False)
     files: dict[str, bytes]
     origin: str = ""
@@ -71,10 +71,10 @@ def sha256(content: bytes) -> str:
 
 
 def whole_record(path: Path) -> dict[str, Any] | None:
-    """The record in a file, as it was written when its run ended; None where there is none.
+    """The record in a file, after checking that nobody edited it; None if there is no file.
 
     Raises:
-        RunError: it cannot be read, or was edited.
+        RunError: the record cannot be read, or was edited.
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -87,14 +87,14 @@ def whole_record(path: Path) -> dict[str, Any] | None:
 
 
 def checked(files: dict[str, bytes], origin: str = "") -> RecordedRun:
-    """The run that some files belong to.
+    """The run that the given files make up, after checking that they belong together.
 
     Args:
         files: bytes by name; see :data:`FILES`.
         origin: see :class:`RecordedRun`.
 
     Raises:
-        RecordedError: the record is unreadable, was edited, or does not match the spec, history or probes. The sentence names
+        RecordedError: the record is unreadable, was edited, or does not match its spec or the other files. The message names
             neither path nor remedy: the caller adds them.
     """
     try:

@@ -1,7 +1,7 @@
 """Train the trials that the protocol asks for, until every search has ended: ``python -m suite.tuning --scale mini``.
 
-Snakemake trains the trials of a round, the searches are replayed over the records, and the next round follows. Nothing
-else is kept: a call that was killed goes on with the next one.
+Snakemake trains the trials of a round, the searches are replayed over the records, and the next round follows. The
+records are the only state: after a call was killed, the next call continues its searches.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from suite.tuning.cells import Cell, Tuning
 
 
 def selected(tuning: Tuning, model: str | None, rows: list[str], lengths: list[str]) -> list[Cell]:
-    """The cells that a command line asks for, and those that their searches start from; empty filters take everything.
+    """The cells that the filters select, and the cells that their searches start from; empty filters take everything.
 
     Raises:
-        ConfigError: the scale tunes none of them.
+        ConfigError: the scale tunes no such model, row or length, or no cell that has all of them.
     """
     cells = tuning.cells
     for what, asked in (("model", [model] if model else []), ("row", rows), ("length", lengths)):
@@ -38,7 +38,7 @@ def selected(tuning: Tuning, model: str | None, rows: list[str], lengths: list[s
 
 
 def summary(tuning: Tuning, cells: list[Cell]) -> str:
-    """How far the searches are, one line each, and in all."""
+    """The state of each search in a line, and the number of searches in each state."""
     counts = Counter(tuning.decision(cell).state for cell in cells)
     return "\n".join([*(_line(tuning, cell) for cell in cells), ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))])
 
@@ -76,7 +76,7 @@ def _snakemake(scale: Scale, targets: list[str], cores: str, resume: str | None)
 
 @command_line
 def main(arguments: list[str] | None = None) -> int:
-    """The command line: 0 when every search that was asked for has ended, 2 where what was asked for cannot be used."""
+    """The command line: exit status 0 when every selected search has ended, 2 if the arguments cannot be used."""
     parser = argparse.ArgumentParser(prog="python -m suite.tuning", description=__doc__.splitlines()[0])
     parser.add_argument("--scale", default="mini")
     parser.add_argument("--model", help="this one, and what its searches start from")
@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         before, asked = asked, [str(RESULTS / "runs" / spec.name / "record.json") for spec in tuning.trials(cells, waiting=True)]
         if not asked:
-            # Snakemake trains trials of other code again: a search may go on from what they come to now.
+            # Snakemake trains outdated trials again: with the new results a search may ask for more.
             if code := _snakemake(scale, [str(RESULTS / scale.name / "lr_sweep.csv")], given.cores, given.resume):
                 return code
             if not Tuning(scale, RESULTS).trials(cells, waiting=True):

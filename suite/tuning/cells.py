@@ -1,4 +1,4 @@
-"""What is tuned at a scale, and how far: the search of each cell, replayed over the records of a results folder."""
+"""The cells that a scale tunes, and the search of each cell, replayed over the records of a results folder."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from suite.tuning.search import WAITING, Decision, search
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A row on a model, trained for a share of the model's steps: it has learning rates of its own.
+    """A row on a model at a length. Each cell has its own learning rates, from a search of its own.
 
     Attributes:
-        model, row: of the scale, and of ``poet.methods.all_rows()``.
-        length: 1 is the model's own number of steps.
+        model, row: keys of the scale's models and of ``poet.methods.all_rows()``.
+        length: share of the model's steps that its runs have.
     """
 
     model: str
@@ -38,7 +38,7 @@ class Cell:
 def run_at(scale: Scale, cell: Cell, seed: int, rates: dict[str, float]) -> RunSpec:
     """The run of a cell with given rates; its name spells them out.
 
-    The schedule fits the cell's length: warmup, and the protocol's ``intervals``, shrink and grow with it.
+    Warmup and the parameters in the protocol's ``intervals``, which are counted in steps, are scaled by the cell's length.
     """
     steps = steps_of(scale, cell)
     own = scale.run(cell.model, cell.row, seed).parameters
@@ -61,7 +61,7 @@ def _cells_of(part: Tuned) -> list[Cell]:
 
 
 def further_seeds(scale: Scale, cell: Cell) -> list[int]:
-    """The seeds that a cell's rung of the ladder has beside the scale's; none if the scale's are too few for a first look."""
+    """The seeds of a cell's rung beside those of the scale, for a second look; none if the scale has too few for a first look."""
     if len(scale.seeds) < scale.protocol.looks[0]:
         return []
     return [seed for part in scale.settings.tuning if cell in _cells_of(part) for seed in part.seeds]
@@ -114,7 +114,7 @@ class Tuning:
         return self.protocol.budget(steps_of(self.scale, cell))
 
     def trials(self, cells: Iterable[Cell] | None = None, *, waiting: bool = False) -> list[RunSpec]:
-        """The trials of some cells (None: all): those that the search has used or, if ``waiting``, those that it asks for next."""
+        """The trials of the given cells (None: all) that the searches have used or, if ``waiting``, that they ask for next."""
         found = []
         for cell in self.cells if cells is None else cells:
             decision = self.decision(cell)
@@ -122,7 +122,7 @@ class Tuning:
         return found
 
     def perplexity(self, spec: RunSpec) -> float | None:
-        """The final perplexity of a trial; NaN if it diverged, None if it has no record of this spec, or one of other code at a scale that retrains.
+        """The final perplexity of a trial; NaN if it diverged. None without a record of this spec, or if the scale retrains and the code changed.
 
         Raises:
             RunError: its record cannot be read.
@@ -134,7 +134,7 @@ class Tuning:
         return None if stale else record["validation_perplexity"]
 
     def with_starts(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Some cells and all cells that their searches start from, directly or indirectly, in the order of :attr:`cells`."""
+        """The given cells and all cells that their searches start from, directly or indirectly, in the order of :attr:`cells`."""
         wanted: set[Cell | None] = {None}
         for cell in cells:
             while cell not in wanted:
@@ -143,7 +143,7 @@ class Tuning:
         return [cell for cell in self.cells if cell in wanted]
 
     def before(self, cell: Cell) -> Cell | None:
-        """The cell whose choice is the start of this one's search; None if the protocol's starts are."""
+        """The cell whose choice starts a cell's search: the next shorter length, else the next smaller model; None: the protocol's start."""
         own = [c for c in self.cells if (c.model, c.row) == (cell.model, cell.row) and c.length < cell.length]
         if own:
             return own[-1]
@@ -173,7 +173,7 @@ class Tuning:
         decision = self.decision(before)
         if decision.state in ("waiting", "searching"):
             return None
-        if decision.best is None:  # every trial diverged: nothing to learn from
+        if decision.best is None:  # every trial diverged
             return self.protocol.start(method, cell.row)
         shifts = self.protocol.shifts if before.model == cell.model else {}
         names = method.learning_rates

@@ -34,10 +34,10 @@ def tune(scale: Scale, base: RunSpec, task: str, run: Callable[[FinetuningSpec],
 
     Args:
         scale, base, task: as :func:`suite.finetuning.finetuning` takes them.
-        run: trains a trial, or finds that it was trained, and gives its record.
+        run: gives the record of a trial, and trains it if it has none.
 
     Returns:
-        A line for each trial, in the order in which they were asked for.
+        A line for each trial, in the order in which the searches asked for them.
     """
     return [line for method in METHODS_OF_TABLE4 for line in _of_method(scale, base, task, method, run)]
 
@@ -50,7 +50,7 @@ def _of_method(scale: Scale, base: RunSpec, task: str, method: str, run: Callabl
         return protocol.rates(_RATE, point)["lr"]
 
     while (decision := search(start, known, protocol.finetuning.trials, protocol.finetuning.at_most)).next:
-        for point in decision.next:  # the search looks for the smallest
+        for point in decision.next:  # the search minimizes; metrics are maximized
             known[point] = -run(trial(scale, base, task, method, rate(point)))["metric"]
     lines = []
     for point in decision.tried:

@@ -58,7 +58,7 @@ def check_known(kind: str, names: Iterable[str], known: Collection[str], where: 
     """Refuse unknown names.
 
     Raises:
-        ValueError: the first of them, and those that are known.
+        ValueError: a name is unknown; the message lists the known ones.
     """
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"{where}unknown {kind} {unknown[0]!r}; known are {', '.join(known)}")
@@ -124,11 +124,11 @@ class Protocol(Settings):
         return {name: float(f"{self.grid.base * self.grid.step**k:.6g}") for name, k in zip(names, point, strict=True)}
 
     def point(self, names: tuple[str, ...], rates: dict[str, float]) -> Point:
-        """The point of the grid that is nearest to some rates."""
+        """The point of the grid that is nearest to the given rates."""
         return tuple(round(math.log(rates[name] / self.grid.base, self.grid.step)) for name in names)
 
     def start(self, method: type[Method], row: str) -> Point:
-        """Where the search of a row begins if nothing was chosen before."""
+        """The point where the search of a row begins if no cell precedes it."""
         rates = self.starts.get(row) or self.starts.get(method.name)
         if rates is None:
             rates = {name: getattr(method.Parameters(), name) for name in method.learning_rates}
@@ -136,9 +136,9 @@ class Protocol(Settings):
 
 
 def load_protocol(root: Path = ROOT) -> Protocol:
-    """The protocol.
+    """The protocol of ``config/tuning.yaml``.
 
     Raises:
-        ConfigError: something in it is wrong, in one sentence.
+        ConfigError: the file is missing or invalid.
     """
     return parse(Protocol, read_yaml(root / FILE, FILE), FILE)

@@ -1,4 +1,4 @@
-"""The search of the protocol: which points of the grid to try next, from what is known so far and nothing else."""
+"""The search of the protocol: which points of the grid to try next, a function of the known results alone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ State = Literal["waiting", "searching", "finished", "censored"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the search says.
+    """The state of a search.
 
     Attributes:
-        state: "waiting" before there is a start, "searching" while trials are left, "finished" if the choice has neighbours on every side, else "censored".
-        tried: the points that count, in the order in which they were asked for.
-        next: the points to try now; empty once the trials are used.
+        state: "waiting" for its start, "searching" while trials are missing, "finished" if all neighbours of the best point were tried, else "censored".
+        tried: the points with known values that the search used, in the order in which it asked for them.
+        next: the points to try now; empty unless searching.
         best: the best point that did not diverge; None if there is none.
         open_sides: (rate's index, -1 or 1) for each neighbour of the best point that was not tried.
     """
@@ -32,23 +32,23 @@ class Decision:
     open_sides: tuple[tuple[int, int], ...]
 
 
-#: Of a search whose start is not known yet.
+#: The decision of a search whose start is not known yet.
 WAITING = Decision("waiting", (), (), None, ())
 
 
 def search(start: Point, known: Mapping[Point, float], trials: int, at_most: int = 0) -> Decision:
-    """Replay the search from its start over what is known.
+    """Replay the search from its start over the known values.
 
-    The order in which trials ended does not matter: points that are equally near to the best are waited for together.
+    The order in which trials ended does not matter: the search waits for all points that are equally near to the best.
 
     Args:
         start: the first point.
-        known: perplexities by point; NaN if the run diverged. Points that the search does not ask for are ignored.
-        trials: how many points are tried, whatever they show.
-        at_most: how many in all, one round after another, while the best point lies at an end of what was tried.
+        known: values by point, the lowest is best (perplexities); NaN if the run diverged. Other points than the search's are ignored.
+        trials: number of points that every search tries.
+        at_most: most points of a search, which goes on after ``trials`` while the best point has an untried neighbour, or all diverged.
 
     Returns:
-        The decision; ``next`` has the points that are asked for and not known.
+        The decision; ``next`` has the points that the search asks for and that are not known.
     """
     tried: list[Point] = []
     asked = [start]
@@ -65,7 +65,7 @@ def search(start: Point, known: Mapping[Point, float], trials: int, at_most: int
 
 
 def _rank(point: Point, known: Mapping[Point, float]) -> tuple:
-    """Sort key: the lower perplexity first, then the smaller rates; diverged points last."""
+    """Sort key: the lower value first, then the smaller rates; diverged points last."""
     value = known[point]
     return (not math.isfinite(value), value if math.isfinite(value) else 0.0, sum(point), point)
 
@@ -87,7 +87,7 @@ def _moved(point: Point, index: int, by: int) -> Point:
 
 
 def _nearest(centre: Point, tried: list[Point]) -> list[Point]:
-    """The untried points that are nearest to a centre, in the grid's own order."""
+    """The untried points that are nearest to a centre, in ascending order."""
     for squared in itertools.count(1):
         reach = range(-math.isqrt(squared), math.isqrt(squared) + 1)
         offsets = [o for o in itertools.product(reach, repeat=len(centre)) if sum(x * x for x in o) == squared]

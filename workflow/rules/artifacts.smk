@@ -1,5 +1,5 @@
-# Tables and figures: two rules each, found by where they lie in analyses/. One builds it in the folder of the scale; the other
-# copies it to where the scale that was asked for last is shown. Going back to a scale copies, and builds nothing.
+# Two rules for each artifact (table or figure) of analyses/. The first builds it in the scale's folder. The second copies it to
+# results/, which shows the scale that was asked for last: going back to an earlier scale copies, and builds nothing.
 
 
 for artifact_name in suite.artifacts:
@@ -7,7 +7,7 @@ for artifact_name in suite.artifacts:
     rule:
         name:
             artifact_name
-        localrule: True  # seconds each: not worth a job of a cluster's
+        localrule: True  # takes seconds: not worth a job of a cluster
         input:
             suite.records(artifact_name),
             suite.sources(artifact_name),
@@ -24,7 +24,7 @@ for artifact_name in suite.artifacts:
             seeds=list(suite.scale.seeds),
             digests=suite.digests(artifact_name),
             built_from=list(map(str, suite.sources(artifact_name))),
-            # Only of an artifact that is looked at: of all of them, each job would wait for it.
+            # A function: Snakemake calls it only for artifacts that it needs. For all of them it would delay every job.
             sources=lambda wildcards, name=artifact_name: artifact_sources(name),
         script:
             "../scripts/artifact.py"

@@ -1,5 +1,5 @@
-# Whether numbers left their tolerance. The rule has no output: it runs whenever it is asked for, and what it leaves in
-# results/<scale>/check.csv stays there where it fails.
+# The regression check: did numbers leave their tolerance? The rule has no output, so that it runs whenever it is asked for, and
+# results/<scale>/check.csv stays if it fails.
 
 rule check:
     input:

@@ -1,6 +1,6 @@
-# Corpus and tokenized rows of the scale. C4 is tokenized by as many processes as there are threads; more of them:
-# --set-threads data=64. Its train shards are no outputs, which Snakemake would remove before a retry: each has its own
-# note, and a retry makes only those that are missing.
+# Corpus and tokenized rows of the scale. C4 is tokenized by one process for each thread; for more of them use
+# --set-threads data=64. Its train shards are not outputs, since Snakemake deletes outputs before a retry. Each has its own
+# note, and a retry makes only the missing ones.
 from poet.data.description import row_files
 from suite.jobs import finished
 
@@ -32,13 +32,13 @@ is_finished = finished(suite)
 
 
 def rows_for(names):
-    """What the job of some runs reads. Finished runs wait for nothing: data that were removed, or are prepared again, train none of them again.
+    """The prepared data as input of the job of some runs. Removing or preparing the data again must not train finished runs again.
 
-    An input that is ancient would not do for the others. Snakemake trains what lies behind a missing one, finished or not, and skips what
-    lies behind one that is there and made again, missing or not. Finished runs keep it where it is there: Snakemake may train one again
-    for reasons of its own, such as a kill between its record and Snakemake's.
+    Finished runs have the data as ``ancient`` input if they exist, and otherwise no input: behind a missing ancient input Snakemake trains
+    finished runs, too. They still need the data, because Snakemake may train one again, such as after a kill between its record and
+    Snakemake's. Unfinished runs have the plain input: behind an ancient one that is made again, Snakemake skips even missing runs.
     """
-    dag, meta = workflow.dag_settings, str(rules.data.output.meta)  # ancient() would mark the output itself
+    dag, meta = workflow.dag_settings, str(rules.data.output.meta)  # a copy: ancient() would mark the output itself
     if dag.forceall or dag.forcetargets or dag.forcerun or not all(map(is_finished, names)):
         return [meta]
     return [ancient(meta)] if Path(meta).exists() else []

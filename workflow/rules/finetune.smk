@@ -1,7 +1,7 @@
 from suite.summarization import base_of
 
 
-# Finetuning of pretrained runs. Where runs of a pretrained model share a process, they are also made again together.
+# Finetuning of pretrained runs. Runs of a pretrained model that share a job are also made again together.
 for folder, (task, data) in suite.task_folders.items():
 
     rule:
@@ -70,7 +70,7 @@ for number, names in enumerate(suite.finetuning_jobs()):
             "../scripts/finetune.py"
 
 
-# Asked for by name, as the searches of pretraining are; `make record` keeps the table where the scale reads it.
+# Searches for learning rates, made only if asked for by name. `make record` keeps their table where the scale reads it.
 for base, task in suite.finetuning_searches():
 
     rule:

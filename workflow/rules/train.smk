@@ -1,5 +1,5 @@
-# One job per run; several where the scale says that runs share a process. A rule per model, so that the longest runs start
-# first and the cores stay busy to the end.
+# One job for each run, or for several runs if the scale says that they share one. Each model has its own rules and priority,
+# so that the longest runs start first and the cores stay busy to the end.
 
 for rank, model in enumerate(suite.scale.models):
     for number, names in enumerate(suite.shared_jobs(model)):

@@ -1,4 +1,4 @@
-"""Rules of artifacts: build one from the records."""
+"""Rules of artifacts: build one artifact from the records."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ with job(snakemake):
     from suite.scale import load_scale
     from suite.sources import artifact_files, note_sources, sources_note
 
-    # This artifact alone is imported: with all the others, imports would take longer than the work.
+    # Only this artifact is imported: importing all of them takes longer than building one.
     scale = load_scale({"scale": snakemake.params.scale, "seeds": snakemake.params.seeds})
     results, name = Path(snakemake.params.results), snakemake.params.artifact
     build_artifact(name, Context(scale, results / scale.name, home=results))

@@ -1,4 +1,4 @@
-"""Rule ``check``: what moved against the recorded numbers, on the terminal and in ``results/<scale>/check.csv``."""
+"""Rule ``check``: compare results with the recorded numbers, on the terminal and in ``results/<scale>/check.csv``."""
 
 import sys
 from pathlib import Path
@@ -20,5 +20,5 @@ with job(snakemake):
         note_error(f"no number of {results} is recorded in {recorded}: nothing was compared")
     if failed(found):
         note_error(f"{summary(found)[-1].rstrip('.')}: {results / 'check.csv'} has every number")
-    print(summary(found)[-1])  # into the log, which Snakemake shows below its own words where the rule fails
+    print(summary(found)[-1])  # into the log, which Snakemake shows if the rule fails
 sys.exit(1 if empty or failed(found) else 0)

@@ -1,4 +1,4 @@
-"""Rules ``finetune_*``: finetuning runs of one pretrained model, one after the other; or the pretraining of the small BART."""
+"""Rules ``finetune_*``: the finetuning runs of one pretrained model, one after the other; or the pretraining of the small BART."""
 
 from pathlib import Path
 
@@ -15,11 +15,11 @@ with job(snakemake):
     from suite.recorded.run import whole_record
     from suite.jobs import Aside, check_code
 
-    resume = snakemake.config.get("resume")  # no param: a finished run is not trained again because it changes
+    resume = snakemake.config.get("resume")  # not a param: Snakemake would train finished runs again if it changed
     base, rows = (next(map(Path, paths), None) for paths in (snakemake.input.base, snakemake.input.rows))
     if base:
-        whole_record(base)  # refused if it was edited: it says which weights these runs start from
-    if not rows and not (base and (base.parent / "weights" / "tokenizer_config.json").exists()):  # the job of finished runs, which Snakemake trains again
+        whole_record(base)  # refuse an edited record: it says which weights these runs start from
+    if not rows and not (base and (base.parent / "weights" / "tokenizer_config.json").exists()):  # see rows_for in data.smk
         raise DataError("the prepared data are gone: call snakemake data, then call again")
     rows, device = rows and rows.parent, "cuda" if snakemake.resources.gpu else "cpu"
     given = (snakemake.params.spec, list(snakemake.input.tasks), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))

@@ -21,14 +21,14 @@ with job(snakemake):
     from suite.scale import load_scale
     from suite.tuning.finetuning import tune
 
-    whole_record(Path(snakemake.input.base))  # refused if it was edited: it says which weights the trials start from
+    whole_record(Path(snakemake.input.base))  # refuse an edited record: it says which weights the trials start from
     scale = load_scale({"scale": snakemake.params.scale, "seeds": snakemake.params.seeds})
     rows, device = Path(snakemake.input.rows).parent, "cuda" if snakemake.resources.gpu else "cpu"
     read = {"base": Path(snakemake.input.base), "data": Path(snakemake.input.task).parent, "device": device}
-    resume = snakemake.config.get("resume")  # no param: a finished search is not made again because it changes
+    resume = snakemake.config.get("resume")  # not a param: Snakemake would make finished searches again if it changed
 
     def run(spec):
-        """A trial's record; one that is there and of today's code and inputs is not trained again, so that a search that was stopped goes on."""
+        """A trial's record. The trial is trained only without a record of today's code and inputs, so that a stopped search goes on."""
         folder = RESULTS / "runs" / spec.name
         with contextlib.suppress(RunError):
             record = read_record(RESULTS, spec)

@@ -1,4 +1,4 @@
-"""What every script of the workflow does around its work."""
+"""The frame of every script of the workflow: log, threads and errors."""
 
 import contextlib
 import os
@@ -12,19 +12,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @contextlib.contextmanager
 def logged(path):
-    """Send output to a log, behind what stands there."""
+    """Append output to a log."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a", buffering=1) as log, contextlib.redirect_stderr(log), contextlib.redirect_stdout(log):
         yield
 
 
 def bring_back(inputs):
-    """Date what a clock that was ahead has dated later than now: a job whose output is older than its input has failed for
-    Snakemake, which then deletes the output, even if it took days to make."""
+    """Set input dates that lie in the future, from a clock that was ahead, to now. If a job's output is older than its input,
+    Snakemake takes the job for failed and deletes the output, even if it took days to make."""
     now = time.time()
     for path in map(Path, inputs):
         if path.stat().st_mtime > now:
-            with contextlib.suppress(OSError):  # somebody else's file: Snakemake says what is the matter
+            with contextlib.suppress(OSError):  # somebody else's file: Snakemake reports the problem
                 os.utime(path, (now, now))
             print(f"{path} was dated in the future: its date is now; check the clocks of the machines that share this folder")
 
@@ -33,7 +33,7 @@ def bring_back(inputs):
 def job(snakemake):
     """Send output to the rule's log, keep to the rule's threads, and show a user's error as one sentence.
 
-    Everything heavy is imported inside: the number of threads has to be set before torch is loaded.
+    Scripts import heavy modules inside the block: the number of threads has to be set before torch is loaded.
     """
     sys.path.insert(0, str(ROOT))
     os.environ["OMP_NUM_THREADS"] = str(snakemake.threads)
@@ -51,8 +51,8 @@ def job(snakemake):
             note_error(str(error))
             raise SystemExit(2) from None
         except Exception as error:
-            traceback.print_exc()  # into the log; Python's own goes to Snakemake's
-            if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not loaded everywhere
+            traceback.print_exc()  # into the rule's log; Python would print it to Snakemake's
+            if type(error).__name__ == "OutOfMemoryError":  # by name: torch is not always loaded
                 note_error(f"rule {snakemake.rule} does not fit into the GPU's memory: raise accumulation, or gpus, of the model in the scale's file; {snakemake.log[0]} has all of it")
                 raise
             note_error(f"rule {snakemake.rule} met a fault of this suite ({type(error).__name__}: {error}): {snakemake.log[0]} has all of it")

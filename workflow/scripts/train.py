@@ -1,4 +1,4 @@
-"""Rules ``train_*``: one run, or one after the other where a scale's runs share a job."""
+"""Rules ``train_*``: one run, or several one after the other if a scale's runs share a job."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from job import job, logged
 
 
 def several(value):
-    """What a rule gives for one run or for several, as a list."""
+    """A rule's value for one run or its values for several, as a list."""
     return [value] if isinstance(value, (dict, str)) else list(value)
 
 
@@ -20,9 +20,9 @@ with job(snakemake):
     from suite.recorded.restore import restored
     from suite.jobs import Aside, check_code
 
-    if not snakemake.input:  # the job of a finished run, which Snakemake trains again
+    if not snakemake.input:  # see rows_for in data.smk
         raise DataError("the prepared data are gone: call snakemake data, then call again")
-    resume = snakemake.config.get("resume")  # no param: a finished run is not trained again because it changes
+    resume = snakemake.config.get("resume")  # not a param: Snakemake would train finished runs again if it changed
     asked = snakemake.resources
     given = (snakemake.params.get("spec"), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
     runs = list(zip(*map(several, given), strict=True))
@@ -35,7 +35,7 @@ with job(snakemake):
             if aside.take_back(spec, device=device, **paths) or (resume == "recorded" and restored(spec, device=device, first_seed=first_seed, **paths)):
                 continue
             check_code(snakemake.params.code, training_digest(spec.method, device))
-            with reserved_gpus(asked.gpu if asked.get("nodes", 1) == 1 else 0, spec.name):  # on several, Slurm gives them
+            with reserved_gpus(asked.gpu if asked.get("nodes", 1) == 1 else 0, spec.name):  # on several nodes Slurm assigns them
                 launch(
                     spec,
                     **paths,
