@@ -1,4 +1,4 @@
 """One file for each table or figure of the paper, and what they share.
 
-A file is found by where it lies (:func:`suite.discovery.locate`) and defines ``ARTIFACT``; nothing else has to be edited.
+The file of an artifact defines ``ARTIFACT``. :func:`suite.discovery.locate` finds it by its folder, so no list has to be edited.
 """

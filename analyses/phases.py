@@ -2,13 +2,13 @@
 
 c(t) is the mean of v'Rv over all R and P (``analyses.figures.common.probing``).
 
-- Phase I (conical shell searching) ends at the first measured step from which on c stays within a tenth of its total change
-  of its final value. If c changes by less than 0.05 in all, no shell was searched and there are no phases.
-- Phase III (final adjusting) begins at the first measured step from which on the single cosines move slowly: the mean over
-  R and P of |change of v'Rv| per step stays below a quarter of what it is on average over training. A quarter, because
-  movement in proportion to the learning rate passes it at 78% of a cosine schedule, where the paper's figure has it. If not
-  even the last interval is that slow, the phase is missing.
-- Phase II (stable learning) is what lies between. If phase III begins before I ends, it is missing.
+- Phase I (conical shell searching) ends at the first measured step after which c stays close to its final value: within a tenth
+  of its total change. If c changes by less than 0.05 in all, no shell was searched and there are no phases.
+- Phase III (final adjusting) begins at the first measured step after which the single cosines move slowly: the mean over R and P
+  of |change of v'Rv| per step stays below a quarter of its average over training. If the movement is proportional to the learning
+  rate, it falls below a quarter at 78% of a cosine schedule, where the paper's figure has the phase. If even the last interval is
+  not that slow, the phase is missing.
+- Phase II (stable learning) lies between the two. If phase III begins before phase I ends, phase II is missing.
 """
 
 import math
@@ -23,18 +23,18 @@ SETTLED, LEAST_CHANGE, SLOW = 0.1, 0.05, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """Where the phases meet, as shares of training."""
+    """The borders between the phases, as shares of training."""
 
     first_end: float  # end of phase I; NaN if there are no phases
     last_start: float  # start of phase III; NaN if there is none
 
     @property
     def second(self) -> float:
-        """Length of phase II; 0 if it is missing, NaN if one of its ends is."""
+        """Length of phase II; 0 if it is missing, NaN if one of its ends is NaN."""
         return float(np.maximum(0, self.last_start - self.first_end))
 
     def __str__(self) -> str:
-        """Which phases there are, for a caption."""
+        """A sentence for a caption on the phases that were found."""
         if math.isnan(self.first_end):
             return "The rule of analyses/phases.py finds no phases."
         missing = "III" if math.isnan(self.last_start) else "" if self.second else "II"
@@ -42,9 +42,9 @@ class Phases:
 
 
 def find_phases(steps: np.ndarray, cosines: np.ndarray) -> Phases:
-    """The phases of a run by the rule above.
+    """The phases of a run, by the rule at the top of this file.
 
-    Steps (s,) go from 0 to the end; cosines (matrices, s) are NaN once a run diverged, which then has no phases."""
+    Steps (s,) go from 0 to the end. Cosines (matrices, s) are NaN after a run diverged; such a run has no phases."""
     mean, moves = cosines.mean(0), np.abs(np.diff(cosines)).mean(0)
     change = abs(mean[0] - mean[-1])
     if not change >= LEAST_CHANGE:
@@ -64,15 +64,15 @@ def length_of_second(steps: np.ndarray, cosines: np.ndarray) -> float:
 
 
 def _holds_from(condition: np.ndarray) -> int:
-    """The first place from which on a condition holds to the end; the length if it does not hold there."""
+    """The first index from which a condition holds to the end; the length of the array if it fails at the last index."""
     failures = np.flatnonzero(~condition)
     return int(failures[-1]) + 1 if len(failures) else 0
 
 
 def fall_per_step(steps: np.ndarray, perplexities: np.ndarray, start: float, end: float) -> float:
-    """How fast perplexity falls between two steps; between evaluations (e,) it is taken to change linearly.
+    """Mean fall of perplexity per step between two steps, with linear interpolation between the evaluations (e,).
 
-    What lies before the first evaluation is left out; NaN if nothing is left."""
+    Steps before the first evaluation are left out; NaN if none are left."""
     start = max(start, steps[0])
     if not end > start:
         return math.nan
@@ -81,14 +81,14 @@ def fall_per_step(steps: np.ndarray, perplexities: np.ndarray, start: float, end
 
 
 def straightness(steps: np.ndarray, perplexities: np.ndarray, start: float, end: float) -> float:
-    """Pearson correlation of perplexity with the step between two places: -1 on a falling line; NaN for fewer than three
-    evaluations there. Arguments as in :func:`fall_per_step`."""
+    """Pearson correlation of perplexity with the step, between two steps: -1 on a falling line; NaN for fewer than three
+    evaluations between them. Arguments as in :func:`fall_per_step`."""
     inside = (steps >= start) & (steps <= end)
     return float(np.corrcoef(steps[inside], perplexities[inside])[0, 1]) if inside.sum() >= 3 else math.nan
 
 
 def mark_phases(axes: Iterable[Axes], phases: Phases, steps: int) -> None:
-    """Shade the phases that there are, and name them above the panels."""
+    """Shade the phases that were found, and name them above the panels."""
     if math.isnan(phases.first_end):
         return
     last = 1.0 if math.isnan(phases.last_start) else max(phases.first_end, phases.last_start)

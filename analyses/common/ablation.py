@@ -20,9 +20,9 @@ from suite.claim import Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
 
-#: The runs of each setting at a scale, by its printed name and then by seed.
+#: From a scale to the runs of each setting: by the setting's printed name, then by seed.
 Specs = Callable[[Scale], Mapping[str, Sequence[RunSpec]]]
-#: A perplexity of at least this share of the vocabulary is that of a model which predicts nothing.
+#: A run has collapsed if its final perplexity is at least this share of the vocabulary's size: it predicts nothing.
 COLLAPSED = 0.95
 
 
@@ -37,7 +37,7 @@ def collapsed(perplexities: Sequence[float], vocabulary: int) -> int:
 
 
 def perplexity_columns(context: Context, specs: Sequence[RunSpec]) -> dict[str, Any]:
-    """The columns of a line on a setting's runs: the final validation perplexities and where they come from."""
+    """The columns of a table's line on the runs of one setting: their final validation perplexities, and how they were trained."""
     values = perplexities(context, specs)
     first, rates = specs[0], get_method(specs[0].method).learning_rates
     return {
@@ -74,9 +74,9 @@ def table_agreement(context: Context, name: str, specs: Mapping[str, Sequence[Ru
 def orderings(
     settings: Sequence[str], published: Sequence[float], measured: Sequence[float], agreement: Evidence
 ) -> list[str]:
-    """The printed order and the measured one, in sentences; what did not converge (NaN) comes last.
+    """Sentences on the printed and the measured order and on their rank agreement. NaN (not converged) counts as the worst.
 
-    Of two rows no agreement is given: every order of them has a permutation p-value of 1."""
+    For two rows there is no sentence on agreement: its permutation p-value would be 1 for every order."""
     columns = {"printed": pd.Series(published).fillna(math.inf), "measured": pd.Series(measured).fillna(math.inf)}
     orders = {kind: [settings[i] for i in values.sort_values(kind="stable").index] for kind, values in columns.items()}
     same_best = "yes" if orders["printed"][0] == orders["measured"][0] else "no"
@@ -119,10 +119,10 @@ def ablation(
     table: Callable[[Context], pd.DataFrame] | None = None,
     sentences: Callable[[pd.DataFrame], Sequence[str]] = lambda frame: (),
 ) -> Artifact:
-    """A table of perplexities on a model, as CSV and Markdown, with both orders and further sentences below it.
+    """A table of perplexities on a model, as CSV and Markdown, with the printed and the measured order and ``sentences`` below it.
 
-    The settings are those of ``specs``; see :func:`perplexity_table`, which ``table`` may add columns to, and
-    :func:`markdown` for ``down``, whose first column names the settings."""
+    ``specs`` has the settings. ``table`` replaces :func:`perplexity_table` where a table has further columns. The first column of
+    ``down`` names the settings; see :func:`markdown`."""
     name = f"table{number}"
 
     def build(context: Context) -> None:

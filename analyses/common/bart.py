@@ -1,4 +1,4 @@
-"""What the methods of Table 12 train of BART-large, counted on the real architecture without weights."""
+"""Trainable parameters of BART-large by the methods of Table 12, counted on the real architecture without weights."""
 
 from functools import cache
 
@@ -9,7 +9,7 @@ from poet.primitives import block_stochastic, fully_stochastic
 
 @cache
 def _bart_large() -> torch.nn.Module:
-    from transformers import BartConfig, BartForConditionalGeneration  # takes as long as all other imports together
+    from transformers import BartConfig, BartForConditionalGeneration  # imported here: it takes as long as all other imports together
 
     with torch.device("meta"):
         return BartForConditionalGeneration(BartConfig())  # the defaults are BART-large's
@@ -24,7 +24,7 @@ def linear_shapes() -> list[tuple[int, int]]:
 def parameter_counts() -> dict[str, int]:
     """Trainable parameters by method, under the names of ``analyses/published/table12.csv``.
 
-    Full finetuning trains the whole model, embeddings included; the others train factors of the linear layers alone.
+    Full finetuning trains the whole model, embeddings included. The other methods are counted on the linear layers alone.
     """
     shapes = linear_shapes()
     return {

@@ -10,7 +10,7 @@ from suite.context import Context
 from suite.scale import Scale
 from suite.statistics import CONFIDENCE
 
-#: Runs that are compared: by seed, those that a claim says are lower, and those that it says are higher.
+#: Two groups of runs that a claim compares, each by seed: first the group that should end lower, then the other one.
 Pair = tuple[Sequence[RunSpec], Sequence[RunSpec]]
 #: A printed perplexity counts as reached within this share of it. The paper gives no spread over seeds.
 TOLERANCE = 0.02
@@ -20,9 +20,9 @@ def ordering(
     *, key: str, place: str, says: str, differences: str, pairs: Callable[[Scale], Sequence[Pair]],
     models: Sequence[str] = (), confounders: Sequence[Confounder] = (),
 ) -> Claim:
-    """The claim that some runs end with a lower perplexity than others, in every pair that a scale has.
+    """The claim that in every pair the first runs end with a lower perplexity than the second ones.
 
-    ``differences`` says for the rule what is subtracted from what. The rest is that of :class:`Claim`."""
+    ``differences`` names the two sides of the differences, for the rule's text. For the other arguments see :class:`Claim`."""
     return Claim(
         key=key, place=place, kind="ordering",
         says=says,
@@ -34,13 +34,13 @@ def ordering(
 
 
 def too_few(rows: int) -> str:
-    """For the rule of a rank correlation: that no order of so few rows decides; empty where one can."""
+    """A sentence for the rule of a rank correlation whose rows are too few to decide; empty if they are enough."""
     least = 2 / math.factorial(rows)
     return f" With {rows} rows the least two-sided p-value is {least:.2g}, so the claim cannot be more than undecided." if least > 1 - CONFIDENCE else ""
 
 
 def same_order(*, key: str, place: str, measure: Callable[[Context], Evidence], models: Sequence[str] = (), more: str = "") -> Claim:
-    """The claim that perplexities stand in the order that is printed; ``more`` ends its rule, and the rest is that of :class:`Claim`."""
+    """The claim that perplexities rank as printed; ``more`` is appended to its rule. For the other arguments see :class:`Claim`."""
     return Claim(
         key=key, place=place, kind="rank agreement",
         says="The order of the printed perplexities.",
@@ -53,7 +53,7 @@ def same_order(*, key: str, place: str, measure: Callable[[Context], Evidence], 
 def printed_perplexity(
     *, key: str, place: str, says: str, published: float, specs: Callable[[Scale], Sequence[RunSpec]], models: Sequence[str] = ()
 ) -> Claim:
-    """The claim of a perplexity itself, of runs by seed, which only the paper's models on its corpus can show."""
+    """The claim that runs reach a printed perplexity, which only the paper's models on its corpus can show."""
 
     def measure(context: Context) -> Evidence:
         runs = specs(context.scale)

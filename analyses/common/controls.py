@@ -14,9 +14,9 @@ from suite.judging import why_not
 from suite.scale import load_scale
 from suite.wording import listed
 
-#: The scale of the paper's tokens for each parameter that needs no GPU.
+#: The scale without GPUs that trains as many tokens per parameter as the paper.
 LONG = "night"
-#: What is said of scales that need no controls.
+#: The text in place of the controls, at scales that need none.
 _UNASKED = {"paper": "", **{scale: f"The {scale} scale checks the plumbing: it is fit to judge nothing." for scale in UNJUDGED_SCALES}}
 
 
@@ -28,13 +28,13 @@ def grounds_of_all(context: Context) -> Grounds:
 
 
 def table_section(context: Context, specs: Sequence[RunSpec]) -> str:
-    """The controls as a table's own runs show them, for the section above the table."""
+    """The section above a table: the controls, read from the table's own runs."""
     more = "These are from the table's own runs; claims.md has the controls of all runs, and what they let the scale judge."
     return _section(context, Grounds(context, specs), specs, more)
 
 
 def fitness_sentence(context: Context, specs: Sequence[RunSpec]) -> str:
-    """Whether a figure's own runs let the scale judge the orders that it shows, for its caption; empty at paper scale."""
+    """A sentence for a figure's caption: whether its own runs pass the controls that an order needs; empty at paper scale."""
     scale = context.scale.name
     if scale in _UNASKED:
         return _UNASKED[scale]
@@ -43,7 +43,7 @@ def fitness_sentence(context: Context, specs: Sequence[RunSpec]) -> str:
 
 
 def scale_section(context: Context, grounds: Grounds) -> str:
-    """The controls as all runs show them, for the rows of Table 2 on the scale's models."""
+    """The section of the claims and the report: the controls for the rows of Table 2 on the scale's models, read from all runs."""
     specs = [spec for spec in grid_runs(context.scale) if grounds.trained([spec])]
     return _section(context, grounds, specs, "These are from the runs of all tables and figures. Each claim is judged by the controls that it needs, on its own models and rows.")
 
@@ -62,7 +62,7 @@ def _section(context: Context, grounds: Grounds, specs: Sequence[RunSpec], more:
 
 
 def _longer(scale: str, specs: Sequence[RunSpec]) -> str:
-    """A phrase on night scale, which trains these models as long as the paper does; empty if it has none of them."""
+    """A phrase on the models that night scale trains as long as the paper does; empty if there are none, and at night scale."""
     models = [model for model in load_scale({"scale": LONG, "seeds": [0]}).models if any(spec.model == model for spec in specs)]
     return f"; `SCALE={LONG}` trains {' and '.join(models)} as long as the paper" if models and scale != LONG else ""
 

@@ -1,4 +1,4 @@
-"""Evidence for claims of several artifacts: printed digits, shares, lines of tables, and final perplexities compared by seed or by order."""
+"""Evidence of the forms that several artifacts share: means over seeds, shares, rank correlations, and differences of final perplexities."""
 
 import math
 import statistics
@@ -17,31 +17,31 @@ from suite.context import Context
 from suite.statistics import CONFIDENCE, paired_interval, permuted_kendall, t_quantile
 from suite.wording import listed
 
-#: Regions of a share: every one of them; and of a ratio whose being below 1 is all that is claimed.
+#: Regions of a claim: a share of one, and a ratio below one.
 ALL = (1.0, 1.0)
 BELOW_ONE = (0.0, math.nextafter(1, 0))
 #: Bounds of a size or a distance.
 SIZE = (0.0, math.inf)
-#: A relative change that two digits may not show: half a unit in the second digit of 1.0. What the paper calls "almost
-#: negligible", "the same" or "small" of a curve without numbers is read as no more than that.
+#: A relative change that two digits may not show: half a unit in the second digit of 1.0. Where the paper calls a change on a
+#: curve without numbers "almost negligible", "the same" or "small", this is the largest change that the claim allows.
 TWO_DIGITS = (0.0, 0.05)
 
 
 def over_seeds(values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
-    """The mean over seeds, NaN if any value is."""
+    """The mean over seeds with its 95% interval; NaN if any value is NaN."""
     effect, low, high = paired_interval(values)
     return Evidence(effect=effect, low=low, high=high, n=len(values), runs=tuple(runs), note=note)
 
 
 def largest_of(comparisons: Sequence[Sequence[float]], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
-    """The largest of several mean differences: a claim that all of them are negative stands or falls with it.
+    """The largest of several mean differences, which decides a claim that all of them are negative.
 
-    Its interval has 95% for the largest of the true means, whichever that is. The upper end is the largest of their upper
-    ends: that mean's own is one of them. The lower end is the largest of their lower ends, each with its part of the error
-    (Bonferroni): any one may have come out too high. Of one comparison it is the plain interval.
+    The interval covers the largest true mean with 95% confidence. Its upper end is the largest upper end of the 95% intervals: one
+    of them belongs to the largest true mean. Its lower end is the largest lower end of Bonferroni intervals, since any of the means
+    may have come out too high. For one comparison it is the plain interval.
 
     Args:
-        comparisons: of each the differences, one for each seed; any NaN makes the effect NaN.
+        comparisons: for each comparison the differences, one for each seed; any NaN makes the effect NaN.
         runs, note: see :class:`Evidence`.
     """
     plain = np.array([paired_interval(values) for values in comparisons])
@@ -66,10 +66,10 @@ def share_of(events: Sequence[bool], runs: Sequence[RunSpec] = ()) -> Evidence:
 def rank_correlation(
     groups: Sequence[tuple[Sequence[float], Sequence[Sequence[float]]]], runs: Sequence[RunSpec] = (), note: str = ""
 ) -> Evidence:
-    """Kendall's tau between given numbers and measured ones, one for each seed, the mean over groups.
+    """Kendall's tau between given and measured numbers, the mean over seeds and groups.
 
-    A group has the given numbers, and for each of them those by seed. What did not converge (NaN) comes last. The p-value is that of
-    :func:`suite.statistics.permuted_kendall`: a discrete outcome has no interval."""
+    A group is the given numbers and, for each of them, the measured ones by seed. NaN (not converged) ranks last. Tau is discrete, so
+    the evidence has no interval, but the p-value of :func:`suite.statistics.permuted_kendall`."""
     tau, p = permuted_kendall(groups)
     said = "; ".join(filter(None, (note, f"permutation p = {p / 2:.2g} one-sided" if p < 1 else "")))
     return Evidence(effect=tau, low=math.nan, high=math.nan, p=p, n=len(groups[0][1][0]), bounds=(-1.0, 1.0), runs=tuple(runs), note=said)
@@ -98,13 +98,13 @@ def over_seeds_in(
 
 
 def share_in(region: tuple[float, float], by_seed: Sequence[np.ndarray], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
-    """The mean over seeds of the share of values in a closed region, such as of the matrices of a run; NaN if any value is (a run diverged)."""
+    """The share of values that lie in a closed region, as a mean over seeds; NaN if any value is NaN (a run diverged)."""
     shares = [math.nan if np.isnan(values).any() else float(((values >= region[0]) & (values <= region[1])).mean()) for values in by_seed]
     return over_seeds_in((0.0, 1.0), shares, runs, note)
 
 
 def of_line(line: Any, note: str = "") -> Evidence:
-    """The mean of independent draws that a table's line has as ``measured``, ``std`` and ``n`` (at least 2)."""
+    """The number ``measured`` of a table's line, with the 95% t-interval from its ``std`` and ``n`` (at least 2)."""
     half = t_quantile(line.n) * line.std / math.sqrt(line.n)
     mean = line.measured
     return Evidence(effect=mean, low=mean - half, high=mean + half, n=int(line.n), note=note)
@@ -146,8 +146,9 @@ def _diverged(differences: Sequence[float]) -> str:
 
 
 def largest_difference(context: Context, pairs: Sequence[tuple[Sequence[RunSpec], Sequence[RunSpec]]]) -> Evidence:
-    """The largest of the mean differences of final perplexities of several (ours, theirs), paired by seed: see :func:`largest_of`; of several
-    the note says whose it is."""
+    """The largest mean difference of final perplexities over the pairs (ours minus theirs, by seed); see :func:`largest_of`.
+
+    If there are several pairs, the note names the one with the largest difference."""
     differences = [paired_differences(context, ours, theirs) for ours, theirs in pairs]
     note = _diverged([value for values in differences for value in values])
     if not note and len(pairs) > 1:

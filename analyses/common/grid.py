@@ -21,7 +21,7 @@ def cell_runs(scale: Scale, model: str, row: str, **more: Any) -> list[RunSpec]:
 
 
 def grid(scale: Scale) -> dict[tuple[str, str], list[RunSpec]]:
-    """The runs of every (model, row) that the grid and the scale share, by seed."""
+    """The runs of every (model, row) of the grid, by seed, without models that the scale lacks."""
     return {(model, row): cell_runs(scale, model, row) for model in MODELS if model in scale.models for row in table_rows()}
 
 
@@ -31,12 +31,12 @@ def grid_runs(scale: Scale) -> list[RunSpec]:
 
 
 def longer_runs(scale: Scale, model: str) -> dict[int, list[RunSpec]]:
-    """AdamW for each of :data:`FACTORS`, by seed: own cosine schedules, and AdamW's learning rate of that model."""
+    """AdamW's runs by factor (:data:`FACTORS`) and seed. Each length has its own cosine schedule, and all have AdamW's learning rate of the model."""
     return {factor: [_longer(scale, model, factor, seed) for seed in scale.seeds] for factor in FACTORS}
 
 
 def _longer(scale: Scale, model: str, factor: int, seed: int) -> RunSpec:
     cell = Cell(model, BASELINE, Fraction(factor))
-    if factor > 1 and cell in cells(scale):  # named as the horizon ladder names it, so that it is trained once for both
+    if factor > 1 and cell in cells(scale):  # the horizon ladder's run has the same name, so that it is trained only once
         return run_at(scale, cell, seed, scale.learning_rates(model, BASELINE))
     return scale.run(model, BASELINE, seed, steps=factor * scale.settings.models[model].steps)

@@ -12,19 +12,19 @@ from poet.system.files import write_text
 from suite.artifact import Artifact
 from suite.context import Context
 
-#: What a direction looks like in a Markdown cell; the report finds it there again.
+#: The mark of each direction in a Markdown cell; ``analyses.report.markup`` replaces marks by words.
 MARKS = {"as published": "+", "opposite": "-"}
 
 
 def measured_columns(values: Sequence[float]) -> dict[str, float]:
-    """The columns that every measured number comes with.
+    """The columns of a measured number.
 
     Args:
         values: one for each seed; NaN where the run diverged.
 
     Returns:
-        ``measured`` (mean; NaN if any run diverged), ``n`` (runs that did not), ``std`` (sample standard deviation over
-        them, NaN for fewer than two) and ``diverged`` (runs that did).
+        ``measured`` (mean; NaN if any run diverged), ``n`` (number of runs that did not diverge), ``std`` (their sample standard
+        deviation, NaN for fewer than two) and ``diverged`` (number of runs that diverged).
     """
     done = [v for v in values if not math.isnan(v)]
     return {
@@ -36,7 +36,7 @@ def measured_columns(values: Sequence[float]) -> dict[str, float]:
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
-    """A tidy table; floats in full precision, missing values as empty cells."""
+    """Write a tidy table: floats in full precision, missing values as empty cells."""
     write_text(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
@@ -47,7 +47,7 @@ def markdown_table(heads: Iterable[str], alignment: str, rows: Iterable[Iterable
 
 
 def crossed_table(frame: pd.DataFrame, down: Sequence[str], across: str, cell: Callable[[Any], str], more: Iterable[Iterable[str]] = ()) -> str:
-    """A tidy table in Markdown: the columns ``down`` name its rows, the values of ``across`` its columns, and ``cell`` writes a line; ``more`` rows below."""
+    """A tidy table in Markdown: columns ``down`` name its rows, the values of ``across`` its columns. ``cell`` formats a line; ``more`` are further rows."""
     columns, rows = list(dict.fromkeys(frame[across])), []
     for key, part in frame.groupby(list(down), sort=False):
         of_column = {getattr(line, across): line for line in part.itertuples()}

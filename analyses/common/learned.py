@@ -1,4 +1,4 @@
-"""What Tables 4 and 12 share: their cells, whether finetuning taught a model anything, and claims about the cells where it did."""
+"""What Tables 4 and 12 share: their cells, the rule for whether a cell has learned, and claims about cells that have."""
 
 import math
 import statistics
@@ -15,20 +15,20 @@ from suite.claim import Evidence
 from suite.judging import NOTHING
 from suite.statistics import paired_interval
 
-#: How many standard deviations above the baseline count as learned. Fixed before any run. Since 2026-11-23 they are of seeds and of
-#: validation examples together; before, of seeds alone.
+#: Number of standard deviations above the baseline that counts as learned. Fixed before any run. Since 2026-11-23 the deviation is that of
+#: seeds and of validation examples together; before, that of seeds alone.
 LEARNED = 2.0
 
 
 def learned(values: Sequence[float], baseline: float, metric: str, examples: int) -> bool:
-    """Whether the mean over seeds is above a baseline by more than :data:`LEARNED` standard deviations; never for one seed, or one that diverged.
+    """Whether the mean over seeds is above a baseline by more than :data:`LEARNED` standard deviations; False for one seed, or if a run diverged.
 
     Args:
         values: one for each seed.
         baseline: the score without learning.
         metric: "accuracy"; "rouge" (in percent); any other is a correlation.
-        examples: the validation examples, which all seeds share. Their standard error is that of a metric that learned nothing: of ROUGE the
-            largest that scores with such a mean can have.
+        examples: number of validation examples, which all seeds share. Their part of the deviation is the standard error of the baseline. For
+            ROUGE it is the largest one that scores with this mean can have.
     """
     if len(values) < 2 or any(map(math.isnan, values)):
         return False
@@ -38,7 +38,7 @@ def learned(values: Sequence[float], baseline: float, metric: str, examples: int
 
 
 def score_columns(values: Sequence[float]) -> dict[str, float]:
-    """:func:`analyses.common.layout.measured_columns` of a cell, with ``median`` (NaN if a run diverged) and the 95% interval of the mean, ``low`` and ``high``.
+    """The columns of a cell: :func:`measured_columns`, ``median`` (NaN if a run diverged), and ``low`` and ``high``, the 95% interval of the mean.
 
     Args:
         values: one for each seed; NaN where the run diverged.
@@ -57,14 +57,14 @@ def stand_ins(tasks: Mapping[str, str]) -> str:
     """A sentence on the tasks that use stand-in data; empty if none does.
 
     Args:
-        tasks: kind of the data (:class:`poet.finetuning.tasks.contract.Origin`) by printed name.
+        tasks: kind of each task's data (:class:`poet.finetuning.tasks.contract.Origin`), by the task's printed name.
     """
     named = [task for task, kind in tasks.items() if kind == "stand-in"]
     return f"Stand-ins, made by a rule, take the place of the data of {', '.join(named)}." if named else ""
 
 
 def judged_orders(frame: pd.DataFrame, column: str, baseline: str) -> str:
-    """A sentence on the values of a column for which orders are compared: those where some cell has learned at a rate inside its grid."""
+    """A sentence that names the values of a column (tasks, scores) for which orders are compared: some cell has learned, at a rate inside its grid."""
     usable = frame[(frame.learned == "yes") & (frame.at_grid_end == "")]
     able = sorted(set(usable[column]))
     if not able:
@@ -73,14 +73,14 @@ def judged_orders(frame: pd.DataFrame, column: str, baseline: str) -> str:
 
 
 def all_lower(comparisons: Sequence[Sequence[float] | None], runs: Sequence[FinetuningSpec], greatest: float, why: str, data: str) -> Evidence:
-    """Evidence that several differences are all negative, some of which could not be compared.
+    """Evidence for a claim that several mean differences are all negative, where some comparisons were left out.
 
     Args:
-        comparisons: of each the differences, one for each seed; None if it was left out.
-        runs: of all of them.
-        greatest: no difference is larger.
-        why: some were left out.
-        data: what the note says of the tasks' data, by :func:`stand_ins`.
+        comparisons: for each comparison the differences, one for each seed; None if it was left out.
+        runs: the runs of all comparisons.
+        greatest: the largest difference that the metric allows.
+        why: the reason for leaving comparisons out.
+        data: the sentence of :func:`stand_ins`, for the note.
     """
     runs = tuple(dict.fromkeys(runs))
     compared = [differences for differences in comparisons if differences is not None]
@@ -91,12 +91,12 @@ def all_lower(comparisons: Sequence[Sequence[float] | None], runs: Sequence[Fine
     found = largest_of(compared, runs, note)
     if len(compared) == len(comparisons):
         return found
-    # The claim is of all: one comparison against it decides, but those left out may be anything.
+    # One positive difference refutes the claim, but no number of negative ones confirms it: those left out may be anything.
     return replace(found, high=greatest, largest_of=found.largest_of if found.effect > 0 else ())
 
 
 def origins(frame: pd.DataFrame, examples: str) -> list[str]:
-    """Of each task a sentence: where its examples come from, and how many are trained on and, by the column ``examples``, measured."""
+    """A sentence for each task: the source of its examples, the number trained on, and the number measured (column ``examples``)."""
     return [
         f"{line.task}: {line.origin}; of these {line.train_examples:,} are trained on and {getattr(line, examples):,} measured"
         for line in frame.drop_duplicates("task").itertuples()

@@ -8,7 +8,7 @@ import seaborn as sns
 from poet.methods import all_rows
 
 _COLOURS = sns.color_palette("colorblind")
-#: Of rows that stand alone.
+#: Color, marker and line of rows without a budget.
 _ALONE = {
     "adamw": ("black", "s", "-"),
     "adamw-two-rates": ("0.5", "s", "--"),
@@ -17,10 +17,10 @@ _ALONE = {
     "lora-r64": (_COLOURS[2], "^", ":"),
     "muon": (_COLOURS[4], "P", ":"),
 }
-#: Of rows that differ by a budget, by how their keys begin: a darker shade for a larger budget.
+#: Palette and markers of rows that differ in their budget, by the prefix of their keys; a larger budget has a darker shade.
 _BUDGETS = {"poet-bs": ("Blues", ("p", "h", "o")), "poet-fs": ("Reds", ("<", ">", "v"))}
 _LINES = (":", "--", "-", "-.")
-#: Of rows that anybody adds, in turn.
+#: Looks that added rows take in turn.
 _ADDED = [(_COLOURS[6 + i % 4], *marked) for i, marked in enumerate(itertools.product("*Xd1", ("-.", "--", ":", "-")))]
 
 

@@ -1,4 +1,4 @@
-"""The paper's own scale, models without memory and what is counted on them, and what a scale's models are called beside the paper's."""
+"""The paper's own scale, its models on the meta device with their shapes and parameter counts, and labels of a scale's models."""
 
 import functools
 
@@ -44,7 +44,7 @@ def on_meta(spec: RunSpec) -> tuple[Method, nn.Module]:
 
 
 def model_label(scale: Scale, model: str) -> str:
-    """A model's name on a figure; where it is not of the paper's size it is called a proxy: "1.3b proxy, 128 wide"."""
+    """A model's name for figures. A model of another size than the paper's is a proxy: "1.3b proxy, 128 wide"."""
     own, paper = (found.settings.models[model] for found in (scale, paper_scale()))
     alike = (own.hidden_size, own.layers) == (paper.hidden_size, paper.layers)
     return model if alike else f"{model} proxy, {own.hidden_size} wide"

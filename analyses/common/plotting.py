@@ -48,12 +48,12 @@ def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact:
 
     Args:
         figure: the picture, with everything inside its frame.
-        frame: the numbers.
-        context: what it is built from.
-        artifact: what it is a picture of.
-        note: what the marks mean, of which runs, and whether the scale may judge what they show. It joins label, caption and scale.
-        findings: what the numbers come to, in sentences: a paragraph of its own below the caption.
-        page: the Markdown of a table that is drawn as well.
+        frame: the numbers, for the CSV.
+        context: the scale, and the folder that is written to.
+        artifact: the artifact, which names the files.
+        note: sentences for the caption, such as what the marks mean. The caption also has the artifact's label, its caption and the scale.
+        findings: sentences on the results, a paragraph of their own below the caption.
+        page: the Markdown, for tables that have a figure as well.
 
     Raises:
         DiskError: the disk is full or the folder cannot be written.
@@ -86,13 +86,13 @@ def spread_over(n: int, seeds: str, marks: str = "Bars") -> str:
 
 
 class RoundLogarithmic(Locator):
-    """Round numbers on a logarithmic axis, as many as stand apart.
+    """Round numbers on a logarithmic axis, as many as fit without crowding.
 
-    Steps of equal size crowd at the upper end of the axis, steps of equal ratio are few where the axis spans less than a decade: of
-    both kinds the set with the most numbers is taken, none of them closer to the next than two thirds of an even share.
+    Steps of equal size crowd at the upper end of the axis. Steps of equal ratio give few numbers on less than a decade. The locator tries
+    sets of both kinds. It takes the largest set whose neighbours are at least two thirds of an even share apart.
 
     Args:
-        most: how many numbers there may be.
+        most: the largest number of ticks.
     """
 
     #: First digits, roundest first.

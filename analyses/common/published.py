@@ -13,10 +13,10 @@ def read_published(name: str) -> pd.DataFrame:
 
 
 def printed_text(name: str, column: str, **where: str) -> str:
-    """The one cell that ``analyses/published/<name>.csv`` has in a column of the row with the given values.
+    """A cell of ``analyses/published/<name>.csv``: that column of the only row with the given values.
 
     Raises:
-        ValueError: none or several rows have them.
+        ValueError: no row or several rows have these values.
     """
     rows = read_published(name)
     for other, value in where.items():

@@ -1,8 +1,8 @@
-"""Times that are compared with each other: taken in turn, and compared round by round.
+"""Times of calls that are to be compared: measured in turn, and compared round by round.
 
-A machine that others use is slow for seconds at a time. Calls that are timed one block after another see different
-machines; calls that are timed in turn see the same one, and the ratio of two neighbours is worth more than the ratio
-of two medians. Needs numpy alone: the benchmarks use it on machines that have little else.
+A shared machine may be slow for some seconds. If each call is timed in a block of its own, such seconds hit one call and not
+the other. If calls are timed in turn, they hit both, so the ratio within a round is more reliable than the ratio of two medians.
+This module needs numpy alone: the benchmarks use it on machines that have little else.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Seconds that one call takes.
+#: Measures the seconds that one call takes.
 Timer = Callable[[Callable[[], object]], float]
 
 
 def wall_clock(call: Callable[[], object]) -> float:
-    """Seconds of one call, by the clock on the wall."""
+    """Seconds of one call, wall-clock."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
@@ -46,7 +46,7 @@ class Spread:
 def in_turn(
     calls: Mapping[str, Callable[[], object]], rounds: int, timer: Timer = wall_clock
 ) -> dict[str, list[float]]:
-    """Time every call once a round, beginning each round with the next one: none is always after the same neighbour."""
+    """Seconds of every call by name, timed once per round. Each round starts with the next call, so that no call is always the first."""
     names = list(calls)
     times: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(rounds):

@@ -1,4 +1,4 @@
-"""The runs of the controls (``analyses.controls.controls``): which row stands for each, and what differs from it."""
+"""The runs of the controls (``analyses.controls.controls``): each is a row with some parameters changed."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,13 +8,13 @@ from poet.training.spec import RunSpec
 from suite.scale import Scale
 
 MODELS = ("60m", "130m", "350m")
-#: The model of the grids and of the comparison at equal cost.
+#: The only model with other learning rates, and the one of the comparison at equal cost.
 SMALLEST = MODELS[0]
 ADAMW, NORMALIZED, TWO_RATES, FROZEN, EXACT, EPS, POET_FS, POET_BS = (
     "AdamW", "AdamW, normalized init", "AdamW, two rates", "POET without R and P", "POET FS b=1/2, exact merge",
     "POET FS b=1/2, authors' eps", "POET FS b=1/2", "POET BS b=256",
 )
-#: Each control: a row, and what differs from it (where two rates were not tuned, :func:`specs_of` says which they are).
+#: Row and changed parameters of each control. AdamW with two rates takes further ones from :func:`specs_of` where it was not tuned.
 CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
     ADAMW: ("adamw", {}),
     NORMALIZED: ("adamw", {"init": "normalized"}),
@@ -33,14 +33,14 @@ class Cell:
 
     model: str
     control: str  # a key of :data:`CONTROLS`
-    own_rate: bool  # whether the learning rates are those of the row, not another of AdamW's grid
+    own_rate: bool  # False for another learning rate of :func:`other_rates`
     specs: list[RunSpec]  # one for each seed
 
 
 def specs_of(scale: Scale, model: str, control: str, **overrides: Any) -> list[RunSpec]:
-    """The runs of a key of :data:`CONTROLS` on a model, by seed, with further method parameters."""
+    """The runs of a control on a model, by seed; ``overrides`` are further changed parameters."""
     row, own = CONTROLS[control]
-    if control == TWO_RATES and not scale.learning_rates(model, row):  # not tuned: it takes POET's and AdamW's
+    if control == TWO_RATES and not scale.learning_rates(model, row):  # not tuned: it takes the rates of POET and AdamW
         lenders = {"lr": CONTROLS[POET_FS][0], "matrix_lr": CONTROLS[ADAMW][0]}
         own = {name: scale.run(model, lender, 0).parameters["lr"] for name, lender in lenders.items()}
     return cell_runs(scale, model, row, overrides={**own, **overrides})
@@ -63,9 +63,9 @@ def cells(scale: Scale) -> list[Cell]:
 
 
 def other_rates(scale: Scale) -> list[float]:
-    """AdamW's further rates, at which both initializations are trained; empty if only one rate was tried.
+    """Further learning rates at which AdamW is trained with both initializations; empty if the scale chose none or tried only one.
 
-    A choice inside what was tried is shown with its neighbours, and one at the end of it with all that were tried.
+    They are the neighbours of the chosen rate or, if it lies at an end of what was tried, all other tried rates.
     """
     steps = scale.settings.models[SMALLEST].steps
     tried = sorted(rates["lr"] for rates in scale.rate_table.tried(SMALLEST, "adamw", steps))

@@ -2,24 +2,23 @@
 
 POET differs from the AdamW baseline in more than R and P. On each of the smaller models, beside AdamW and POET as in Table 2:
 
-1. *Initialization.* AdamW on POET's normalized Gaussian weights, at the rate that was chosen for AdamW's own; on 60M, where
-   the scale has a sweep, at other rates as well, with both initializations: unit-norm rows may want a larger rate. These are the
-   neighbours of AdamW's choice or, where that lies at an end of what was tried, all that were tried. The best is chosen with
-   the same seeds that it is shown for, which flatters it a little; both initializations have that advantage.
-2. *Two learning rates.* POET trains embeddings, norms and head at a rate of their own. So does this AdamW: at rates of its own
-   where the scale tuned it; elsewhere at POET's for those and AdamW's for the matrices, and nothing was tuned for it.
-3. *Embeddings, norms and head alone.* POET without R and P, on matrices that stay as they were drawn. What R and P add to
-   that is their own part.
-4. *Exact merges.* POET-FS that merges the exact Cayley map of the parameters it trained: singular values are then kept to
-   rounding, where the Neumann series with k = 3 shrinks them at every merge, as weight decay would.
-5. *Adam's eps.* POET-FS with eps where the authors' optimizer has it, before the second bias correction. It then acts as 3e-5
-   right after each merge, where clipped gradients are no larger (``analyses.errata.optimizer``).
-6. *Equal cost.* On 60M, AdamW's perplexity at the training time of POET, and at its operations, between AdamW's three whole
-   runs of Figure 9 (``analyses.controls.equal_cost``). Where POET's cost lies outside of theirs it would be extrapolation, and no
-   number is given. Time is wall-clock, whatever else the machine did; evaluations along the way are part of it.
+1. *Initialization.* AdamW on POET's normalized Gaussian weights, at the rate that was chosen for AdamW's own initialization. Unit-norm
+   rows may want a larger rate. So on 60M, where the scale has a sweep, both initializations are trained at other rates as well
+   (:func:`analyses.controls.cells.other_rates`). The best rate is chosen on the seeds that it is shown for, which flatters both alike.
+2. *Two learning rates.* POET trains embeddings, norms and head at a rate of their own. So does this AdamW. Where the scale tuned it, it
+   has its own rates. Elsewhere it takes POET's rate for embeddings, norms and head, and AdamW's for the matrices.
+3. *Embeddings, norms and head alone.* POET without R and P: the matrices keep their initial values. The difference to POET is what
+   R and P add.
+4. *Exact merges.* POET-FS that merges the exact Cayley map of the trained parameters. It keeps the singular values up to
+   rounding. The Neumann series with k = 3 shrinks them at every merge, as weight decay would.
+5. *Adam's eps.* POET-FS with eps where the authors' optimizer has it, before the second bias correction. There eps acts as 3e-5
+   right after each merge, and clipped gradients are no larger than that (``analyses.errata.optimizer``).
+6. *Equal cost.* On 60M, AdamW's perplexity at POET's training time, and at POET's operations, interpolated between AdamW's three
+   whole runs of Figure 9 (``analyses.controls.equal_cost``). If POET's cost lies outside of theirs, no number is given: it would be
+   extrapolation. Time is wall-clock and includes evaluations and whatever else slowed the machine.
 
-``gain`` is log(AdamW's perplexity) - log(this perplexity), in nats, the mean over pairs of one seed; AdamW's is the one at its
-own rate and single length. ``gain_share`` divides it by POET-FS's gain, where that is positive.
+``gain`` is log(AdamW's perplexity) - log(this perplexity), in nats, paired by seed, the mean over seeds. This AdamW has the row's own
+rate and the model's own length. ``gain_share`` divides the gain by that of POET-FS, where that is positive.
 """
 
 import math
@@ -51,13 +50,13 @@ from suite.context import Context
 from suite.fitness import FULL, LONGER, POET
 from suite.scale import Scale
 
-#: Controls whose cost AdamW is given.
+#: Controls that AdamW is compared with at equal cost.
 AT_EQUAL_COST = (POET_FS, POET_BS)
 PERPLEXITY = "validation perplexity"
 
 
 def runs(scale: Scale) -> list[RunSpec]:
-    """The runs of all cells, AdamW's longer ones, and what the control of a longer run compares where its rates were tuned."""
+    """The runs of all cells, AdamW's longer runs, and the longer runs of AdamW and POET at tuned rates, for the control of a longer run."""
     tuned = [rung(scale, cell) for cell in steps_on(scale) if (cell.model, cell.length) == (SMALLEST, LONGER) and cell.row in (FULL, POET)]
     groups = [*(cell.specs for cell in cells(scale)), *longer_runs(scale, SMALLEST).values(), *(found.specs for found in tuned if found)]
     return [spec for specs in groups for spec in specs]
@@ -165,7 +164,7 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
 
 
 def markdown(frame: pd.DataFrame) -> str:
-    """Controls down, models across, at the rates of each row; the gain over AdamW in brackets; the answers below."""
+    """Controls down, models across, at the rates of each row, with the gain over AdamW in brackets; below, a sentence for each model."""
     own = frame[(frame.quantity == PERPLEXITY) & (frame.own_rate == "yes")]
     first = own.iloc[0]
     about = f"Validation perplexity on {first.corpus}; in brackets, nats below AdamW. Seeds: {first.seeds}."

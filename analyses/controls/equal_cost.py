@@ -1,7 +1,7 @@
 """AdamW at the cost of another method's run: by wall-clock and by operations.
 
 AdamW's whole runs of several lengths (``longer_runs`` in ``analyses.common.grid``), each with its own learning-rate schedule, give its perplexity
-as a function of what a run costs: linear between them, both in logarithms.
+as a function of the cost of a run. Between the runs, the logarithm of perplexity is linear in the logarithm of the cost.
 """
 
 import math
@@ -26,7 +26,7 @@ from suite.context import Context
 
 #: Costs by which runs are made equal, and their units. Operations are those of matrix products.
 COSTS = {"training time": "s", "operations": "FLOP"}
-#: Quantities of the lines: of a run, and of AdamW between its runs.
+#: The quantity of a line: of a group of runs, and of AdamW interpolated between its runs.
 OWN, EQUAL = "validation perplexity and {cost}", "validation perplexity at equal {cost}"
 
 
@@ -37,7 +37,7 @@ def costs_of(context: Context, specs: Sequence[RunSpec]) -> dict[str, list[float
 
 
 def perplexity_at(cost: float, costs: Sequence[float], perplexities: Sequence[float]) -> float:
-    """Perplexity that runs of several costs, in any order, would have at another cost (a longer run may take less time).
+    """Perplexity at a cost, interpolated between runs in any order (a longer run may take less time).
 
     NaN outside the runs' costs: that would be extrapolation."""
     costs, perplexities = zip(*sorted(zip(costs, perplexities, strict=True)), strict=True)
@@ -47,7 +47,7 @@ def perplexity_at(cost: float, costs: Sequence[float], perplexities: Sequence[fl
 
 
 def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[RunSpec]]) -> list[dict[str, Any]]:
-    """Lines of a tidy table: AdamW's runs and the compared ones with their costs, and AdamW at the costs of the latter.
+    """Lines of a tidy table: AdamW's runs and the compared runs with their costs, and AdamW at the costs of the compared runs.
 
     ``compared`` has runs by name, one for each seed."""
     adamw = {f"AdamW, {factor}x steps": specs for factor, specs in longer_runs(context.scale, model).items()}
@@ -100,7 +100,7 @@ def draw_cost(axis: Axes, frame: pd.DataFrame, cost: str, looks: Mapping[str, Ma
         title=f"{title}: AdamW at equal {cost}", xlabel=f"{cost} of a whole run",
         ylabel="validation perplexity", xscale="log", yscale="log",
     )
-    plain_logarithmic(axis.xaxis, most=3)  # with units they are long
+    plain_logarithmic(axis.xaxis, most=3)  # numbers with units are long
     axis.xaxis.set_major_formatter(EngFormatter(COSTS[cost]))
     plain_logarithmic(axis.yaxis)
     axis.legend(fontsize="small")

@@ -1,7 +1,7 @@
-"""The known facts that the runs of a length have to show before an order at that length could be judged.
+"""The controls of a length: known facts that its runs have to reproduce before an order at that length could be judged.
 
-They are the controls of :mod:`suite.fitness` that a length as a whole passes or fails, by its rules, in nats. Those of a row or a pair
-(rates inside what was tried, neighbouring rates, scatter of seeds) are not among them.
+They are the controls of :mod:`suite.fitness` that concern a length as a whole, with the same rules, in nats. The controls of a single row or
+pair (rates inside what was tried, neighbouring rates, scatter of seeds) are not among them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from suite.fitness import FULL, FULL_BEATS_LORA, LARGER_BEATS_SMALLER, LONGER, L
 from suite.fitness import below_zero, leaves_out_zero, on_one_side, second_rate_is_little
 
 CONTROL = "control"
-#: What stands for POET without R and P, and for AdamW on the next larger model, beside the rows of a length.
+#: Keys for POET without R and P and for AdamW on the next larger model, beside the keys of rows.
 WITHOUT, LARGER = "POET without R and P", "AdamW on the next larger model"
-#: Of each control the two whose gap is measured, first minus second, and when the ends of its 95% interval pass.
+#: For each control the two keys whose gap (first minus second) is measured, and the rule by which its 95% interval (low, high) passes.
 _GAPS: dict[str, tuple[str, str, Callable[[float, float], bool]]] = {
     FULL_BEATS_LORA: (FULL, LOW_RANK, below_zero),
     LARGER_BEATS_SMALLER: (LARGER, FULL, below_zero),
     ROTATIONS_MOVE: (POET, WITHOUT, leaves_out_zero),
     SECOND_RATE_IS_LITTLE: (FULL, TWO_RATES, second_rate_is_little),
 }
-#: Final perplexities by seed of what was trained at a length, by row or by :data:`WITHOUT` and :data:`LARGER`.
+#: Final perplexities at a length, by row (or :data:`WITHOUT`, :data:`LARGER`) and then by seed.
 Ends = Mapping[str, Mapping[int, float]]
 
 
@@ -41,7 +41,7 @@ def control_lines(model: str, by_length: Mapping[Fraction, Ends]) -> list[dict[s
 
 
 def fit_lengths(outcomes: Iterable[tuple[str, str]]) -> list[str]:
-    """The lengths of some (length, outcome) at which every control passed."""
+    """The lengths at which every control passed, from (length, outcome) of each control."""
     by_length: dict[str, list[str]] = {}
     for length, outcome in outcomes:
         by_length.setdefault(length, []).append(outcome)
@@ -53,7 +53,7 @@ def _between(ends: Ends, first: str, second: str) -> tuple[float, float, float] 
 
 
 def _outcome(between: tuple[float, float, float] | None, passes: Callable[[float, float], bool]) -> tuple[str, str]:
-    """A gap without an interval (not trained, one seed) is not measured; that of a run that diverged fails."""
+    """Outcome and numbers of a gap (mean, low, high): "not measured" without a finite interval, "failed" if a run diverged."""
     if between and math.isnan(between[0]):
         return "failed", "diverged"
     if between is None or not all(map(math.isfinite, between)):
@@ -62,7 +62,7 @@ def _outcome(between: tuple[float, float, float] | None, passes: Callable[[float
 
 
 def _same_sign(now: tuple[float, float, float] | None, later: tuple[float, float, float] | None) -> tuple[str, str]:
-    """Whether both intervals lie on one side of zero."""
+    """Outcome and numbers of the control that both intervals lie on one side of zero."""
     outcomes = [_outcome(between, leaves_out_zero) for between in (now, later)]
     if any(outcome == "not measured" for outcome, _ in outcomes):
         return "not measured", ""

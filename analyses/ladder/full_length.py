@@ -1,4 +1,4 @@
-"""Sentences on the full length from the recorded horizon ladder, which pages and the report quote."""
+"""Numbers of the recorded horizon ladder at the full length, as text that pages and the report quote."""
 
 import csv
 from pathlib import Path
@@ -20,7 +20,7 @@ def gap_at_full_length(row: str, baseline: str, ladder: Path = RECORDED, model: 
 
 
 def order_at_full_length(row: str, ladder: Path = RECORDED) -> str:
-    """What the ladder says of the order of a row and AdamW with one rate, decided or not, with its corrected p-value."""
+    """The order of a row and AdamW with one rate ("as printed", "opposite" or "undecided"), with its corrected p-value."""
     (line,) = (line for line in _lines(ladder) if (line["model"], line["variant"], line["against"]) == (MODEL, row, "adamw"))
     p = dict(reversed(part.split(" at ")) for part in line["holm_p"].split("; "))[FULL]
     return f"{next(kind for kind, column in LENGTHS.items() if FULL in line[column].split())} (p = {p})"

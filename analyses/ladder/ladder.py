@@ -1,14 +1,14 @@
 """The horizon ladder, which the paper lacks: every row at several lengths of training.
 
-Each rung has the schedule of its own length, as many merges as the full length where steps allow, and learning rates that were tuned for it
-(``config/tuning.yaml``). A gap is log(perplexity) - log(AdamW's), in nats, paired by seed. Two rows stand in the printed order of Table 2 at a
-length if their mean gap lies on that side of zero, with a p-value of at most 5% after Holm's correction for all pairs and lengths that the scale plans, counted once
-for each look that the two may have (``looks`` in ``config/tuning.yaml``). A test that has not been made counts as p = 1: so one that is made later undoes no decision. Two rows are
-compared at a length where both have runs and neither's rates are censored. The order appears at the shortest length from which on every compared one shows it, and two rows
-cross between two compared lengths whose orders differ. Nothing is said of other lengths; rungs that are not there are listed. Models that are tuned at one length stand beside the
-ladder: their perplexities and gaps are shown, and no order of theirs is tested.
+A rung is a row on a model at a length. It has the schedule of its length, learning rates that were tuned for it (``config/tuning.yaml``) and, where
+steps allow, as many merges as the full length. A gap is log(perplexity) - log(AdamW's), in nats, paired by seed. Two rows are compared at a length
+where both have runs on shared seeds and neither's rates are censored. They stand in the printed order of Table 2 if their mean gap has the printed
+sign, with a p-value of at most 5%. The p-value is multiplied by the number of looks at the two rows (``looks`` in ``config/tuning.yaml``), and corrected
+by Holm's method for all pairs and lengths that the scale plans. A planned test that was not made yet counts as p = 1, so making it later undoes no
+decision. The order appears at the shortest length from which every compared length shows it. Two rows cross between neighbouring decided lengths with
+different orders. Missing rungs are listed. Of models that are tuned at one length, perplexities and gaps are shown, and no order is tested.
 
-Where an order stands is a description and no verdict on the paper: that needs a length that passes the controls (:mod:`analyses.ladder.controls`).
+An order describes the runs. A verdict on the paper needs a length that passes the controls (:mod:`analyses.ladder.controls`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ APART = 1.025
 
 
 def runs(scale: Scale) -> list[RunSpec]:
-    """The runs of every rung that has rates, POET's without R and P, and what has rates on models of one length."""
+    """The runs of every rung that has rates, of POET without R and P, and of models that are tuned at one length."""
     rungs = [found for cell in steps_on(scale) for found in (rung(scale, cell), without_rotations(scale, cell))]
     return [spec for found in (*rungs, *(rung(scale, cell) for cell in beside(scale))) if found for spec in found.specs]
 

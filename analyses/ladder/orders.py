@@ -11,17 +11,17 @@ from analyses.common.published import read_published
 from suite.statistics import CONFIDENCE
 
 ORDER = "printed order"
-#: Of a pair at a length: as the paper prints it, the other way round, or not decided.
+#: The order of a pair at a length.
 PRINTED, OPPOSITE, UNDECIDED = "as printed", "opposite", "undecided"
-#: The columns of the lengths at which a pair is so.
+#: The column that lists a pair's lengths with this order.
 LENGTHS = {PRINTED: "lengths_as_printed", OPPOSITE: "lengths_opposite", UNDECIDED: "lengths_undecided"}
 
-#: The columns of the lengths at which the mean gap of a pair lies on a side, decided or not: on none where a run diverged.
+#: The column that lists the lengths at which a pair's mean gap is on this side, decided or not. A length with a diverged run is in neither.
 MEANS = {PRINTED: "lengths_mean_as_printed", OPPOSITE: "lengths_mean_opposite"}
 
 
 def side(mean: float, holm_p: float) -> str:
-    """The side of the mean gap of the row that is printed as better, in nats, where its corrected p-value decides: below zero is as printed."""
+    """The order of a pair, from the mean gap of the row that is printed as better (in nats; below zero is as printed) and its corrected p-value."""
     if not holm_p <= 1 - CONFIDENCE:
         return UNDECIDED
     return PRINTED if mean < 0 else OPPOSITE
@@ -41,18 +41,18 @@ def printed_pairs(model: str, rows: Collection[str]) -> list[tuple[str, str]]:
 
 
 def appears_from(sides: Mapping[Fraction, str]) -> Fraction | None:
-    """The length from which on every compared length shows the printed order; None if the longest does not."""
+    """The shortest length from which every compared length shows the printed order; None if the longest does not."""
     return min(itertools.takewhile(lambda length: sides[length] == PRINTED, sorted(sides, reverse=True)), default=None)
 
 
 def crossings(sides: Mapping[Fraction, str]) -> list[tuple[Fraction, Fraction]]:
-    """Neighbouring decided lengths between which the order turns; undecided ones between them widen the range."""
+    """Pairs of neighbouring decided lengths with different orders; undecided lengths may lie between them."""
     decided = [length for length in sorted(sides) if sides[length] != UNDECIDED]
     return [(a, b) for a, b in itertools.pairwise(decided) if sides[a] != sides[b]]
 
 
 def order_line(better: str, worse: str, sides: Mapping[Fraction, str], means: Mapping[Fraction, float]) -> dict[str, Any]:
-    """What the table says of a printed pair, given its sides and its mean gaps in nats, by length."""
+    """The line of a printed pair in the ladder's table, from its orders and its mean gaps (nats) by length."""
     start, turns = appears_from(sides), crossings(sides)
     return {
         "variant": better,

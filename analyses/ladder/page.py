@@ -21,7 +21,7 @@ DECIDED = [LENGTHS[PRINTED], LENGTHS[OPPOSITE]]
 
 
 def markdown(frame: pd.DataFrame, label: str, caption: str) -> str:
-    """Rows that were measured down, lengths across; below, the controls, on which side each printed pair lies, and what is missing.
+    """The page: a table for each model (measured rows down, lengths across), its controls, the printed orders, and the missing rungs.
 
     Args:
         frame: of :func:`analyses.ladder.ladder.table`.
@@ -60,7 +60,7 @@ def markdown(frame: pd.DataFrame, label: str, caption: str) -> str:
 
 
 def _sides(model: str, compared: pd.DataFrame) -> str:
-    """On which side the mean of each printed pair lies, lengths across, and how many lie as printed."""
+    """The side of each printed pair's mean gap, lengths across, and how many pairs lie as printed."""
     lengths = sorted({length for column in LENGTHS.values() for at in compared[column] for length in at.split()}, key=Fraction)
     rows, counts = [], {length: Counter() for length in lengths}
     for pair in compared.to_dict("records"):
@@ -87,7 +87,7 @@ def _fitness(model: str, controls: pd.DataFrame, lengths: Sequence[str]) -> str:
 
 
 def _absent(part: pd.DataFrame) -> list[str]:
-    """The rungs of some lines: rows that lack the same lengths together."""
+    """The missing rungs in words; rows that lack the same lengths share an entry."""
     lengths = part.groupby(["model", "variant"], sort=False).length.agg(", ".join).reset_index()
     return [
         f"{model} at {at}: {', '.join(rows.variant)}"

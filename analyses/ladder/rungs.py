@@ -17,9 +17,9 @@ from suite.scale import Scale
 from suite.statistics import interval_p, paired_interval
 from suite.tuning.cells import Cell, cells, further_seeds, run_at, steps_of
 
-#: What is measured of a rung.
+#: The quantity of a rung's line.
 PERPLEXITY = "validation perplexity"
-#: What rungs are compared with: AdamW with one rate, as the paper trains it, and with two.
+#: The rows that rungs are compared with: AdamW with one rate, as the paper trains it, and with two.
 TWO_RATES = "adamw-two-rates"
 BASELINES = {FULL: "AdamW", TWO_RATES: "AdamW, two rates"}
 
@@ -29,8 +29,8 @@ class Rung:
     """A row at a length.
 
     Attributes:
-        rates: where its rates come from: "tuned", "censored" (tuned, and chosen at an end of what was tried) or "in force" (those
-            of the model's own length, at scales that check the plumbing alone).
+        rates: the source of its learning rates: "tuned", "censored" (tuned, and chosen at an end of what was tried) or "in force" (those
+            of the full length; for :func:`larger_model`, and at scales that check the plumbing alone).
         specs: a run for each seed.
     """
 
@@ -48,7 +48,7 @@ class Rung:
 
 
 def steps_on(scale: Scale) -> list[Cell]:
-    """The cells of models that are tuned at several lengths, by rising length."""
+    """The ladder's cells: those of models that are tuned at several lengths, by model and rising length."""
     found = cells(scale)
     lengths = {model: {cell.length for cell in found if cell.model == model} for model in scale.models}
     return [cell for cell in found if len(lengths[cell.model]) > 1]
@@ -63,7 +63,7 @@ def beside(scale: Scale) -> list[Cell]:
 def rung(scale: Scale, cell: Cell) -> Rung | None:
     """The rung of a cell; None if it has no rates of its own yet."""
     chosen = scale.rate_table.chosen(cell.model, cell.row, steps_of(scale, cell))
-    if chosen and chosen.steps is None and cell.length != 1:  # of a table that knows no other lengths
+    if chosen and chosen.steps is None and cell.length != 1:  # the table has no lengths, so its rates are those of the full one
         chosen = None
     if chosen is None and scale.name not in UNJUDGED_SCALES:
         return None
@@ -76,7 +76,7 @@ def rung(scale: Scale, cell: Cell) -> Rung | None:
 
 
 def without_rotations(scale: Scale, cell: Cell) -> Rung | None:
-    """POET without R and P, at the rates of the rung that has them; None for other rows, and where that rung has no rates."""
+    """POET without R and P, at the learning rates of POET's rung; None for other rows, and if that rung has no rates."""
     found = rung(scale, cell) if cell.row == POET else None
     if found is None:
         return None
@@ -88,7 +88,7 @@ def without_rotations(scale: Scale, cell: Cell) -> Rung | None:
 
 
 def larger_model(scale: Scale, cell: Cell) -> Rung | None:
-    """AdamW on the next larger model at that model's full length; None unless the cell is AdamW at its full length."""
+    """AdamW on the next larger model at that model's full length; None if there is none, or the cell is not AdamW at full length."""
     models = list(scale.models)
     larger = models[models.index(cell.model) + 1 :][:1]
     if cell.row != FULL or cell.length != 1 or not larger:
@@ -97,7 +97,7 @@ def larger_model(scale: Scale, cell: Cell) -> Rung | None:
 
 
 def tokens_per_parameter(scale: Scale, cell: Cell) -> float:
-    """Tokens of a cell's runs for each parameter of the standard model's matrices."""
+    """Tokens that a run of the cell trains on, for each matrix parameter of AdamW's model."""
     full = scale.run(cell.model, BASELINE, 0)
     return full.tokens / full.steps * steps_of(scale, cell) / trainable(full)
 
@@ -105,7 +105,7 @@ def tokens_per_parameter(scale: Scale, cell: Cell) -> float:
 def gap(ours: dict[int, float], theirs: dict[int, float]) -> tuple[float, float, float] | None:
     """Mean over shared seeds of log(ours / theirs), in nats, with its 95% interval; None if no seed is shared.
 
-    NaN if a run of either diverged; one seed has an interval without end.
+    NaN if a run of a shared seed diverged; one shared seed gives an infinite interval.
     """
     differences = [math.log(ours[seed]) - math.log(theirs[seed]) for seed in sorted(set(ours) & set(theirs))]
     if not differences:
@@ -118,7 +118,7 @@ def p_of_gap(ours: dict[int, float], theirs: dict[int, float], looks: int) -> fl
 
     Args:
         ours, theirs: perplexities by seed.
-        looks: how often the order may be judged; the p-value counts once for each (Bonferroni), from the first on.
+        looks: number of times that the order may be judged; every p-value is multiplied by it (Bonferroni).
     """
     between, n = gap(ours, theirs), len(set(ours) & set(theirs))
     if n < 2 or math.isnan(between[0]):

@@ -26,7 +26,7 @@ _SENTENCE_END = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A data URI, and the picture's size in pixels."""
+    """A picture as a data URI, with its size in pixels."""
 
     source: str
     width: int
@@ -40,21 +40,21 @@ class Card:
     name: str  # of the artifact
     label: str  # what the paper calls it
     title: str  # the first sentence of its caption
-    caption: tuple[str, ...]  # the others, and what the picture's own text adds, by paragraph; nothing that its table says
-    table: Markup  # its Markdown as HTML, without what title and page say; empty if it has none
+    caption: tuple[str, ...]  # paragraphs of the caption, without the title and without sentences that the Markdown has
+    table: Markup  # its Markdown as HTML, without the title and the sentences at the top of the page; empty if it has none
     picture: Picture | None  # its PNG; None if it has none
-    description: str  # of the picture, for those who do not see it
-    numbers: Comparison | None  # printed values beside measured ones, where its table does not show them
+    description: str  # text alternative of the picture
+    numbers: Comparison | None  # printed values beside measured ones; None if its Markdown has a table, or nothing is printed
     csv: str  # name of its CSV
-    data: str  # the CSV as a data URI: the page is whole wherever it is sent
-    claims: Sequence[Shown]  # what the paper says about it
+    data: str  # the CSV as a data URI, so that the page needs no other file
+    claims: Sequence[Shown]  # about the artifact
 
 
 def picture(context: Context, output: str) -> Picture:
-    """A PNG as a data URI, with its size: the page is laid out before it is decoded.
+    """A PNG as a data URI, with its size, so that a browser can lay the page out before it decodes the picture.
 
     Raises:
-        RunError: it is missing, or no PNG; the sentence has the command that makes it again.
+        RunError: the file is missing, or no PNG; the message has the command that makes it again.
     """
     content = read_bytes(context, output)
     try:
@@ -70,15 +70,15 @@ def data_uri(kind: str, content: bytes) -> str:
 
 
 def card(context: Context, name: str, artifact: Artifact, claims: Sequence[Shown]) -> Card:
-    """What the page shows of an artifact.
+    """The card of an artifact.
 
     Raises:
-        RunError: a file of its outputs is missing or unreadable.
+        RunError: one of its outputs is missing or unreadable.
     """
     csv, markdown, png, txt = (output_of(artifact, suffix) for suffix in (".csv", ".md", ".png", ".txt"))
     rows = read_rows(context, csv)
     title, scale = _SENTENCE_END.split(artifact.caption)[0], artifact.described(context.scale).partition(f"{artifact.caption} ")[2]
-    # Said once: the title in the heading, scale and origin of the runs at the top of the page, and in the caption nothing that the table says.
+    # The page says each thing once: the title in the heading, scale and origin of the runs at its top, and in a caption nothing that the table has.
     said = (f"{artifact.label}. {title}", title, scale, sentence(context.home, artifact.specs(context.scale)))
     text = _without(read_text(context, markdown), said) if markdown and name not in SEPARATE else ""
     table = to_html(text, artifact.label)

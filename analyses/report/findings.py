@@ -1,4 +1,4 @@
-"""What has its own section beside the tables and figures: errata, and theory by statement."""
+"""The entries of two sections of the report: the errata, and the theory by statement."""
 
 from collections import Counter
 from typing import Any
@@ -9,7 +9,7 @@ from suite.context import Context
 
 
 def errata(context: Context) -> list[Row]:
-    """Every entry as its line of ``errata.csv``, with its ``title`` and its ``numbers`` in words (empty if it has none)."""
+    """The lines of ``errata.csv``, each with a ``title`` and with its ``numbers`` in words (empty if it has none)."""
     found = []
     for row in read_rows(context, "errata.csv"):
         printed = f"printed or implied {number(row['published'])}, " if row["published"] else ""
@@ -19,7 +19,7 @@ def errata(context: Context) -> list[Row]:
 
 
 def theory(context: Context) -> list[dict[str, Any]]:
-    """Every statement: where it stands, how often print and derivation held, and its lines of ``theory.csv``."""
+    """Every statement: its name, its place in the paper, counts of the verdicts on print and derivation, and its lines of ``theory.csv``."""
     groups: dict[str, list[Row]] = {}
     for row in read_rows(context, "theory.csv"):
         groups.setdefault(row["statement"], []).append(row)

@@ -1,4 +1,4 @@
-"""The Markdown of tables as HTML: verdict marks get words, tables a box that scrolls, long ones are folded, and nothing in it is HTML already."""
+"""The Markdown of tables as HTML: marks get words, tables a box that scrolls, long tables are folded, and HTML in the Markdown is escaped."""
 
 import re
 from html import escape
@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from analyses.common.layout import MARKS
 
-#: A mark after a measured (bold) number and what is said of its runs, and the line break after it: a mark stands on a line of its own.
+#: A mark after a measured (bold) number and the text on its runs. The line break after it is dropped: the page gives a mark its own line.
 _MARK = re.compile(rf"(</strong>[^<]*) ([{re.escape(''.join(MARKS.values()))}])(?:<br>|(?=</td>))")
 #: A table with more rows is folded.
 LONG = 12
@@ -31,9 +31,9 @@ def _box(table: str, label: str) -> str:
 
 
 def to_html(text: str, label: str) -> Markup:
-    """An artifact's Markdown without its heading; screen readers call the box that its table scrolls in by its label."""
+    """An artifact's Markdown as HTML, without its heading. The label names the boxes of its tables for screen readers."""
     html = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink"]).render(text)
-    # Everything in it is escaped, but for the tags that are written here; <br> is the one that the tables use.
+    # All HTML in the text is escaped. <br>, which the tables use, is the only tag that is restored.
     html = re.sub("<h1>.*?</h1>\n", "", html).replace("&lt;br&gt;", "<br>").replace('style="text-align:right"', 'class="number"')
     html = _MARK.sub(lambda found: found[1] + verdict(found[2]), html)
     return Markup(re.sub("<table>.*?</table>\n", lambda found: _box(found[0], label), html, flags=re.S))

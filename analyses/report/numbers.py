@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from analyses.report.sources import Row
 
-#: Below this, in size, a number is zero for a reader: the regions of signs end beside it.
+#: Numbers of a smaller size are shown as 0: regions of a sign end at the floats next to zero.
 TINY = 1e-300
 
 
@@ -36,7 +36,7 @@ def number(x: float | str) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """A closed range in words; the floats next to zero stand for its open ends."""
+    """A closed range in words. An end at a float next to zero is shown as "above 0" or "below 0"."""
     strict_low, strict_high = 0 < low < TINY, -TINY < high < 0
     if low == high:
         return f"exactly {number(low)}"
@@ -62,9 +62,9 @@ class Comparison:
 
 
 def comparison(rows: Sequence[Row]) -> Comparison | None:
-    """The lines of a tidy CSV that the paper prints a value for; None if there are none.
+    """The lines of a tidy CSV with a printed value; None if there are none.
 
-    Settings are the columns left of ``published``, as few as tell the lines apart.
+    Settings are columns left of ``published``, from the left, each of which separates further lines.
     """
     printed = [row for row in rows if row.get("published")]
     if not printed:
@@ -98,6 +98,6 @@ def _words(column: str) -> str:
 
 
 def _read_off(row: Row) -> str:
-    """The range of a value that was read off a figure, if it is one."""
+    """The range of a published value that was read off a figure; empty for a printed number."""
     low, high = row.get("published_low"), row.get("published_high")
     return f" ({number(low)} to {number(high)})" if low and high and low != high else ""

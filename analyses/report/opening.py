@@ -1,4 +1,4 @@
-"""The first screen: sentences and a small table, each with the file that its numbers come from."""
+"""The top of the report: sentences on the results, and a small table of perplexities."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -10,14 +10,14 @@ from analyses.report.verdicts import Shown, reason_of
 from suite.context import Context
 from suite.judging import fell
 
-#: Rows of the small table, as the controls call them.
+#: Rows of the small table, by their names in the controls.
 _COMPARED = (ADAMW, TWO_RATES, POET_FS, POET_BS)
 
 
 def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], errata: Sequence[Row]) -> list[tuple[str, str, str]]:
-    """What was found: each sentence, the anchor of the section that shows more, and the file that has its numbers.
+    """The results: (sentence, anchor of the section that shows more, file that has the numbers) of each.
 
-    ``shown`` are the artifacts on the page.
+    ``shown`` are the names of the artifacts on the page.
     """
     exact = [claim for claim in claims if claim["scope"] == "exact"]
     orders = [claim for claim in claims if claim["scope"] != "exact" and claim["kind"] in ("ordering", "rank agreement")]
@@ -36,7 +36,7 @@ def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], 
 
 
 def longest() -> str:
-    """Whether POET passes AdamW in runs as long as the paper's; they are of another scale, and recorded."""
+    """Sentences on POET against AdamW at the paper's length, from the recorded ladder of night scale."""
     one, two = (gap_at_full_length("poet-fs-1_2", baseline) for baseline in ("adamw", "adamw-two-rates"))
     order = order_at_full_length("poet-fs-1_2")
     return (
@@ -46,7 +46,7 @@ def longest() -> str:
 
 
 def _sentence(what: str, some: Sequence[Shown], scale: str) -> str:
-    """A sentence on the results of some claims; with the most frequent reason if none was judged."""
+    """A sentence on the results of a group of claims; if none was judged, with the most frequent reason."""
     results = [claim["result"] for claim in some]
     if set(results) != {"not at this scale"}:
         return f"{what}: {fell(results)}."
@@ -56,7 +56,7 @@ def _sentence(what: str, some: Sequence[Shown], scale: str) -> str:
 
 
 def perplexities(context: Context, shown: Collection[str]) -> dict[str, dict[str, str]]:
-    """Validation perplexity of AdamW, with one rate and with two, and of POET: for each row its cells by model; empty without the controls."""
+    """The cells of the small table, by row and model: validation perplexities of AdamW and POET; empty without the controls."""
     if "controls" not in shown:
         return {}
     found: dict[str, dict[str, str]] = {name: {} for name in _COMPARED}

@@ -17,9 +17,9 @@ from suite.collection import collect_finetunings, collect_runs
 from suite.context import Context
 from suite.recorded.origin import foreign, origins, sentence
 
-#: Fields of a spec that say which run it is: they stand in the run's name.
+#: Fields of a spec that identify the run; the page shows them in headings and columns.
 _IDENTITY = ("scale", "model", "variant", "method", "seed")
-#: Characters above which a list of steps is written once for a model.
+#: A longer list of steps (in characters) is written once for a model, and an id stands for it elsewhere.
 LONG = 60
 
 
@@ -39,7 +39,7 @@ class Setting:
 
     variant: str  # as in the spec
     method: str
-    differences: str  # from what is usual for the model and for the method on it, in words; empty if there are none
+    differences: str  # from the usual values of the model and of the method on it, in words; empty if there are none
     runs: list[ReportedRun]  # by seed
 
 
@@ -49,21 +49,21 @@ class Model:
 
     name: str  # as in the scale
     usual: str  # the most frequent value of every field of their specs, in words
-    methods: dict[str, str]  # the same for the parameters of each method
+    methods: dict[str, str]  # the most frequent values of the parameters of each method, in words
     steps: dict[str, str]  # long lists of steps at which runs were probed, by the id that stands for them
-    settings: list[Setting]  # what was run
+    settings: list[Setting]  # the runs by setting
 
     @property
     def runs(self) -> list[ReportedRun]:
-        """Every run of the page."""
+        """Every run of the model."""
         return [run for setting in self.settings for run in setting.runs]
 
 
 def core_hours(record: Mapping[str, Any]) -> float:
-    """Hours of training times the cores it ran on, or the GPUs."""
+    """Hours of training times the number of CPU threads and of devices."""
     provenance = record["provenance"]
     threads = re.fullmatch(r"cpu \((\d+) threads\)", provenance["device"])
-    # A record from before runs could have several devices does not say how many.
+    # Older records do not have the number of devices: their runs had one.
     return record["cost"]["train_seconds"] * (int(threads[1]) if threads else 1) * provenance.get("devices", 1) / 3600
 
 
@@ -97,7 +97,7 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
 
 
 def _fields(spec: RunSpec) -> dict[str, str]:
-    """A spec without what its name says and without its method's parameters."""
+    """The fields of a spec in words, without :data:`_IDENTITY` and the method's parameters."""
     return dict(flat({key: value for key, value in spec.to_dict().items() if key not in (*_IDENTITY, "parameters")}))
 
 
@@ -108,7 +108,7 @@ def _usual(described: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _listed(pairs: Mapping[str, str], usual: Mapping[str, str] | None = None) -> str:
-    """Pairs as text, without those that have the most frequent value."""
+    """Keys and values as text, without values that are the usual ones."""
     return ", ".join(f"{key} {value}" for key, value in pairs.items() if (usual or {}).get(key) != value)
 
 
@@ -146,11 +146,11 @@ def _numbered(keys: Sequence[str], letter: str) -> dict[str, str]:
 
 
 def source(context: Context, name: str, artifact: Artifact, records: Mapping[str, dict[str, Any]], made_on: Mapping[str, str]) -> dict[str, Any]:
-    """What an artifact was built from: its runs' settings by model, their seeds and time, which are foreign, its CSV's digest.
+    """The sources of an artifact: variants of its runs by model, their seeds, time and environments, which are foreign, and its CSV's digest.
 
     Args:
-        context, name, artifact: what is built.
-        records, made_on: of every run by name, its record and the id of its environment.
+        context, name, artifact: the artifact and what it is built from.
+        records, made_on: record and environment id of every run, by the run's name.
 
     Raises:
         RunError: its CSV is missing.
@@ -176,7 +176,7 @@ def _hours(records: Mapping[str, dict[str, Any]], names: Iterable[str]) -> str:
 
 
 def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
-    """Everything about runs that the page shows, for the template.
+    """All that the page shows about runs, by the names that the template uses.
 
     Raises:
         RunError: a record is missing, unreadable or of another spec; the sentence has the command that makes it again.

@@ -1,6 +1,6 @@
-"""The report: everything that was found, on one page that needs no network and no other file.
+"""The report: all results on one page that needs no network and no other file.
 
-Built from what the other artifacts wrote and from the records of their runs, and, for one sentence, from the recorded horizon ladder:
+It is built from the files of the other artifacts, from the records of their runs and, for some sentences, from the recorded horizon ladder:
 
 - :mod:`analyses.report.sources`: which artifacts are on the page, and their files;
 - :mod:`analyses.report.opening`: what was found, for the first screen;
@@ -9,7 +9,7 @@ Built from what the other artifacts wrote and from the records of their runs, an
 - :mod:`analyses.report.findings`: errata and theory;
 - :mod:`analyses.report.provenance`: runs, their specs, machines and cost.
 
-Here they are put together by ``templates/`` and ``style.css``, without a script.
+``templates/`` and ``style.css`` put them together. The page has no script.
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ FOLDER = Path(__file__).parent
 
 
 def environment() -> jinja2.Environment:
-    """Templates whose values are all escaped, and where a name that does not exist is an error."""
+    """The environment of the templates: it escapes all values, and an undefined name is an error."""
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -60,7 +60,7 @@ def page(context: Context) -> str:
     shown, entries = claims(context, labels), errata(context)
     cards = {name: card(context, name, artifact, [c for c in shown if c["artifact"] == name]) for name, artifact in artifacts.items()}
     return environment().get_template("page.html").render(
-        # Written by us, and the only HTML and CSS that is not escaped beside the tables' own.
+        # Our own file, not escaped. Nothing else is unescaped but the HTML of :mod:`markup` and :mod:`interval`.
         style=Markup((FOLDER / "style.css").read_text()), scale=context.scale, unjudged=context.scale.name in UNJUDGED_SCALES, left_out=beyond,
         unbuilt={label: context.left_out[name] for name, label in unbuilt.items()}, cards=cards, groups=groups(cards, artifacts),
         longest=longest(), ladder=data_uri("text/csv", RECORDED.read_bytes()),

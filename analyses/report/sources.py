@@ -17,9 +17,9 @@ GROUPS = (("tables", "Tables"), ("figures", "Figures"), ("more", "Beyond the pap
 
 
 def on_the_page(scale: Scale) -> dict[str, Artifact]:
-    """What ``snakemake all`` makes from runs alone, by name: tables, figures, and the rest, each in the paper's order.
+    """The artifacts that ``snakemake all`` makes without the outputs of others, by name: tables, figures, and the rest, in the paper's order.
 
-    Without those that a scale lacks a model for.
+    Artifacts are left out if the scale lacks a model that they need.
     """
     found = {name: artifact for name, artifact in discover().items() if artifact.in_all and not artifact.reads}
     makeable = {name: artifact for name, artifact in found.items() if not artifact.missing(scale)}
@@ -32,7 +32,7 @@ def group(artifact: Artifact) -> int:
 
 
 def left_out(scale: Scale) -> dict[str, tuple[str, list[str]]]:
-    """The artifacts that a scale cannot make, by name: their labels, and the models that it lacks for them."""
+    """Label and missing models of every artifact that a scale cannot make, by the artifact's name."""
     return {name: (a.label, models) for name, a in discover().items() if a.in_all and (models := a.missing(scale))}
 
 

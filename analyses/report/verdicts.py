@@ -1,4 +1,4 @@
-"""The claims: how the results fell, which are decided, and every row of ``claims.csv``."""
+"""The claims of the report, from ``claims.csv``, and their groups by result."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -10,8 +10,8 @@ from analyses.report.sources import read_rows
 from suite.context import Context
 from suite.judging import RESULTS
 
-#: A claim as the page shows it: its line of ``claims.csv``, with what is written for reading (``region``, ``effect``,
-#: ``n``, ``p``), its ``key``, the ``label`` of its artifact, and a ``drawing``.
+#: A claim as the page shows it: its line of ``claims.csv``, with its numbers in words (``region``, ``effect``, ``n``, ``p``, ``holm_p``),
+#: its ``key``, the ``label`` of its artifact, and a ``drawing``.
 Shown = dict[str, Any]
 
 
@@ -45,7 +45,7 @@ def reason_of(claim: Shown) -> str:
 
 
 def by_result(found: Iterable[Shown]) -> dict[str, dict[str, list[Shown]]]:
-    """Claims by result; those that a scale cannot show by the reason, the others under an empty one."""
+    """Claims by result and reason. Only the result "not at this scale" has reasons; the others have an empty one."""
     results: dict[str, dict[str, list[Shown]]] = {}
     for claim in found:
         reason = reason_of(claim) if claim["result"] == "not at this scale" else ""

@@ -1,7 +1,7 @@
 """Every claim of the paper that the suite checks, one line each, with its scope and its result.
 
-The claims stand in the files of the tables and figures that they are about, each with its rule; :mod:`suite.judging` has the
-rule of all verdicts, :mod:`suite.fitness` the controls that a scale has to pass first. This file only gathers them.
+The file of each table or figure has its claims, with their rules. This file only gathers them. :mod:`suite.judging` has the rule of
+all verdicts, and :mod:`suite.fitness` the controls that a scale has to pass first.
 """
 
 import math
@@ -23,7 +23,7 @@ from suite.judging import NOTHING, Verdict, corrected, fell, judge, scope_of
 
 
 def named(runs: Iterable[RunSpec | FinetuningSpec]) -> str:
-    """Runs in short: each model/method once, with its seeds: ``60m/adamw{0,1,2} 60m/poet-fs-1_2{0,1,2}``."""
+    """A short list of runs: each model/variant once, with its seeds: ``60m/adamw{0,1,2} 60m/poet-fs-1_2{0,1,2}``."""
     seeds: dict[str, list[int]] = {}
     for spec in runs:
         found = seeds.setdefault(f"{spec.model}/{spec.variant}", [])
@@ -71,7 +71,7 @@ def table(context: Context, grounds: Grounds) -> pd.DataFrame:
 
 
 def summary(frame: pd.DataFrame) -> list[str]:
-    """How the results fell, in all, by scope, and by kind where models were trained."""
+    """Sentences with the number of claims by result: by scope, and by kind for claims about trained models."""
     lines = [f"{len(frame)} claims."]
     lines += [f"{scope} ({len(part)}): {fell(part.result)}." for scope, part in frame.groupby("scope", sort=True)]
     trained = frame[frame.scope == "measured"]
@@ -79,7 +79,7 @@ def summary(frame: pd.DataFrame) -> list[str]:
 
 
 def effect_cell(line: Any) -> str:
-    """An effect with its interval, or with its p-value where it has none."""
+    """An effect with its unit and its interval, or the number of seeds that agree if the interval has no width."""
     if pd.isna(line.effect):
         return ""
     around = f" ({line.low:.3g} to {line.high:.3g})" if line.low < line.high and math.isfinite(line.high - line.low) else ""

@@ -1,7 +1,7 @@
-"""The learning rates behind every comparison: all trials of the protocol in ``config/tuning.yaml``, and what was chosen.
+"""The learning rates behind every comparison: all trials of the protocol in ``config/tuning.yaml``, and the chosen ones.
 
-``make tune`` trains the trials. This table holds those that are done: a search that goes on has chosen nothing yet. ``make record``
-keeps the table where the scale reads it.
+``make tune`` trains the trials. This table holds the trained ones. A search that is not finished has chosen nothing yet. ``make record``
+copies the table to the place where the scale reads it.
 """
 
 import pandas as pd
@@ -18,15 +18,15 @@ from suite.tuning.cells import Tuning, steps_of
 
 
 def runs(scale: Scale) -> list[RunSpec]:
-    """The trials that are done; which they are is read from their records."""
+    """The trained trials; the records of the results folder decide which these are."""
     return Tuning(scale, RESULTS).trials()
 
 
 def table(context: Context) -> pd.DataFrame:
-    """One line for each trial, in the order in which they were asked for.
+    """One line for each trained trial, by cell and in the order in which the search asked for them.
 
     Raises:
-        RunError: there is none.
+        RunError: there is no trained trial.
     """
     tuning = Tuning(context.scale, context.home)
     lines = []

@@ -1,10 +1,10 @@
 """Table 12: BART finetuned on summaries by LoRA, by OFT, in full and by POET.
 
-At the larger scales this is BART-large. Elsewhere it is a small BART, which the pipeline pretrains by text infilling. The paper states neither learning
-rate, decoding nor how long it trains: rate, weight decay and decoding are those of BART's authors, and ``summarization`` of the scale's file has the rest.
+The larger scales finetune BART-large. The other ones finetune a small BART, which the pipeline pretrains by text infilling. The paper does not state
+learning rate, decoding and training length. Rate, weight decay and decoding are those of BART's authors; ``summarization`` of the scale's file has the rest.
 
-Beside each score stands that of the document's first sentences. A cell has learned where its mean over two seeds or more is above that by more than two
-standard deviations (:mod:`analyses.common.learned`); the claim compares the cells of which one has.
+The baseline of each score is the lead: the score of the document's first sentences. A cell has learned if its mean over two seeds or more is above the lead by
+more than two standard deviations (:mod:`analyses.common.learned`). The claim compares two cells only if one of them has learned.
 """
 
 import itertools
@@ -35,16 +35,16 @@ PRINTED = read_published("table12").set_index("method")
 METHODS = dict(zip(PRINTED.index, METHODS_OF_TABLE12, strict=True))
 #: Printed name of a data set to its key, in the paper's order.
 NAMES = {TASKS[key].label: key for key in sorted(TASKS_OF_TABLE12, reverse=True)}
-#: What each metric of ``poet.finetuning.rouge`` is called; the paper has no column for the last.
+#: Printed name of each metric of ``poet.finetuning.rouge``; the paper has no column for the last one.
 LABELS = dict(zip(METRICS, ("ROUGE-1", "ROUGE-2", "ROUGE-L", "ROUGE-Lsum"), strict=True))
 #: Printed name of method and data set.
 Cell = tuple[str, str]
-#: No two scores differ by more, in percent.
+#: Largest possible difference of two scores, in percent.
 GREATEST = 100.0
 POET = "POET (FS, b=1/2)"
 #: The metrics that the paper names.
 NAMED = ("rouge1", "rouge2", "rougeL")
-#: How far a measured number and the printed one stand from the middle of their method.
+#: Horizontal distance of a measured and of a printed number from the middle of their method.
 BESIDE = 0.12
 
 
@@ -83,7 +83,7 @@ def _number(line: Any) -> str:
 
 
 def markdown(frame: pd.DataFrame, context: Context) -> str:
-    """As the paper lays it out, published / measured in each cell, and the lead of the documents below."""
+    """The page: the table in the paper's layout with published / measured in each cell and a line for the lead, then notes."""
     first, seeds = frame.iloc[0], context.scale.settings.summarization.seeds
     about = (
         f"{ARTIFACT.caption} Each cell: published / **measured at {first.scale} scale** on {_model(context)}, mean over {seeds} {'seeds' if seeds > 1 else 'seed'} of finetuning ± "
@@ -101,7 +101,7 @@ def markdown(frame: pd.DataFrame, context: Context) -> str:
 
 
 def _model(context: Context) -> str:
-    """What was finetuned, and how well it was pretrained."""
+    """The pretrained model in words; for a small BART with its pretraining loss."""
     for spec in pretraining(context.scale):
         a, record = spec.architecture, context.record(spec)
         return (
@@ -121,12 +121,12 @@ def _layout(frame: pd.DataFrame) -> str:
 
 
 def fitness(frame: pd.DataFrame) -> str:
-    """Whether anything was learned that can be compared."""
+    """A sentence on the scores for which orders are compared."""
     return judged_orders(frame.assign(score=frame.task + " " + frame.metric, at_grid_end=""), "score", "the lead")
 
 
 def _losses(frame: pd.DataFrame) -> str:
-    """The validation loss of each method, which is measured on the references and needs no search."""
+    """A sentence with the validation loss of each method. The loss is of the references, so it does not depend on decoding."""
     cells = frame.drop_duplicates(["method", "task"])
     by_task = (
         f"{task} ({part.data.iloc[0]}): " + ", ".join(f"{line.method} {'diverged' if line.diverged else f'{line.validation_loss:.3f}'}" for line in part.itertuples())
@@ -136,14 +136,14 @@ def _losses(frame: pd.DataFrame) -> str:
 
 
 def _one_text(frame: pd.DataFrame) -> str:
-    """In how many runs a model says the same of every document: such a score measures one text."""
+    """A sentence with the number of runs that write the same summary for every document: their score measures one text."""
     cells = frame.drop_duplicates(["method", "task"])
     runs = int((cells.n + cells.diverged).sum())
     return f"In {cells.runs_of_one_text.sum()} of {runs} runs the model writes one and the same text for every document."
 
 
 def _apart(frame: pd.DataFrame) -> str:
-    """How far ROUGE-Lsum is above ROUGE-L on summaries of several sentences: on the lead, and on what was written where some method has learned to."""
+    """How far ROUGE-Lsum is above ROUGE-L on CNN/DailyMail: for the lead and, if some method has learned, for the written summaries."""
     part = frame[frame.task == "CNN/DailyMail"]
     sources = {"lead": "the lead"} | ({"measured": "those that were written, in the mean over methods"} if (part.learned == "yes").any() else {})
     printed = f"The printed column of ROUGE-L has {', '.join(PRINTED['CNN/DailyMail ROUGE-L'])} (erratum rouge-l-columns)."
@@ -180,7 +180,7 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 
 def _others_minus_poet(context: Context) -> Evidence:
-    """How much higher another method's score is than POET's, where that is most, over cells of which one has learned."""
+    """The largest mean of (another method's score minus POET's), over pairs of cells of which at least one has learned."""
     frame, specs, comparisons = context.table("table12").set_index(["method", "task", "metric"]), cells(context.scale), []
     data = stand_ins({task: frame.loc[(POET, task, LABELS[NAMED[0]]), "data"] for task in NAMES})
     for other, task, metric in itertools.product((name for name in METHODS if name != POET), NAMES, NAMED):

@@ -1,14 +1,14 @@
 """Table 4: AdamW- and POET-pretrained models, finetuned on GLUE in full, by OFT and by POET.
 
-The pretrained models are Table 2's own runs, which keep their weights. The paper does not name the model's size, the variant of POET, the
-batch, the sequence length or the schedule: ``finetuning`` of the scale's file has what is taken here. Each number is that of
-the last epoch on GLUE's validation set (MNLI: matched), or on what stands in for it.
+The pretrained models are runs of Table 2 that keep their weights. The paper does not name the model's size, the variant of POET, the
+batch, the sequence length or the schedule; our choices are under ``finetuning`` in the scale's file. Each number is the score after
+the last epoch on GLUE's validation set (MNLI: matched), or on its stand-in.
 
-Two rates: "as printed", 2e-5 for everything, and "tuned alike", one from a search for each cell (``suite.tuning.finetuning``; ``make
-results/<scale>/finetuning_rates.csv`` and ``make record``). A scale that was not tuned has the first alone.
+There are two learning rates: "as printed", 2e-5 for everything, and "tuned alike", from a search for each cell (``suite.tuning.finetuning``;
+``make results/<scale>/finetuning_rates.csv`` and ``make record``). A scale without these searches has the first one alone.
 
-Beside each task stands what one answer for all examples is worth. A cell has learned where its mean over two seeds or more is above that by more than
-two standard deviations (:mod:`analyses.common.learned`); claims compare the cells of which one has.
+The baseline of each task is the score of one answer for all examples. A cell has learned if its mean over two seeds or more is above the baseline by more
+than two standard deviations (:mod:`analyses.common.learned`). Claims compare two cells only if one of them has learned.
 """
 
 import itertools
@@ -45,9 +45,9 @@ PRINTED = read_published("table4").set_index(["finetuning", "pretraining"]).asty
 NAMES = {task.label: key for key, task in TASKS.items() if task.label in PRINTED.columns}
 #: (rate, finetuning, pretraining, task).
 Cell = tuple[str, str, str, str]
-#: No two scores differ by more: correlations lie between -1 and 1.
+#: Largest possible difference of two scores: correlations lie between -1 and 1.
 GREATEST = 2.0
-#: How far the two pretrained models of a finetuning method, and a printed number from a measured one, stand apart.
+#: Horizontal distances: between the two pretrained models of a finetuning method, and between a measured and a printed number.
 APART, BESIDE = 0.24, 0.11
 
 
@@ -94,7 +94,7 @@ def _number(line: Any) -> str:
 
 
 def markdown(frame: pd.DataFrame, seeds: int) -> str:
-    """As the paper lays it out, published / measured in each cell, and one answer for all below; once for each rate."""
+    """The page: for each rate the table in the paper's layout, with published / measured in each cell and a line for one answer for all."""
     first = frame.iloc[0]
     about = (
         f"{ARTIFACT.caption} Each cell: published / **measured at {first['scale']} scale** on {first.model}, last epoch, mean over {seeds} {'seeds' if seeds > 1 else 'seed'} of "
@@ -119,7 +119,7 @@ def _layout(frame: pd.DataFrame) -> str:
 
 
 def fitness(frame: pd.DataFrame) -> str:
-    """Whether anything was learned that can be compared."""
+    """A sentence on the tasks for which orders are compared."""
     return judged_orders(frame, "task", "one answer for all")
 
 
@@ -146,9 +146,9 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 
 def _higher(context: Context, rate: str, pairs: Sequence[tuple[tuple[str, str, str], tuple[str, str, str]]], of_models: bool = False) -> Evidence:
-    """Whether the first of each pair of cells has the higher metric at a rate, by the pair where it has it least.
+    """The largest mean of (second minus first metric) over pairs of cells at a rate: below zero if every first cell is better.
 
-    ``of_models``: the pairs are of two pretrained models, one run of each, so their difference is one number however often both are finetuned.
+    ``of_models``: each pair compares the two pretrained models. There is one run of each, so the mean over finetuning seeds counts as one number.
     """
     frame, specs, runs, comparisons = context.table("table4"), cells(context.scale), [], []
     if rate not in set(frame.rate):
@@ -165,7 +165,7 @@ def _higher(context: Context, rate: str, pairs: Sequence[tuple[tuple[str, str, s
 
 
 def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:
-    """The two claims at a rate; only cells of which one was learned, and whose rates lie inside what was tried, are compared."""
+    """The two claims at a rate. Two cells are compared only if one of them has learned and both rates lie inside what was tried."""
     tasks, models, where = list(NAMES), ("AdamW", "POET"), f"learning rate {rate}"
     pretrained = [((method, "POET", task), (method, "AdamW", task)) for method, task in itertools.product(METHODS, tasks)]
     others = [((method, model, task), ("OFT", model, task)) for method, model, task in itertools.product(("Full FT", "POET"), models, tasks)]

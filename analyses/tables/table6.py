@@ -1,10 +1,10 @@
 """Table 6: how often R and P are merged and reinitialized.
 
-POET-FS with b = 1/2 on the 60M model, T_m from 5 to 1600 steps. The rule for shorter training: the scale's own T_m stands for
-the printed 400, and the others keep their ratios to it, so that a run merges as often as the paper's. Where the shortest would
-be less than half a step, all are divided by 5 instead, the largest number that divides them all: the shortest becomes a single
-step. A period that is longer than training merges never; the column ``merges`` says how often each run merged. Claims name
-the printed T_m.
+POET-FS with b = 1/2 on the 60M model, T_m from 5 to 1600 steps. Shorter training has shorter periods: the scale's own T_m takes the
+place of the printed 400, and the others keep their ratios to it, so that a run merges as often as the paper's. If the shortest
+period would be less than half a step, all are divided by 5 instead, their greatest common divisor, and the shortest is one step.
+With a period longer than training there is no merge; the column ``merges`` has the number of merges of each run. Claims name the
+printed T_m.
 """
 
 import itertools
@@ -25,7 +25,7 @@ PRINTED_DEFAULT = 400
 
 
 def periods(own: int) -> dict[str, int]:
-    """T_m that a scale whose own T_m is ``own`` uses, by the printed one; see the rule above."""
+    """The T_m that a scale with the default T_m ``own`` uses, by the printed T_m; see the top of this file."""
     printed = [int(period) for period in read_published("table6").merge_every]
     share = own / PRINTED_DEFAULT
     if 2 * min(printed) * share < 1:

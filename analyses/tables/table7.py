@@ -1,10 +1,10 @@
 """Table 7: terms of the Neumann series.
 
 POET-FS with b = 1/2 on the 130M model with k = 0 to 4 terms; k = 3 is Table 2's run. The paper prints "Not converged" for
-k = 0: ``published`` is empty there and the column ``note`` has the words.
+k = 0. There ``published`` is empty, and the column ``note`` has the words.
 
-Perplexity need not fall from row to row. Where Q has the eigenvalue iq, the factor stretches by |1 - (iq)^(k+1)|: by
-sqrt(1 + q^2) for k = 0 but by 1 + q^2 for k = 1, which is further from orthogonal, and by 1 - q^4, which shrinks, for k = 3.
+Perplexity need not fall from row to row. If Q has the eigenvalue iq, the factor stretches by |1 - (iq)^(k+1)|. This is sqrt(1 + q^2)
+for k = 0, 1 + q^2 for k = 1, which is further from orthogonal, and 1 - q^4 for k = 3, which shrinks.
 """
 
 import math
@@ -21,7 +21,7 @@ from suite.scale import Scale
 MODEL, ROW = "130m", "poet-fs-1_2"
 #: Settings with which the paper's runs converge.
 CONVERGE = ("k=1", "k=2", "k=3", "k=4")
-#: The logarithm of a perplexity over a uniform guess's, from which on a run counts as not converged.
+#: A run has not converged if the logarithm of its perplexity over a uniform guess's is at least this.
 NOT_CONVERGED = math.log(COLLAPSED)
 
 
@@ -32,9 +32,9 @@ def specs(scale: Scale) -> dict[str, list[RunSpec]]:
 
 
 def _below_a_guess(context: Context, settings: tuple[str, ...]) -> Evidence:
-    """The logarithm of the final perplexity over that of a uniform guess, the largest of some settings.
+    """The logarithm of the final perplexity over that of a uniform guess, the largest mean over the given settings.
 
-    A run that diverged counts as a guess: it predicts nothing.
+    A run that diverged counts as a uniform guess: it predicts nothing.
     """
     cells = {k: runs for k, runs in specs(context.scale).items() if k in settings}
     runs = [spec for by_seed in cells.values() for spec in by_seed]
@@ -54,7 +54,7 @@ def _trend(context: Context) -> Evidence:
 
 
 def _trade_off(context: Context) -> Evidence:
-    """What the third term costs in perplexity (negative: gains), and what the fourth gains beyond the third."""
+    """The larger of two mean differences: perplexity at k = 3 minus k = 2, and the gain of the fourth term minus that of the third."""
     cells = [specs(context.scale)[k] for k in CONVERGE[1:]]
     by_seed = list(zip(*(perplexities(context, runs) for runs in cells), strict=True))
     third, beyond = [p3 - p2 for p2, p3, _ in by_seed], [(p3 - p4) - (p2 - p3) for p2, p3, p4 in by_seed]

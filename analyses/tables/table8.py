@@ -1,8 +1,8 @@
 """Table 8: the architectures of the LLaMA models, as printed and as ``config/scales/paper.yaml`` has them.
 
-The printed intermediate dimension is the one of POET-BS, whose block sizes have to divide it (Appendix "Experimental
-details"). The other methods' is not printed; it follows from the parameter counts of Table 2, and stands below the
-table.
+The printed intermediate dimension is that of POET-BS, whose block sizes have to divide it (Appendix "Experimental details"). The
+paper does not print the dimension of the other methods. It follows from the parameter counts of Table 2, and a note below the
+table has it.
 """
 
 from analyses.common.evidence import exactly, ALL
@@ -20,7 +20,7 @@ UNITS = {
     "Number of hidden layers": "layers",
 }
 DIMENSIONS = ("Hidden dimension", "Intermediate dimension")
-#: Rows of Table 2 whose models have the printed intermediate dimension, and the other one.
+#: A row of Table 2 whose models have the printed intermediate dimension, and a row with the other one.
 DIVISIBLE, STANDARD = "poet-bs-b256", "adamw"
 
 
@@ -31,7 +31,7 @@ def architecture(model: str, row: str = DIVISIBLE) -> dict[str, int]:
 
 
 def divisible(context: Context) -> Evidence:
-    """Dimensions of Table 8 by block sizes of Table 10, as printed."""
+    """The share of pairs, of a dimension of Table 8 and a block size of Table 10, in which the block size divides the dimension."""
     sizes = [int(cell(row[name])) for row in read_published("table8").to_dict("records") for name in DIMENSIONS]
     blocks = sorted({int(spec.removeprefix("b=")) for spec in read_published("table10")["Spec."]})
     pairs = [(size, b) for size in sorted(set(sizes)) for b in blocks]

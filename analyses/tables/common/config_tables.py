@@ -1,7 +1,7 @@
-"""What Tables 8, 9 and 10 share: the paper's configuration as this repository would run it, against what is printed.
+"""What Tables 8, 9 and 10 share: the configuration of this repository at paper scale, against the printed one.
 
-Measured is what ``config/scales/paper.yaml`` makes of a run (:meth:`suite.scale.Scale.run`), published is the
-printed cell, and a cell agrees if the two numbers are equal. A cell that does not agree keeps both and says why.
+Column ``measured`` has the number of a run by ``config/scales/paper.yaml`` (:meth:`suite.scale.Scale.run`), and ``published`` the
+printed number. A cell agrees if the two are equal. A cell that does not agree keeps both and has a ``reason``.
 """
 
 import math
@@ -34,7 +34,7 @@ HYPERPARAMETER_UNITS = {
 }
 
 
-#: What an agreeing cell of the columns about devices does not show.
+#: A note on the columns about devices: what their agreement does not show.
 DEVICES = (
     '"# GPU" is what a run asks for, and "grad acc." what follows from it: the micro-batches of a step are shared among its '
     "devices, and on fewer of them each takes more."
@@ -47,9 +47,9 @@ def quotient(whole: int, parts: int) -> int | float:
 
 
 def hyperparameters(spec: RunSpec, gpus: int) -> dict[str, int | float]:
-    """What the columns of a POET run on some devices would say in Table 9 or 10.
+    """The line of a POET run in Table 9 or 10, by column, if it runs on ``gpus`` devices.
 
-    Its ``accumulation`` counts micro-batches over all devices, and the paper's those of one."""
+    ``accumulation`` of a run counts the micro-batches of all devices; the paper counts those of one."""
     parameters = parse_parameters(get_method(spec.method), spec.parameters)
     return {
         "# GPU": gpus, "lr (base)": parameters.lr, "lr (POET)": parameters.poet_scale * parameters.poet_lr,
@@ -59,7 +59,7 @@ def hyperparameters(spec: RunSpec, gpus: int) -> dict[str, int | float]:
 
 
 def poet_runs(scale: Scale, model: str, variant: str) -> dict[str, RunSpec]:
-    """The POET runs of a model, "fs" or "bs", by their printed specification: "b=1/2" (FS) or "b=256" (BS)."""
+    """The POET runs of a model and a variant ("fs" or "bs"), by their printed specification: "b=1/2" (FS) or "b=256" (BS)."""
     found = {}
     for key, (method, _) in table_rows().items():
         if method is POET:
@@ -74,9 +74,9 @@ def compare(
     name: str, configured: Callable[[str, str], Mapping[str, int | float]], units: Mapping[str, str],
     reasons: Mapping[tuple[str, str], str],
 ) -> pd.DataFrame:
-    """The tidy table: each cell of ``analyses/published/<name>.csv`` beside what is configured for (model, spec).
+    """The tidy table: each cell of ``analyses/published/<name>.csv`` beside the configured number of ``configured(model, spec)``.
 
-    ``units`` are by parameter; ``reasons`` say why the cells of (model, parameter) are known to differ.
+    ``units`` are by parameter. ``reasons`` say why the cells of a (model, parameter) are known to differ.
 
     Raises:
         KeyError: the paper prints a model, specification or parameter that the configuration does not have.
@@ -93,12 +93,12 @@ def compare(
                 "agrees": "yes" if agrees else "no",
                 "reason": "" if agrees else reasons.get((model, parameter), "Not explained."),
             })
-    # Objects: counts stay integers beside learning rates.
+    # dtype object: counts stay integers beside learning rates.
     return pd.DataFrame(lines, dtype=object)
 
 
 def markdown(frame: pd.DataFrame, artifact: Artifact, down: tuple[str, ...], across: str, notes: list[str]) -> str:
-    """The table of :func:`compare` as the paper prints it, then what agrees and what does not, and notes.
+    """The table of :func:`compare` in the paper's layout, then sentences on the cells that agree and differ, and notes.
 
     The columns ``down`` name its rows, and the values of the column ``across`` its columns."""
     frame = frame.assign(model="Llama " + frame.model.str.upper())
@@ -139,7 +139,7 @@ def hyperparameter_table(name: str, variant: str, reasons: Mapping[tuple[str, st
 
 
 def cells_claim(name: str, place: str, what: str) -> Claim:
-    """The claim that the printed cells of Table 8, 9 or 10 describe one configuration, which ``what`` has in words."""
+    """The claim that the configuration has the printed cells of Table 8, 9 or 10. ``what`` names the content of the table."""
     return Claim(
         key=f"{name}-cells", place=place, kind="number", configuration=True,
         says=f"{what} are those of the printed cells.",

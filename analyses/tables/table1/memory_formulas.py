@@ -1,8 +1,8 @@
-"""What each method holds for one weight matrix, by formula: as Table 1 prints it, and without its shortcuts.
+"""Formulas for what each method holds for one weight matrix: as Table 1 prints them, and without its shortcuts.
 
-Numbers of elements. The paper's memory is weights (trained or fixed, factors included) plus optimizer state. Table 1 takes
-m for the shorter side ("m <= n") and gives fully stochastic POET one block size b; but b is budget x dimension, which
-differs between the sides of a rectangle. Its printed formulas are evaluated here with the shorter side's b.
+All numbers are numbers of elements. The paper's memory is weights (trained or fixed, factors included) plus optimizer state. In Table 1,
+m is the shorter side ("m <= n"), and fully stochastic POET has one block size b. But b is budget x dimension, which differs
+between the sides of a rectangle. The printed formulas are evaluated here with the shorter side's b.
 """
 
 import math
@@ -25,14 +25,14 @@ QUANTITIES = {
 
 @dataclass(frozen=True, slots=True)
 class Formulas:
-    """What a method needs for one matrix; callables of (m, n, p), p being the method's parameters."""
+    """Formulas of one method for one matrix, functions of (m, n, p), where p are the method's parameters."""
 
-    trainable: Callable[[int, int, Any], int]  # as printed, with m <= n
-    memory: Callable[[int, int, Any], int]  # likewise
+    trainable: Callable[[int, int, Any], int]  # trainable parameters as printed, with m <= n
+    memory: Callable[[int, int, Any], int]  # weights plus optimizer state as printed, with m <= n
     count: Callable[[int, int, Any], int]  # trainable parameters without the printed table's shortcut
     state: Callable[[int, int, Any], int]  # optimizer state, in elements
-    text: tuple[str, str]  # of the last two, in words
-    #: whether the trainable parameters come on top of a fixed matrix, which has index buffers then
+    text: tuple[str, str]  # ``count`` and ``state`` as text
+    #: whether the method trains factors beside a fixed matrix, and has index buffers
     factors: bool = False
 
 
@@ -81,7 +81,7 @@ def published(formulas: Formulas, m: int, n: int, parameters: Any) -> dict[str, 
 
 
 def expected(formulas: Formulas, m: int, n: int, parameters: Any) -> dict[str, int]:
-    """What training has to hold for an m x n matrix, in elements, by quantity."""
+    """The elements that training holds for an m x n matrix by the formulas without shortcuts, by quantity."""
     count, state = formulas.count(m, n, parameters), formulas.state(m, n, parameters)
     weights = m * n + (count if formulas.factors else 0)
     # Each side of a POET layer has its permutation.

@@ -1,9 +1,9 @@
-"""Table 1: trainable parameters and memory of AdamW, GaLore and POET, by formula and as real runs held them.
+"""Table 1: trainable parameters and memory of AdamW, GaLore and POET, by formula and as measured in runs.
 
-Runs: four rows of Table 2 on the 60M model, which note after their first step what each linear layer holds
+Runs: four rows of Table 2 on the 60M model. They record after their first step how many elements each linear layer holds
 (``poet.training.memory``). Columns ``published`` and ``expected`` come from formulas (``analyses.tables.table1.memory_formulas``): as the
-paper prints them, and with a block size for each side of a rectangular matrix. Numbers of elements. Gradients, and the
-index buffers of POET's permutations, are no part of the paper's memory and stand on lines of their own.
+paper prints them, and with a block size for each side of a rectangular matrix. All numbers are numbers of elements. The paper's memory
+does not include gradients and the index buffers of POET's permutations; they have lines of their own.
 """
 
 import math
@@ -43,13 +43,13 @@ def specs(scale: Scale) -> dict[str, list[RunSpec]]:
 
 
 def held_by_shape(held: list[dict[str, Any]]) -> pd.DataFrame:
-    """What the layers of a run held, the mean over those of one shape (m, n), with the paper's total."""
+    """Elements that the layers of a run held by quantity, with the paper's total, as means over the layers of each shape (m, n)."""
     layers = pd.DataFrame(held)
     return layers.assign(total=layers.weights + layers.state).groupby(["m", "n"])[list(QUANTITIES)].mean()
 
 
 def table(context: Context) -> pd.DataFrame:
-    """One line per method, matrix shape (and the whole model) and quantity."""
+    """One line per method, quantity and matrix shape, and one per method and quantity for the whole model."""
     printed = {line.variant: line for line in read_published("table1").itertuples()}
     lines = []
     for key, by_seed in specs(context.scale).items():
@@ -58,7 +58,7 @@ def table(context: Context) -> pd.DataFrame:
         held = [context.record(spec)["held"] for spec in by_seed]
         counts = pd.DataFrame(held[0]).groupby(["m", "n"]).size().to_dict()
         runs = list(map(held_by_shape, held))
-        # How many matrices of each shape a line stands for.
+        # The matrices that each line covers: their number by shape.
         groups = {f"{m} x {n}": {(m, n): 1} for m, n in counts} | {WHOLE: counts}
         for quantity, label in QUANTITIES.items():
             for group, members in groups.items():
@@ -66,7 +66,6 @@ def table(context: Context) -> pd.DataFrame:
                     sum(number * formula(formulas, m, n, parameters)[quantity] for (m, n), number in members.items())
                     for formula in (published, expected)
                 )
-                # The layers of a shape are equal, or the line does not agree.
                 values = [sum(number * run.at[shape, quantity] for shape, number in members.items()) for run in runs]
                 inputs, outputs = (math.nan, math.nan) if group == WHOLE else next(iter(members))
                 lines.append({
@@ -120,7 +119,7 @@ def markdown(frame: pd.DataFrame) -> str:
 
 
 def as_held(context: Context, keys: tuple[str, ...]) -> Evidence:
-    """The share of the printed formulas' values, by matrix shape, that the runs of some methods held."""
+    """The share of the printed formulas' values, over matrix shapes, that the runs of the given methods (``keys``) held."""
     frame, printed = context.table("table1"), read_published("table1")
     names = printed[printed.variant.isin(keys)].method
     quantities = [QUANTITIES["trainable"], QUANTITIES["total"]]
@@ -130,7 +129,7 @@ def as_held(context: Context, keys: tuple[str, ...]) -> Evidence:
 
 
 def with_one_size(context: Context) -> Evidence:
-    """The share of the printed formulas' values, by matrix shape, that a layer has whose two sides have one b, as Table 1 has it: half of the shorter side."""
+    """The share of the printed formulas' values that a POET-FS layer holds, over matrix shapes, with one b for both sides: half of the shorter side."""
     frame, equal = context.table("table1"), []
     part = frame[(frame.variant == ROWS["poet-fs"]) & (frame.quantity == QUANTITIES["trainable"]) & (frame.matrix != WHOLE)]
     for m, n in part[["inputs", "outputs"]].astype(int).itertuples(index=False):
@@ -139,7 +138,7 @@ def with_one_size(context: Context) -> Evidence:
         optimizer = torch.optim.AdamW(layer.parameters())
         layer(torch.ones(1, m)).sum().backward()
         optimizer.step()
-        model = nn.ModuleDict({"model": nn.ModuleDict({"layers": nn.ModuleDict({"q_proj": layer})})})  # the names that are counted
+        model = nn.ModuleDict({"model": nn.ModuleDict({"layers": nn.ModuleDict({"q_proj": layer})})})  # names that count_elements counts
         (held,) = count_elements(model, [optimizer])
         equal += [held["trainable"] == b * (b - 1), held["weights"] + held["state"] == m * n + 3 * b * (b - 1)]
     return exactly(sum(equal) / len(equal), n=len(equal))

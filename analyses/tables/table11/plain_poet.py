@@ -1,8 +1,8 @@
-"""POET as a plain reading of the paper has it, which is what Table 11 measures its designs against.
+"""A plain implementation of POET by the paper's equations, which Table 11 compares the faster designs with.
 
-Every matrix is there: Q is made from a full b x b parameter, R (m x m) and P (n x n) are dense, W_RP = R W0 P is two
-dense products in every forward pass of every layer, and autograd keeps whatever it wants. Two of the paper's designs
-can be switched on: the Neumann approximation instead of a linear solve, and packed storage of Q.
+It forms every matrix. Q comes from a full b x b parameter, R (m x m) and P (n x n) are dense, and W_RP = R W0 P is two dense
+products in every forward pass of every layer. Autograd keeps its own intermediate results. Two of the paper's designs can be
+switched on: the Neumann approximation instead of a linear solve, and packed storage of Q.
 """
 
 import torch
@@ -16,8 +16,8 @@ from poet.primitives import BlockPrimitive
 class PlainSide(nn.Module):
     """R or P of one layer as a dense matrix: Equations (4), (5) and (6) as they are printed.
 
-    ``order`` is a permutation as ``BlockPrimitive.sample`` returns it; no ``terms`` of the Neumann series: a linear solve;
-    ``packed`` stores the strictly upper triangle of Q, and otherwise a full matrix A with Q = (A - A^T)/2.
+    ``order`` is a permutation from ``BlockPrimitive.sample``. ``terms`` is the k of the Neumann series; None takes a linear solve.
+    ``packed`` stores the strictly upper triangle of Q; without it a full matrix A is stored, with Q = (A - A^T)/2.
     """
 
     def __init__(self, primitive: BlockPrimitive, order: Tensor, *, terms: int | None, packed: bool) -> None:
@@ -45,7 +45,7 @@ class PlainSide(nn.Module):
 
 
 class PlainPOETLinear(nn.Module):
-    """y = x (R W0 P), with the paper's W0 (inputs, outputs), fixed; for the designs see :class:`PlainSide`."""
+    """y = x (R W0 P), with the paper's W0 (inputs, outputs), which is fixed; for ``terms`` and ``packed`` see :class:`PlainSide`."""
 
     def __init__(
         self, weight: Tensor, config: POETConfig, orders: tuple[Tensor, Tensor], *, terms: int | None, packed: bool
@@ -60,7 +60,7 @@ class PlainPOETLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., inputs) -> (..., outputs)."""
-        with torch.autocast(x.device.type, enabled=False):  # as the suite has it: orthogonal matrices in full precision
+        with torch.autocast(x.device.type, enabled=False):  # orthogonal matrices in full precision, as in the suite's layers
             effective = self.r() @ self.weight @ self.p()
         return x @ effective.to(x.dtype)
 

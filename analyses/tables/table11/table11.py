@@ -1,22 +1,21 @@
-"""Table 11: what the Neumann approximation, the skew-symmetric kernel and everything together gain in time.
+"""Table 11: the speed-ups by the Neumann approximation, by the skew-symmetric kernel, and in all.
 
-The baseline is a plain reading of the paper (:mod:`analyses.tables.table11.plain_poet`). Designs are added to it one after another, as
-the printed rows are read here, and the suite's own path comes last (:mod:`analyses.tables.table11.timed_steps`):
+The baseline is a plain implementation of the paper (:mod:`analyses.tables.table11.plain_poet`). Designs are added one after another,
+which is our reading of the printed rows, and the suite's own path comes last (:mod:`analyses.tables.table11.timed_steps`):
 
 - plain: a full matrix for each Q, a linear solve for the Cayley map, dense R and P, R W0 P in every layer;
 - Neumann: the same with k = 3 terms of the Neumann series instead of the solve;
 - packed: the same with the strictly upper triangle stored, and unpacked by the suite's operator;
 - suite: ``poet.apply_poet``.
 
-The paper does not say which variant it timed, nor what its total has beside the two designs, whose product is 1.95
-(``errata.md``). So both variants are timed, and the printed total stands beside plain over suite.
+The paper does not say which variant it timed. So both variants are timed. Nor does it say what its total includes beside the two
+designs, whose speed-ups multiply to 1.95 (``errata.md``). The printed total stands beside the ratio plain / suite.
 
-What is timed is a training step (forward, backward, clipping, AdamW) of a model with the shapes of the 1.3B model's
-layers and the tokens of its micro-batch, both divided by the same number at small scales, so that tokens per width
-stay the paper's. Merges are left out: one in 400 steps. All designs are timed in turn and compared round by round,
-because other jobs of the pipeline may run beside this one: ``measured`` is the median of the ratios, ``n`` their
-number, ``std`` their standard deviation, ``low`` and ``high`` the 20th and 80th percentile. No two runs give the same
-digits.
+The timed call is a training step (forward, backward, clipping, AdamW) of a model with the shapes of the 1.3B model's layers and
+the tokens of its micro-batch. Small scales divide widths and tokens by the same number, so that their ratio stays the paper's.
+Merges are left out: they happen once in 400 steps. All designs are timed in turn and compared round by round, because other jobs
+of the pipeline may run at the same time. ``measured`` is the median of the ratios, ``n`` their number, ``std`` their standard
+deviation, ``low`` and ``high`` the 20th and 80th percentile. No two builds give the same digits.
 """
 
 import math
@@ -45,7 +44,7 @@ SPEED_UPS = {
 
 
 def table(scale: Scale, times: dict[str, list[float]]) -> pd.DataFrame:
-    """Speed-ups of each variant, the cost beside AdamW, and the seconds behind them."""
+    """The tidy table: for each variant its speed-ups, its time relative to AdamW, and the seconds of a step of every design."""
     printed = {line.design: float(line.speed_up) for line in read_published("table11").itertuples()}
     architecture, count, divisor, _ = proxy(scale)
     where = {
@@ -88,7 +87,7 @@ def markdown(frame: pd.DataFrame) -> str:
 
 
 def explanation(frame: pd.DataFrame) -> str:
-    """What was measured, on what, and what it is not."""
+    """A paragraph on what was timed, on which device, and what the numbers do not show."""
     line = frame.iloc[0]
     proxied = "A proxy on a CPU: it says nothing of H100s. " if line.device == "CPU" else ""
     return (
@@ -105,8 +104,8 @@ def _count(number: int, thing: str) -> str:
 
 
 def of_variants(context: Context, quantity: str) -> Evidence:
-    """A speed-up over both variants, since the paper does not say which one it timed: their mean, and the ends of both
-    t-intervals together."""
+    """A speed-up for both variants together, since the paper does not say which one it timed: the mean of the two, and the
+    smallest range that holds both t-intervals."""
     frame = context.table("table11")
     part = frame[frame.quantity == quantity]
     note = (
@@ -119,7 +118,7 @@ def of_variants(context: Context, quantity: str) -> Evidence:
 
 
 def as_printed(context: Context) -> Evidence:
-    """The share of the printed speed-ups that come out to their digits, with the variant that is nearer."""
+    """The share of the printed speed-ups that at least one variant reaches, to the printed digits."""
     frame, printed = context.table("table11"), read_published("table11")
     hits = []
     for line in printed.itertuples():

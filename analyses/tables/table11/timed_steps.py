@@ -19,10 +19,10 @@ from poet.training.spec import Architecture
 from suite.scale import Scale
 
 MODEL, ROW = "1.3b", "poet-bs-b256"
-#: (divisor of widths and tokens, layers, rounds) by scale; at the full width everywhere else, which takes a GPU.
+#: (divisor of widths and tokens, layers, rounds) by scale; other scales have :data:`FULL`, which needs a GPU.
 PROXIES = {"smoke": (16, 1, 2), "mini": (4, 1, 5), "night": (4, 1, 5)}
 FULL = (1, 2, 20)
-#: Designs of each variant, in the order in which they are added up.
+#: Designs of each variant, each with one more change than the one before.
 DESIGNS = {
     "plain": {"terms": None, "packed": False},
     "Neumann": {"terms": 3, "packed": False},
@@ -53,7 +53,7 @@ def configurations(divisor: int) -> dict[str, POETConfig]:
 
 
 def designs(architecture: Architecture, divisor: int) -> dict[str, Callable[[], nn.Module]]:
-    """Models by "variant, design"; AdamW's has the name of :data:`BASELINE`."""
+    """Functions that build the models, by "variant, design"; AdamW's is :data:`BASELINE`."""
     found: dict[str, Callable[[], nn.Module]] = {BASELINE: lambda: build_llama(architecture, seed=0)}
     for variant, config in configurations(divisor).items():
         for design, options in DESIGNS.items():
@@ -67,7 +67,7 @@ def designs(architecture: Architecture, divisor: int) -> dict[str, Callable[[], 
 
 
 def step_of(model: nn.Module, rows: torch.Tensor, precision: str) -> Callable[[], None]:
-    """A training step of a model, as a function to be timed."""
+    """A function that does one training step of a model on ``rows``, (rows, tokens) int64."""
     device = rows.device.type
     model = model.to(device).train()
     trained = [p for p in model.parameters() if p.requires_grad]
@@ -100,7 +100,7 @@ def measure(scale: Scale) -> dict[str, list[float]]:
     precision = scale.settings.training.precision
     steps = {name: step_of(make(), rows, precision) for name, make in designs(architecture, divisor).items()}
     for step in steps.values():
-        step()  # the optimizer's state is made, kernels are compiled
+        step()  # warm-up: makes the optimizer's state and compiles kernels
     return in_turn(steps, rounds, finished_clock if device == "cuda" else wall_clock)
 
 

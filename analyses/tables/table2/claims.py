@@ -1,7 +1,7 @@
-"""What the paper says about Table 2: Section 5.1, and the table itself.
+"""The claims about Table 2, from Section 5.1 and from the table itself.
 
-Orderings of perplexities are judged by differences paired by seed, as the table's own verdicts are. Claims about numbers
-of parameters stand in ``analyses/tables/table2/counts.py``.
+Orderings of perplexities are judged by differences paired by seed. Claims about numbers of parameters are in
+``analyses/tables/table2/counts.py``.
 """
 
 import itertools
@@ -23,11 +23,11 @@ from suite.scale import Scale
 
 #: The row of POET with as many trainable parameters as LoRA (4.81M against 4.85M at 60M, 30.04M against 30.28M at 350M).
 LIKE_LORA = "poet-bs-b128"
-#: The method that has AdamW's second rate.
+#: The method AdamW with a second learning rate.
 TWO_RATES = "adamw-two-rates"
-#: The share of runs that have to train without failure for training to count as stable.
+#: Training counts as stable if at least this share of runs trains without failure.
 STABLE = 0.9
-#: A rank correlation that counts as strong.
+#: Smallest rank correlation, in size, that counts as strong.
 STRONG = 0.5
 
 
@@ -62,14 +62,14 @@ def _stability(context: Context) -> Evidence:
 
 
 def _against_two_rates(grounds: Grounds, model: str, row: str) -> Evidence | None:
-    """The row minus AdamW with two learning rates, at the best of those that were trained."""
+    """Perplexity of the row minus that of AdamW with two learning rates, at its best trained rates; None if either was not trained."""
     poet, adamw = grounds.row(model, row), grounds.row(model, BASELINE)
     alike = adamw and grounds.other_method(adamw, TWO_RATES)
     return over_seeds(grounds.differences(poet, alike)) if poet and alike else None
 
 
 def _part_of_r_and_p(grounds: Grounds, model: str, row: str) -> Evidence | None:
-    """What R and P gain in perplexity beyond what embeddings, norms and head gain over AdamW without them (above zero: less)."""
+    """(POET - POET without R and P) - (POET without R and P - AdamW) in perplexity. Below zero: R and P lower it by more than the rest."""
     poet, adamw = grounds.row(model, row), grounds.row(model, BASELINE)
     without = poet and grounds.like(poet, budget_r=0, budget_p=0)
     if not without or not adamw:
@@ -99,10 +99,10 @@ def lower(
 #: The row in bold of each model.
 BEST = {model: printed(model).set_index("variant").perplexity.idxmin() for model in MODELS}
 BEST_TWO = printed("1.3b").set_index("variant").perplexity[[FS, BS]]
-#: Rows of POET with the next smaller one of the same variant.
+#: Pairs of POET's rows, (larger, next smaller budget), within fully and block-stochastic POET.
 STEPS = [(larger, smaller) for family in BY_BUDGET for smaller, larger in itertools.pairwise(family)]
 CLAIMS = (
-    # "Both POET-FS (b=1/2) and POET-BS (b=256) consistently outperform both GaLore and AdamW": each model has its own.
+    # "Both POET-FS (b=1/2) and POET-BS (b=256) consistently outperform both GaLore and AdamW": one claim for each model.
     *(
         lower(
             f"{row}-below-adamw-{model}", "Section 5.1, Table 2", model, [(row, BASELINE)],

@@ -1,6 +1,6 @@
-"""Trainable parameters of Table 2's cells, why one printed count does not come out, and what the paper says of them.
+"""Trainable parameters of Table 2's cells, the explanation of a printed count that differs, and the claims about counts.
 
-Counts are those of the models at paper scale, whichever scale is trained.
+Counts are those of the models at paper scale, at every scale.
 """
 
 from functools import partial

@@ -6,7 +6,7 @@ from analyses.common.published import read_published
 from poet.methods import table_rows
 
 PRINTED = read_published("table2").astype({"perplexity": float})
-#: The paper's rows; methods that were added since are none of its claims.
+#: The paper's rows. Its claims do not cover rows that were added here.
 ROWS = tuple(dict.fromkeys(PRINTED.variant))
 FS, BS, LORA, GALORE = "poet-fs-1_2", "poet-bs-b256", "lora-r64", "galore"
 #: Rows of POET by rising budget, block-stochastic and fully stochastic.

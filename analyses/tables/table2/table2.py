@@ -1,10 +1,10 @@
 """Table 2: validation perplexity and trainable parameters, nine methods by four model sizes.
 
-The paper prints each row as better (lower perplexity) or worse than AdamW on the same model. ``direction`` says on which side the mean
-difference to AdamW, paired by seed, lies; ``difference_low`` and ``difference_high`` are its 95% t-interval (one seed has none). A cell
-whose runs, or whose AdamW, diverged has no direction. Runs that end as a uniform guess are counted as ``collapsed``. The table
-judges nothing: what the paper says about it, cell by cell and in all, is judged in ``analyses/tables/table2/claims.py``, where the
-scale is fit (:mod:`suite.fitness`).
+The paper prints each row as better (lower perplexity) or worse than AdamW on the same model. ``direction`` says whether the mean
+difference to AdamW, paired by seed, has the printed sign. ``difference_low`` and ``difference_high`` are its 95% t-interval (infinite
+for one seed). A cell has no direction if one of its runs or of AdamW's diverged. Runs that end as a uniform guess are counted as
+``collapsed``. The table judges nothing. The claims about it are in ``analyses/tables/table2/claims.py``, and are judged at scales that
+pass the controls (:mod:`suite.fitness`).
 """
 
 import math
@@ -39,9 +39,9 @@ FAMILIES = {"adamw": "AdamW", "galore": "GaLore", "lora": "LoRA", "poet-bs": "PO
 
 
 def beside_adamw(published_difference: float | None, values: list[float], baseline: list[float]) -> dict[str, Any]:
-    """The columns of a cell's perplexities beside AdamW's, both by seed; see the top of this file.
+    """The columns that compare a cell's perplexities with AdamW's (``baseline``), both by seed; see the top of this file.
 
-    The published difference, to AdamW's perplexity, is None for a row that the paper does not have."""
+    ``published_difference`` is the printed perplexity minus AdamW's; None for a row that the paper does not have."""
     found = {"published_difference": published_difference, "measured_difference": statistics.fmean(values) - statistics.fmean(baseline)}
     low, high, direction = math.nan, math.nan, ""
     if values is not baseline and not any(map(math.isnan, (*values, *baseline))):
@@ -82,7 +82,7 @@ def table(context: Context) -> pd.DataFrame:
 
 
 def apart_from_zero(line: Any) -> Any:
-    """Whether the interval of a line's (or of each line's) difference to AdamW excludes zero."""
+    """Whether the interval of the difference to AdamW excludes zero, for a line or, as a series, for every line of a table."""
     return (line.difference_low > 0) | (line.difference_high < 0)
 
 
@@ -93,7 +93,7 @@ def _cell(line: Any) -> str:
 
 
 def markdown(frame: pd.DataFrame, controls: str, sentences: list[str]) -> str:
-    """Controls, then methods down, models across, "published / measured" in each cell, then sentences."""
+    """The page: controls, the table (methods down, models across, published / measured in each cell), and sentences."""
     scale = frame.scale.iloc[0]
     about = (
         f"Each cell: published on C4 / **measured at {scale} scale on {frame.corpus.iloc[0]}**, mean over seeds, ± standard "
@@ -105,7 +105,7 @@ def markdown(frame: pd.DataFrame, controls: str, sentences: list[str]) -> str:
 
 
 def summary(frame: pd.DataFrame, agreements: dict[str, Evidence]) -> list[str]:
-    """What the table shows, in sentences with the numbers in them; agreements with the paper are by model."""
+    """Sentences with the results of the table; ``agreements`` has the rank agreement with the paper by model."""
     compared = frame[frame.direction != ""]
     same = int((compared.direction == "as published").sum())
     apart = int(apart_from_zero(compared).sum())
