@@ -1,7 +1,7 @@
 """POET: reparameterized training via orthogonal equivalence transformation, W_RP = R W0 P.
 
-The core (this namespace) needs torch alone. ``poet.methods``, ``poet.data`` and ``poet.training`` hold what the
-benchmark suite compares it with, feeds it, and trains it by.
+The core (this namespace) needs torch alone. The benchmark suite has the compared methods in ``poet.methods``, the data in
+``poet.data`` and the training of runs in ``poet.training``.
 """
 
 from poet.config import POETConfig

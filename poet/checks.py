@@ -1,7 +1,7 @@
-"""What the core refuses or warns of so that nothing trains silently wrong.
+"""Checks of the core: each raises or warns before a model would silently train in a wrong way.
 
-A check raises, warns or does nothing, so it changes no number of a training that ends: no digest of a run has these functions, or
-calls of them on plain names (:mod:`poet.launch.sources`). ``tests/launch/test_sources.py`` holds their bodies to that form.
+A check raises, warns or does nothing, so it changes no number of a finished training. The digests of runs therefore leave out this file
+and its calls on plain names (:mod:`poet.launch.sources`). ``tests/launch/test_sources.py`` keeps the checks in this form.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import nn
 
 #: Optimizers whose state does not start at zero, so that zeroing it at a merge is no fresh start.
 _STARTS_ELSEWHERE = (torch.optim.ASGD, torch.optim.NAdam, torch.optim.Rprop)
-#: What POET layers alone have; their class imports this module.
+#: Only POET layers have this method. Their class cannot be imported here, because it imports this module.
 _MERGE = "merge_and_reinitialize"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
@@ -38,12 +38,9 @@ def check_names(exclude: object) -> None:
 
 
 def check_options(config: object, wanted: type, own: Sequence[str]) -> None:
-    """Raises ValueError where a configuration sets the size of the other variant, which would go unread.
+    """Raises ValueError where ``config`` sets a size that its variant does not read. The variant reads the options named in ``own``.
 
-    Args:
-        config: may be of a subclass, which sets both for its own reasons and is not checked.
-        wanted: :class:`poet.POETConfig`.
-        own: names of the options that its variant reads.
+    Only a config whose type is ``wanted`` (POETConfig) is checked: a subclass may set the sizes of both variants.
     """
     if type(config) is wanted and "block_size" not in own and config.block_size != 256:
         raise ValueError(f"POETConfig.block_size is not read with variant={config.variant!r}: set variant='bs', or leave it out")
@@ -52,13 +49,13 @@ def check_options(config: object, wanted: type, own: Sequence[str]) -> None:
 
 
 def check_hooks(chosen: Sequence[tuple[str, nn.Module]]) -> None:
-    """Raises ValueError where one of the layers (name, layer) has hooks, which would be lost with it."""
+    """Raises ValueError where one of the layers (name, layer) has hooks, which would be lost with the layer."""
     if any(getattr(layer, kind) for _, layer in chosen for kind in _HOOKS) or any(hasattr(layer, "_hf_hook") for _, layer in chosen):  # accelerate's
         raise ValueError("apply_poet replaces layers that have hooks, and the hooks would be lost: register them after apply_poet")
 
 
 def check_redrawn(config: object, chosen: Sequence[tuple[str, nn.Linear]]) -> None:
-    """Warns where the weights of frozen layers (name, layer) would be drawn anew, though neither they nor their R and P are then trained."""
+    """Warns where frozen weights of the layers (name, layer) would be drawn anew: neither they nor their R and P are trained afterwards."""
     if config.init != "keep" and any(not layer.weight.requires_grad for _, layer in chosen):
         warnings.warn(
             "apply_poet draws frozen weights anew, and freezes their R and P: POETConfig(init='keep') keeps the weights, and exclude=(...) the layers",
@@ -76,7 +73,7 @@ def check_wrapped(model: nn.Module) -> None:
 
 
 def check_base_frozen(model: nn.Module) -> None:
-    """Raises ValueError where the base weight of a POET layer is not frozen: an optimizer would decay it wherever it is given a gradient of zeros."""
+    """Raises ValueError where the base weight of a POET layer is not frozen: weight decay would change it as soon as its gradient is zeros instead of None."""
     if any(layer.base_weight.requires_grad for layer in model.modules() if hasattr(layer, _MERGE)):
         raise ValueError(
             "the base weight of a POET layer is not frozen, as after model.requires_grad_(True), and weight decay could change it: call "
@@ -85,7 +82,7 @@ def check_base_frozen(model: nn.Module) -> None:
 
 
 def check_trained(model: nn.Module) -> None:
-    """Warns where R and P of every POET layer are frozen, as those of frozen weights are."""
+    """Warns where R and P of every POET layer are frozen. ``apply_poet`` freezes them where the wrapped weight is frozen."""
     if (factors := [p for layer in model.modules() if hasattr(layer, _MERGE) for p in (layer.skew_r, layer.skew_p) if p is not None]) and not any(
         p.requires_grad for p in factors
     ):
@@ -103,7 +100,7 @@ def check_index(number: object) -> None:
 
 
 def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Raises TypeError where ``optimizer`` is none, and ValueError where R and P are trained and it has none of them; warns where it has a part of them."""
+    """Raises TypeError for anything but an optimizer, ValueError where it has none of the trained R and P; warns where it has only a part of them."""
     if not hasattr(optimizer, "param_groups"):
         raise TypeError(f"MergeSchedule takes one optimizer of torch, got {optimizer!r:.80}")
     if (
@@ -136,7 +133,7 @@ def check_decay(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
 
 
 def check_resets(optimizer: torch.optim.Optimizer, reset_state: bool) -> None:
-    """Raises ValueError where merges would zero state that a fresh optimizer does not start at zero, or would not reach it."""
+    """Raises ValueError where a merge would zero state that does not start at zero, or could not reach the state."""
     if reset_state and type(optimizer).__name__ == "ZeroRedundancyOptimizer":
         raise ValueError(
             "ZeroRedundancyOptimizer keeps its state in an inner optimizer, where a merge does not reset it: use fully_shard, "

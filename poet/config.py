@@ -16,7 +16,7 @@ _types = functools.cache(get_type_hints)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class POETConfig:
-    """Hyperparameters of POET. The defaults are the paper's; ``reset_state`` and ``clip_ramp_start``, of which it says nothing, are as in the authors' code.
+    """Hyperparameters of POET. The defaults are the paper's; ``reset_state`` and ``clip_ramp_start``, which are not in it, are as in the authors' code.
 
     Attributes:
         variant: a name from ``poet.primitives.VARIANTS``: "bs" (block-stochastic SPO, Equation (5)) or "fs" (fully
@@ -26,23 +26,21 @@ class POETConfig:
         block_size_r, block_size_p: override ``block_size`` for R (inputs) or P (outputs); 0 makes that side the
             identity. R alone is orthogonal training.
         budget_r, budget_p: the same for ``budget`` (Figure 5).
-        share_r: of the fully stochastic variant: the share of a layer's parameters that R gets, P the rest, at the
-            total that ``budget`` gives to both (Figure 5); 1 is orthogonal training.
+        share_r: of the fully stochastic variant: R's share of a layer's parameters. P gets the rest, and ``budget`` gives the
+            total (Figure 5); 1 is orthogonal training.
         neumann_terms: k of the Cayley-Neumann map (Equation (6), Table 7); None is the exact Cayley map.
         merge_every: T_m, optimizer steps between two merges (Table 6).
         merge: "neumann" merges the factors that were trained with; "exact" merges the exact Cayley map of the same
             parameters, so that the singular values are kept to rounding.
         init: a name from ``poet.initialization`` (Table 5), or "keep" to leave the weights as they are, which keeps
             the function of a pretrained model.
-        reset_state: zero the optimizer state of R and P at each merge. A state that is kept describes coordinates
-            which no longer exist.
-        clip_ramp_steps: the paper "increases the gradient clipping" for this many steps after a merge (Appendix
+        reset_state: zero the optimizer state of R and P at each merge; see :func:`poet.optim.reset_state`.
+        clip_ramp_steps, clip_ramp_start: the paper "increases the gradient clipping" for this many steps after a merge (Appendix
             "Training details"). As in the authors' code the threshold drops to ``clip_ramp_start`` of its value and rises
-            linearly back; 0 switches it off. Where ``merge_every`` is not larger, the threshold never comes back to its full value.
-        clip_ramp_start: see above.
+            linearly back; 0 steps switch it off. With ``clip_ramp_steps >= merge_every`` it never comes back to its full value.
 
     Raises:
-        ValueError: on construction, for a value outside its range; the sentence names the field.
+        ValueError: on construction, for a value of another type or outside its range; the sentence names the field.
     """
 
     variant: str = "bs"
@@ -93,10 +91,7 @@ class POETConfig:
             raise ValueError("POETConfig.share_r splits `budget` of variant='fs': leave budget_r and budget_p unset")
 
     def primitives(self, in_features: int, out_features: int) -> tuple[Primitive, Primitive]:
-        """The primitives of a layer: R on the inputs, P on the outputs.
-
-        Args:
-            in_features, out_features: m and n.
+        """The primitives of a layer of m = ``in_features`` and n = ``out_features``: R on the inputs, P on the outputs.
 
         Raises:
             ValueError: a block size does not divide its dimension, or is larger than it.
@@ -105,18 +100,11 @@ class POETConfig:
         return variant.sides(in_features, out_features, **{name: getattr(self, name) for name in variant.options})
 
     def meaning(self) -> dict[str, Any]:
-        """The fields that determine what stored parameters mean and how they are merged, by name.
-
-        Left out are ``init``, which the weights already reflect, and options of other variants.
-        """
+        """The fields that decide what stored parameters mean and how they are merged: all but ``init`` and the options of other variants."""
         unread = {name for variant in VARIANTS.values() for name in variant.options} - set(VARIANTS[self.variant].options)
         return {f.name: getattr(self, f.name) for f in fields(POETConfig) if f.name not in {"init", *unread}}
 
     def difference(self, other: Mapping[str, Any]) -> str:
-        """The first field in which another configuration differs, with both values; empty if none does.
-
-        Args:
-            other: the :meth:`meaning` of the other configuration. Fields that it lacks count as equal.
-        """
+        """The first field that differs in ``other`` (a :meth:`meaning`), with both values; empty if none does. Fields that it lacks count as equal."""
         differing = ((name, own, other.get(name, own)) for name, own in self.meaning().items())
         return next((f"{name}={theirs!r} instead of {own!r}" for name, own, theirs in differing if theirs != own), "")

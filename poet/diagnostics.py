@@ -11,13 +11,8 @@ from torch import Tensor
 def singular_value_entropy(singular_values: Tensor) -> Tensor:
     """H = -1/log(n) sum_i p_i log p_i with p_i = s_i^2 / sum_j s_j^2 (Section 4, "Dynamics of singular spectrum").
 
-    The paper prints it without the minus sign. 1 means that all singular values are equal, 0 that only one is not zero.
-
-    Args:
-        singular_values: (..., n) non-negative, floating dtype, n >= 2.
-
-    Returns:
-        (...), in [0, 1], natural logarithm normalized by log n.
+    The paper prints it without the minus sign. ``singular_values`` is (..., n), non-negative, of a floating dtype. The result is (...):
+    1 where all singular values are equal, 0 where only one is not zero.
 
     Raises:
         ValueError: fewer than two singular values.
@@ -33,11 +28,8 @@ def singular_value_entropy(singular_values: Tensor) -> Tensor:
 def hyperspherical_energy(weight: Tensor) -> Tensor:
     """HE(W) = sum over i != j of 1/||w_i - w_j||, neurons w_i at unit norm (Section 2). The pairs are ordered: each counts twice.
 
-    Args:
-        weight: (n, m), neurons in rows as ``nn.Linear.weight`` stores them (the paper's columns), floating dtype.
-
-    Returns:
-        (), fp64; infinite if two neurons have the same direction.
+    ``weight`` is (n, m), neurons in rows as ``nn.Linear.weight`` stores them (the paper's columns), of a floating dtype. The result is
+    (), fp64; infinite if two neurons have the same direction.
     """
     neurons = torch.nn.functional.normalize(weight.double(), dim=1)
     # pdist has each unordered pair once. It subtracts the vectors; distances from the Gram matrix would cancel near 0.

@@ -1,7 +1,6 @@
 """The four initializations of a base weight (Section 3.1, "Neuron initialization"; Table 5, Figure 3).
 
-Each takes ``out_features``, ``in_features`` and a CPU generator (None for torch's global one), and returns (out, in) fp32 on
-the CPU.
+Each takes ``out_features``, ``in_features`` and a CPU generator (None for torch's global one), and returns (out, in) fp32 on the CPU.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ STANDARD_DEVIATION = 0.02
 
 
 def _gaussian(out_features: int, in_features: int, generator: torch.Generator | None) -> Tensor:
-    # Drawn on the CPU in torch's default dtype, fp32 unless somebody changed it: the same seed then gives the same weight on every device and in every dtype.
+    # On the CPU in torch's default dtype (fp32 unless changed), so that a seed gives the same weight on every device and in every dtype.
     return torch.randn(out_features, in_features, generator=generator)
 
 

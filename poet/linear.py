@@ -17,10 +17,9 @@ from poet.transform import EffectiveWeight, EquivalentLinear, Structure, transfo
 class POETLinear(nn.Module):
     """A drop-in ``nn.Linear`` with weight R W0 P (Equation (3)). R and P start at the identity; they and a bias are trained.
 
-    Parameters: ``skew_r`` and ``skew_p``, those of the primitives of R and P (for blocks (k, b(b-1)/2), the strictly upper
-    triangles of the skew-symmetric matrices; None for an identity side), ``bias`` (out,) where there is one, and the
-    frozen weight ``base_weight`` (out, in) in the permuted basis. Buffers: the permutations ``permutation_in`` (in,) and
-    ``permutation_out`` (out,), int64. How the weight is computed: :mod:`poet.transform`.
+    Parameters: ``skew_r`` and ``skew_p`` of R and P (for blocks (k, b(b-1)/2), the strictly upper triangles of the skew-symmetric
+    matrices; None for an identity side), ``bias`` (out,) where there is one, and the frozen ``base_weight`` (out, in) in the permuted
+    basis. Buffers: ``permutation_in`` (in,) and ``permutation_out`` (out,), int64. How the weight is computed: :mod:`poet.transform`.
 
     Args:
         in_features, out_features: m and n.
@@ -86,13 +85,7 @@ class POETLinear(nn.Module):
         return self.base_weight, self.skew_r, self.skew_p, self.permutation_in, self.permutation_out
 
     def forward(self, x: Tensor) -> Tensor:
-        """y = x W_RP^T + bias.
-
-        Args:
-            x: (..., in), any floating dtype.
-
-        Returns:
-            (..., out), in the dtype of ``x``, or of autocast where it is enabled.
+        """y = x W_RP^T + bias: (..., in) of any floating dtype -> (..., out) in the dtype of ``x``, or of autocast where it is enabled.
 
         Raises:
             TypeError: ``x`` is not floating.
@@ -140,10 +133,7 @@ class POETLinear(nn.Module):
 
         The weight is rounded once. With ``merge="neumann"`` the effective weight does not change. With ``merge="exact"`` the
         exact Cayley map of the same parameters is merged: the singular values do not change, and the effective weight changes
-        by the truncation error of the Neumann series.
-
-        Args:
-            generator: CPU generator of the new permutations; None for torch's global one.
+        by the truncation error of the Neumann series. ``generator`` is as in the constructor.
         """
         structure = self.structure._replace(terms=None) if self.config.merge == "exact" else self.structure
         base, skew_r, skew_p, *permutations = map(whole, self._tensors())
@@ -156,10 +146,7 @@ class POETLinear(nn.Module):
 
     @torch.no_grad()
     def to_linear(self) -> nn.Linear:
-        """A plain ``nn.Linear`` with the effective weight and a copy of the bias, on the same device, in the same dtype.
-
-        Both require gradients, whether or not those of this layer did.
-        """
+        """A plain ``nn.Linear`` with copies of the effective weight and the bias, same device and dtype. Both require gradients."""
         place = {"device": self.base_weight.device, "dtype": self.base_weight.dtype}
         linear = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None, **place)
         linear.weight.copy_(self.effective_weight())

@@ -14,7 +14,7 @@ from poet.config import POETConfig
 from poet.linear import POETLinear
 from poet.wrapping import CONV1D, check_exclude, summary, survey, wrapping_report
 
-#: The default of ``exclude``, which a model without a head of that name need not have.
+#: The default of ``exclude``. A model may lack this layer.
 HEAD = ("lm_head",)
 _log = logging.getLogger("poet")
 
@@ -41,18 +41,19 @@ def apply_poet(
 ) -> nn.Module:
     """Replace every ``nn.Linear`` in place by a :class:`POETLinear`, and return the model.
 
-    What is wrapped, what is not and why is logged (logger ``poet``); :func:`poet.wrapping_report` returns it. A warning is given
-    where trained weights are initialized again, and where ``Conv1D`` layers of transformers (GPT-2) are not wrapped.
+    Weights are initialized again by ``config.init``; ``init="keep"`` keeps them, and then the model computes the same function as
+    before. Biases are kept. R and P of a frozen weight are frozen. Not wrapped are layers whose weight is tied to another's, and
+    subclasses of ``nn.Linear`` (such as the output projection of ``nn.MultiheadAttention``, whose weight is read directly).
+
+    It logs which layers are wrapped, and why the others are not (logger ``poet``); :func:`poet.wrapping_report` returns the same. It
+    warns where trained or frozen weights are initialized again, and where ``Conv1D`` layers of transformers (GPT-2) are not wrapped.
 
     Args:
-        model: any module. Give it whole: from a part, neither ties to weights outside it are seen nor the whole model's
-            ``save_pretrained``. Weights are initialized again by ``config.init``; ``init="keep"`` keeps them, and then
-            the model computes the same function as before. Biases are kept. R and P of a frozen weight are frozen. Not wrapped are
-            layers whose weight is tied to another's, and subclasses of ``nn.Linear`` (such as the output projection of
-            ``nn.MultiheadAttention``, whose weight is read directly).
+        model: any module. Give the whole model: from a part of it, neither weights that are tied to others outside nor the whole
+            model's ``save_pretrained`` can be seen.
         config: POET's hyperparameters.
         exclude: modules that are not wrapped, submodules included, by full name or by the last parts of it ("lm_head",
-            "mlp.up_proj", "layers.0"). Your own names take the place of the default: name the head again.
+            "mlp.up_proj", "layers.0"). Your names replace the default: name the head again.
         generator: CPU generator; the same seed gives the same model on every device. None for torch's global one.
 
     Returns:
@@ -117,7 +118,7 @@ def _warn(config: POETConfig, chosen: list[tuple[str, nn.Linear]], unread: list[
 
 
 def _looks_trained(weight: Tensor) -> bool:
-    """Whether a weight was loaded from a checkpoint, which ``from_pretrained`` marks, or has a gradient."""
+    """Whether a weight was loaded by ``from_pretrained``, which marks it, or has a gradient."""
     return getattr(weight, "_is_hf_initialized", False) or weight.grad is not None
 
 
@@ -137,10 +138,6 @@ def allow_saving(model: nn.Module, allowed: bool = True) -> None:
     """Allow ``save_pretrained`` to write R and P, as a checkpoint of training needs them, or forbid it again.
 
     :func:`apply_poet` forbids it: plain transformers would load such a folder, and initialize the weights that it lacks.
-
-    Args:
-        model: a model with POET layers, or one that had them.
-        allowed: whether ``save_pretrained`` may write them.
     """
     for module in model.modules():
         vars(module).pop("save_pretrained", None)
@@ -153,26 +150,18 @@ def merge_and_reinitialize(model: nn.Module, generator: torch.Generator | None =
 
     Optimizer state is not reset here: :class:`poet.optim.MergeSchedule` does both.
 
-    Args:
-        model: a model that went through :func:`apply_poet`.
-        generator: CPU generator; layers draw from it in the model's fixed order, so equal seeds give equal primitives
-            on every rank without communication.
+    Layers draw from the CPU generator (None: torch's global one) in the model's fixed order. So equal seeds give equal primitives on
+    every rank without communication.
     """
     for _, layer in poet_layers(model):
         layer.merge_and_reinitialize(generator)
 
 
 def export_dense(model: nn.Module) -> nn.Module:
-    """Replace every :class:`POETLinear` in place by a plain ``nn.Linear`` with its effective weight.
+    """Replace every :class:`POETLinear` in place by a plain ``nn.Linear`` with its effective weight, and return the model.
 
     A Hugging Face model then saves with ``save_pretrained`` and loads in plain transformers. Weights and biases are copies: they
-    require gradients, and a bias that was tied to another's is so no more.
-
-    Args:
-        model: a model that went through :func:`apply_poet`.
-
-    Returns:
-        The model; where it is itself a POET layer, its replacement.
+    require gradients, and a bias is no longer tied to another. A model that is itself a POET layer is not changed; its replacement is returned.
     """
     allow_saving(model)
     for _, layer in list(poet_layers(model)):

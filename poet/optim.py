@@ -1,7 +1,4 @@
-"""POET's optimizer recipe (Appendix "Training details").
-
-Two learning rates, merges, the reset of optimizer state, and the ramp of the clipping threshold after a merge.
-"""
+"""POET's optimizer recipe (Appendix "Training details"): two learning rates, merges, resets of optimizer state, a ramp of the clipping threshold."""
 
 from __future__ import annotations
 
@@ -54,12 +51,8 @@ def parameter_groups(
 def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parameter]) -> None:
     """Zero every tensor and number of the optimizer's state for ``parameters``, step counts included.
 
-    Moments of the old R and P are of a basis that no longer exists after a merge. An fp32 master copy that is not zeroed
+    After a merge, the moments of the old R and P belong to coordinates that no longer exist. An fp32 master copy that is not zeroed
     would apply the merged rotation twice.
-
-    Args:
-        optimizer: any torch optimizer with a state per parameter.
-        parameters: those whose state is reset.
 
     Raises:
         TypeError: an entry of the state is neither a tensor, a number nor None.
@@ -123,12 +116,7 @@ class MergeSchedule:
         self.model, self.config, self.optimizer, self.seed = model, config, optimizer, seed
 
     def clip_norm(self, step: int, base: float) -> float:
-        """Gradient-clipping threshold: ``base``, lowered for ``clip_ramp_steps`` after a merge; see :class:`poet.POETConfig`.
-
-        Args:
-            step: number of the optimizer step, from 0.
-            base: threshold of the gradient norm without the ramp.
-        """
+        """Gradient-clipping threshold of ``step`` (from 0): ``base``, lowered for ``clip_ramp_steps`` after a merge (:class:`poet.POETConfig`)."""
         since_merge = step % self.config.merge_every
         ramp = self.config.clip_ramp_steps
         if step < self.config.merge_every or since_merge >= ramp:
@@ -148,7 +136,7 @@ class MergeSchedule:
 
         Raises:
             TypeError: ``step`` is no int, or the optimizer has state that cannot be reset; see :func:`reset_state`.
-            ValueError: the model has no POET layer any more, or R and P are others than the optimizer's.
+            ValueError: the model no longer has a POET layer, or the optimizer has none of its R and P or keeps state of 8 bits.
         """
         check_wrapped(self.model)
         check_index(step)

@@ -105,11 +105,8 @@ def skew_pack(q: Tensor) -> Tensor:
 def cayley(q: Tensor) -> Tensor:
     """The exact Cayley map R = (I + Q)(I - Q)^-1, Equation (6), left-hand side.
 
-    Args:
-        q: (..., b, b) skew-symmetric, any floating dtype. Half precision is solved in fp32 and rounded back.
-
-    Returns:
-        (..., b, b), same dtype, orthogonal to rounding, determinant 1.
+    q is (..., b, b) skew-symmetric, any floating dtype; R has its shape and dtype, is orthogonal to rounding and has determinant 1.
+    Half precision is solved in fp32 and rounded back.
     """
     precise = q.to(wide(q.dtype))
     identity = torch.eye(q.shape[-1], dtype=precise.dtype, device=q.device)
@@ -190,28 +187,17 @@ def _series_vjp(q: Tensor, grad: Tensor, terms: int) -> Tensor:
 
 
 def rotation_blocks_reference(packed: Tensor, terms: int | None) -> Tensor:
-    """Orthogonal blocks from packed skew-symmetric matrices, Equation (6).
+    """Orthogonal blocks from packed skew-symmetric matrices, Equation (6): (B, b(b-1)/2) of any floating dtype -> (B, b, b), same dtype.
 
-    Args:
-        packed: (B, b(b-1)/2), any floating dtype.
-        terms: k of the Cayley-Neumann map, or None for the exact Cayley map.
-
-    Returns:
-        (B, b, b), same dtype. Half precision is computed in fp32 and rounded once.
+    ``terms`` is k of the Cayley-Neumann map, or None for the exact Cayley map. Half precision is computed in fp32 and rounded once.
     """
     return cast(_map(skew_unpack(cast(packed, wide(packed.dtype))), terms), packed.dtype)
 
 
 def rotation_blocks_vjp_reference(packed: Tensor, grad: Tensor, terms: int | None) -> Tensor:
-    """VJP of :func:`rotation_blocks_reference`: the gradient with respect to ``packed``.
+    """VJP of :func:`rotation_blocks_reference`: the gradient with respect to ``packed``, of its shape and dtype.
 
-    Args:
-        packed: (B, b(b-1)/2), as in the call.
-        grad: (B, b, b), gradient of the loss with respect to the blocks.
-        terms: as in the call.
-
-    Returns:
-        (B, b(b-1)/2), the dtype of ``packed``.
+    ``packed`` and ``terms`` are as in that call; ``grad`` (B, b, b) is the gradient of the loss with respect to the blocks.
     """
     by_q = _map_vjp(skew_unpack(cast(packed, wide(packed.dtype))), grad, terms)
     return cast(skew_pack(by_q - by_q.mT), packed.dtype)
@@ -257,13 +243,6 @@ def rotation_blocks_vjp(packed: Tensor, grad: Tensor, terms: int | None) -> Tens
 
 
 def orthogonality_error(r: Tensor) -> Tensor:
-    """e_orth = ||R R^T - I||_F / ||I||_F (Section 5.3, Figure 10).
-
-    Args:
-        r: (..., b, b), fp32 or fp64.
-
-    Returns:
-        (...), same dtype; 0 for an orthogonal matrix.
-    """
+    """e_orth = ||R R^T - I||_F / ||I||_F (Section 5.3, Figure 10): (..., b, b) fp32 or fp64 -> (...), same dtype; 0 if orthogonal."""
     identity = torch.eye(r.shape[-1], dtype=r.dtype, device=r.device)
     return torch.linalg.matrix_norm(r @ r.mT - identity) / math.sqrt(r.shape[-1])

@@ -13,11 +13,7 @@ AUTOCAST = frozenset(
 
 
 def autocast_off(device: str) -> contextlib.AbstractContextManager:
-    """A context without autocast, which would round the products of R and P to half precision.
-
-    Args:
-        device: the type of a device, such as "cuda".
-    """
+    """A context without autocast on a type of device ("cuda"): autocast would round the products of R and P to half precision."""
     if device in AUTOCAST and torch.is_autocast_enabled(device):
         return torch.autocast(device, enabled=False)
     return contextlib.nullcontext()

@@ -6,20 +6,12 @@ from torch import Tensor
 
 
 def whole(tensor: Tensor | None) -> Tensor | None:
-    """The full tensor of a sharded one; any other tensor, or None, as it is.
-
-    The all-gather is collective: every rank has to call it.
-    """
+    """The full tensor of a sharded one; any other tensor, or None, as it is. The all-gather is collective: every rank has to call this."""
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
 def assign(target: Tensor, values: Tensor) -> None:
-    """Copy ``values`` into ``target``, of the same shape; where ``target`` is sharded, each rank copies its shard.
-
-    Args:
-        target: a tensor or a DTensor.
-        values: the full tensor, equal on every rank.
-    """
+    """Copy ``values``, a full tensor equal on every rank, into ``target`` of the same shape. A sharded ``target`` gets each rank's shard."""
     if hasattr(target, "full_tensor"):
         from torch.distributed.tensor import distribute_tensor
 

@@ -150,11 +150,7 @@ class Structure(NamedTuple):
     terms: int | None
 
     def factors(self, skew_r: Tensor | None, skew_p: Tensor | None) -> Gradients:
-        """The factors of both sides, for blocks (k, b, b); None for an identity side.
-
-        Args:
-            skew_r, skew_p: the parameters of R and P, for blocks (k, b(b-1)/2); None for an identity side.
-        """
+        """The factors of both sides from their parameters, for blocks (k, b, b) from (k, b(b-1)/2); None for an identity side."""
         if skew_r is not None and skew_p is not None and self.r.maps_like(self.p):
             both = self.r.factors(torch.cat((skew_r, skew_p)), self.terms)
             return both[: len(skew_r)], both[len(skew_r) :]
@@ -168,9 +164,7 @@ class Structure(NamedTuple):
     def factors_vjp(self, skew_r, skew_p, gradients: Gradients) -> Gradients:
         """VJP of :meth:`factors`: the gradients with respect to the parameters, of their shapes and dtype.
 
-        Args:
-            skew_r, skew_p: the arguments of :meth:`factors`.
-            gradients: with respect to the factors of R and of P, of their shapes; None stays None.
+        ``gradients`` has those with respect to the factors of R and of P, of their shapes; None stays None.
         """
         if gradients[0] is not None and gradients[1] is not None and self.r.maps_like(self.p):
             both = self.r.factors_vjp(torch.cat((skew_r, skew_p)), torch.cat(gradients), self.terms)

@@ -1,4 +1,4 @@
-"""Which layers of a model POET wraps, which not and why, and the report of both."""
+"""Which layers of a model POET wraps, why it does not wrap the others, and the report of both."""
 
 from __future__ import annotations
 
@@ -20,20 +20,12 @@ def wrapping_report(model: nn.Module) -> dict[str, str]:
     """What :func:`poet.apply_poet` did with each layer that has a matrix, by name: "wrapped", or the reason why it did not wrap it.
 
     ``apply_poet`` logs it (logger ``poet``, level INFO), and :func:`print_trainable_parameters` prints it.
-
-    Args:
-        model: a model that went through ``apply_poet``.
     """
     return {name: why or EXCLUDED for name, _, why in survey(model)}
 
 
 def survey(model: nn.Module, exclude: Sequence[str] = ()) -> list[tuple[str, nn.Module, str]]:
-    """(name, layer, reason why it is not wrapped) of every layer with a matrix; the reason is empty where it can be wrapped.
-
-    Args:
-        model: any module.
-        exclude: names as :func:`poet.apply_poet` has them.
-    """
+    """(name, layer, reason why it is not wrapped) of every layer with a matrix; the reason is empty where ``apply_poet`` would wrap it."""
     owners = defaultdict(list)
     for name, module in model.named_modules():
         for key, parameter in module.named_parameters(recurse=False):
@@ -68,15 +60,7 @@ def is_named(name: str, entry: str) -> bool:
 
 
 def check_exclude(model: nn.Module, exclude: Sequence[str]) -> None:
-    """Check that each entry names a module.
-
-    Args:
-        model: any module.
-        exclude: names as :func:`poet.apply_poet` has them.
-
-    Raises:
-        ValueError: an entry names no module; the sentence has the nearest name.
-    """
+    """Raises ValueError where an entry of ``exclude`` names no module; the sentence has the nearest name."""
     names = [name for name, _ in model.named_modules() if name]
     for entry in exclude:
         if not any(is_named(name, entry) for name in names):

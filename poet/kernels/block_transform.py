@@ -141,10 +141,7 @@ def warps(tile: dict[str, int]) -> int:
 def _rotate(g: Tensor, x: Tensor, y: Tensor, *, gather: Tensor | None = None, scatter: Tensor | None = None) -> Tensor:
     """y[scatter] = Diag(G_1, ..., G_k, I) x[gather], written to y and returned.
 
-    Args:
-        g: (k, b, b), any strides, as those of x and y.
-        x, y: (m, s), k * b <= m.
-        gather, scatter: (m,) int64, or None for the identity permutation.
+    g is (k, b, b), x and y are (m, s) with k * b <= m, all of any strides. Indices are (m,) int64, or None for the identity.
     """
     (blocks, b, _), (size_p, size_q) = g.shape, x.shape
     tile = tile_shape(b, x.element_size(), square=False)
@@ -158,11 +155,9 @@ def _rotate(g: Tensor, x: Tensor, y: Tensor, *, gather: Tensor | None = None, sc
 
 
 def sum_parts(blocks: int, b: int, size_s: int) -> int:
-    """Number of parts that a sum is split into: a function of shapes alone, so that every device sums in the same order.
+    """Number of parts that a sum of ``size_s`` terms is split into, for a result of ``blocks`` blocks of size b.
 
-    Args:
-        blocks, b: number and size of the blocks of the result.
-        size_s: terms of the sum.
+    It depends on shapes alone, so that every device sums in the same order.
     """
     tiles = blocks * triton.cdiv(b, TILE) ** 2
     return max(1, min(PROGRAMS // tiles, size_s // SHORTEST_PART))

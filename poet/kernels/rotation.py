@@ -119,12 +119,7 @@ def _programs(batch: int, b: int) -> tuple[int]:
 
 @torch.library.custom_op("poet::skew_unpack", mutates_args=())
 def skew_unpack(packed: Tensor, b: int) -> Tensor:
-    """:func:`poet.orthogonal.skew_unpack`: (B, b(b-1)/2) fp32 -> (B, b, b) fp32.
-
-    Args:
-        packed: (B, b(b-1)/2), any strides.
-        b: block size.
-    """
+    """:func:`poet.orthogonal.skew_unpack`: (B, b(b-1)/2) fp32, any strides -> (B, b, b) fp32."""
     packed = packed.contiguous()
     q = packed.new_empty(len(packed), b, b)
     if q.numel():
@@ -147,15 +142,9 @@ def skew_pack_difference(h: Tensor) -> Tensor:
 
 @torch.library.custom_op("poet::cayley_neumann_packed", mutates_args=())
 def cayley_neumann_packed(packed: Tensor, b: int, terms: int) -> Tensor:
-    """R = (I + Q)(I + Q + ... + Q^k), Equation (6), of blocks for which :func:`fits_on_chip`.
+    """R = (I + Q)(I + Q + ... + Q^k), Equation (6), k = ``terms`` >= 1, of blocks for which :func:`fits_on_chip`.
 
-    Args:
-        packed: (B, b(b-1)/2), fp16, bf16 or fp32, any strides.
-        b: block size.
-        terms: k >= 1.
-
-    Returns:
-        (B, b, b), same dtype. Operands of every product are rounded to it.
+    (B, b(b-1)/2) fp16, bf16 or fp32, any strides -> (B, b, b), same dtype. Operands of every product are rounded to it.
     """
     packed = packed.contiguous()
     out = packed.new_empty(len(packed), b, b)
