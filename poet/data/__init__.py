@@ -1,5 +1,5 @@
-"""Data: corpora, tokenizers and packing on the one side, rows for training on the other.
+"""Data: the preparation of rows from corpora, tokenizers and packing, and the reading of rows for training.
 
-``poet.data.prepare.prepare`` makes a folder of memory-mapped rows once; ``TrainingBatches`` and ``TokenRows`` of
-``poet.data.rows`` read it, and import no tokenizer library.
+``poet.data.prepare.prepare`` makes a folder of rows once. ``TrainingBatches`` and ``TokenRows`` of ``poet.data.rows`` map its files
+into memory, and import no tokenizer library.
 """

@@ -20,7 +20,7 @@ from poet.system.errors import UserError, command_line
 
 @command_line
 def main(arguments: list[str] | None = None) -> int:
-    """0: done; 2: the user must put something right (one line says what); 130: interrupted."""
+    """Return the exit code. 0: done; 2: the user must put something right (one line says what); 130: interrupted."""
     parser = argparse.ArgumentParser(prog="python -m poet.data", description="Prepare a data set of token rows.")
     parser.add_argument("data", help='JSON, such as {"corpus": "enwik8", "tokenizer": {"kind": "bpe", ...}, ...}')
     parser.add_argument("--folder", type=Path, help="where the rows go, or lie")

@@ -55,7 +55,7 @@ class Description(Settings):
 
 
 def check_description(data: dict) -> dict:
-    """A description with every optional key filled in; ``stream`` is there only if true, so that digests of others stay.
+    """A description with every optional key filled in; ``stream`` only if true, so that the digests of other descriptions stay the same.
 
     Raises:
         DataError: a key is unknown, missing or has a value that makes no sense; the sentence names it.
@@ -65,5 +65,5 @@ def check_description(data: dict) -> dict:
 
 
 def row_files(data: dict) -> list[str]:
-    """The files of rows whose names are known before a data set is prepared: train shards are not among them."""
+    """The files of rows whose names are known before a data set is prepared, which excludes train shards."""
     return ["validation.npy"] if issubclass(CORPORA[data["corpus"]], ShardedCorpus) else ["train.npy", "validation.npy"]

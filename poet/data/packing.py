@@ -7,7 +7,7 @@ import numpy as np
 
 from poet.data.tokenizer import EncodedText, Tokenizer
 
-# One row or block of rows: (tokens (rows, T), how many of them are not padding, bytes of text that they cover).
+# One row or several: (tokens (rows, T), number of tokens that are not padding, bytes of text that they cover).
 Block = tuple[np.ndarray, int, int]
 
 
@@ -22,7 +22,7 @@ def pack(documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, ca
     Tokens at the end that fill no row are dropped.
 
     Args:
-        documents, tokenizer: the tokens, and what made them.
+        documents, tokenizer: the encoded documents and their tokenizer.
         length: tokens a row.
         cap: at most this many tokens, in full rows; None for no limit.
 
@@ -49,12 +49,12 @@ def pack(documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, ca
 
 
 def pad(documents: Iterable[EncodedText], tokenizer: Tokenizer, length: int, cap: int | None = None) -> Iterator[Block]:
-    """One row a document: cut to T - 1 tokens, an end-of-sequence token, then padding.
+    """One row per document: its first T - 1 tokens at most, an end-of-sequence token, then padding.
 
-    A long document ends in that token as well, as the T5 tokenizer cuts it. The paper does not say how its rows are made; see docs/data.md.
+    A document that is cut has an end-of-sequence token too, as with the T5 tokenizer. The paper does not say how its rows are made; see docs/data.md.
 
     Args:
-        documents, tokenizer: the tokens, and what made them.
+        documents, tokenizer: the encoded documents and their tokenizer.
         length: T, tokens a row.
         cap: rows end before their tokens without padding exceed this number; None for no limit.
 

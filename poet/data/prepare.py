@@ -39,7 +39,7 @@ def prepare(data: dict, folder: Path, cache: Path, processes: int = 2) -> dict:
         processes: how many share the work; the result does not depend on it.
 
     Raises:
-        DataError: whatever the user can put right.
+        DataError: something that the user can put right; the sentence says what.
     """
     data, folder = check_description(data), Path(folder)
     corpus = CORPORA[data["corpus"]](data["path"], Path(cache), processes)
@@ -50,15 +50,15 @@ def prepare(data: dict, folder: Path, cache: Path, processes: int = 2) -> dict:
             same = corpus.path is None or corpus.identity().items() <= meta["corpus"].items()
             if same and all(whole(file, folder) for file in prepared_files(meta)):
                 return meta
-            # What is still whole of it stays.
+            # Files that are still whole are kept, as those of finished stages.
             done = {"corpus": meta["corpus"], "tokenizer": meta["tokenizer"], **meta["splits"]}
             write_json(folder / STAGES, wanted | {"done": done})
-        # From here on the folder is not complete; a reader that finds no meta.json says so.
+        # From here on the folder is not complete: without meta.json, readers refuse it.
         (folder / "meta.json").unlink(missing_ok=True)
         stages, identity = _Stages(folder, wanted), corpus.identity()
         described = stages.run("corpus", lambda: identity | corpus.details(), identity)
         tokenizer = _tokenizer(data, folder, corpus, stages)
-        # The small one first: what is wrong shows before hours of work, and it stays when train rows are made again.
+        # The small split first: errors show before hours of work, and it is kept when train rows are made again.
         validation = stages.run("validation", lambda: _write_split(data, "validation", folder, corpus, tokenizer))
         if data.get("stream"):
             train = stages.run("train", lambda: _streamed(data, identity, stages.done["tokenizer"]))
@@ -103,7 +103,7 @@ def verify(folder: Path) -> int:
 
 
 class _Stages:
-    """The stages that are done, and what each found, kept in ``<folder>/stages.json`` until all are."""
+    """The finished stages and their results, kept in ``<folder>/stages.json`` until all stages are finished."""
 
     def __init__(self, folder: Path, wanted: dict):
         self._path, self._folder, self._wanted = folder / STAGES, folder, wanted
@@ -112,8 +112,7 @@ class _Stages:
         self.done: dict[str, dict] = {}
 
     def run(self, name: str, work: Callable[[], dict], facts: dict | None = None) -> dict:
-        """What ``work`` finds. It is not done again where its files and these facts are as they were, unless a stage
-        before it was."""
+        """The result of ``work``, or the saved one if its files and ``facts`` are unchanged and no stage before it was done again."""
         saved = self._saved.get(name)
         if saved and (facts or {}).items() <= saved.items() and all(whole(file, self._folder) for file in files_of(saved)):
             self.done[name] = saved

@@ -18,19 +18,19 @@ from poet.data.tokenizer import EOS, PAD, SPECIAL_TOKENS, UNK, Tokenizer, load_h
 from poet.data.writing import encoded
 from poet.system.progress import say
 
-#: Texts that are timed; those before them train the stand-in.
+#: Numbers of texts: those that are timed, and those before them, which train a tokenizer.
 TIMED, TRAINING = 2000, 2000
 
 
 def measure(description: dict, cache: Path) -> tuple[float, str]:
     """Texts of C4's mean length that one core of this machine turns into rows in a second, and what was measured.
 
-    The text is enwik8's (fetched to ``cache``), cut to C4's mean length: C4 itself, whose lengths differ among
-    themselves, takes no longer where long texts are encoded in part. Where the description's tokenizer cannot be had,
-    a tokenizer of T5's kind and size stands in.
+    The text is enwik8's (fetched to ``cache``), cut to C4's mean length. C4's own texts have different lengths; they take no longer
+    with packing "pad", which encodes only the start of a long text. If the description's tokenizer cannot be loaded, a tokenizer of
+    T5's kind and size is timed instead.
 
     Raises:
-        DataError: enwik8 cannot be had.
+        DataError: enwik8 cannot be fetched.
     """
     data = check_description(description)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"

@@ -1,6 +1,6 @@
 """Rows of tokens for training: read from a prepared folder, in an order that every method and every reader shares.
 
-Needs numpy and torch alone, so that a training process starts fast; only a stream brings its tokenizer.
+It imports only numpy and torch, so that a training process starts fast; only a stream also imports its tokenizer.
 """
 
 import functools
@@ -31,14 +31,14 @@ class _Prepared:
 class TrainingBatches(_Prepared):
     """The batches of a run, step by step: a pure function of the data, ``batch_rows``, ``seed`` and the step.
 
-    Every reader of the same arguments gets the same rows in the same order, whichever step it begins at. One file of
-    rows is read in permutations of all its rows (``BatchOrder``). Rows in shards, and streamed ones alike, are read
-    shard after shard, each from its first row to its last, and each epoch has its own permutation of the shards: C4's
-    documents were shuffled by its makers, and a permutation of 365 million rows would take gigabytes in every process
-    and a seek a row. A batch may span shards and epochs.
+    Every reader with the same arguments gets the same rows in the same order, whichever step it begins at. One file of
+    rows is read in permutations of all its rows (``BatchOrder``). Rows in shards, streamed or not, are read shard after shard, each
+    from its first row to its last, and each epoch has its own permutation of the shards. This is enough, because C4's makers
+    shuffled its documents; a permutation of 365 million rows would take gigabytes in every process and a seek for each row.
+    A batch may span shards and epochs.
 
     Attributes:
-        sha256: of the rows, or of what they are made from if they are streamed.
+        sha256: of the rows; of the description of their sources if they are streamed.
 
     Raises:
         DataError: the folder is not prepared, or damaged.
@@ -110,7 +110,7 @@ class _ShardBatches:
         self._shards: list[dict] = meta["splits"]["train"]["files"]
         self._sizes = np.array([shard["rows"] for shard in self._shards])
         self._batch_rows, self._seed = batch_rows, seed
-        for shard in self._shards:  # now, and not after days
+        for shard in self._shards:  # checked now, not after days of training
             if not whole(shard, folder):
                 raise DataError(f"{folder / shard['file']} is not whole: prepare the data again, which makes this shard alone")
         self._epoch = functools.lru_cache(maxsize=2)(self._epoch)
@@ -135,7 +135,7 @@ class _ShardBatches:
             left -= end - begin
 
     def _epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """The shards of an epoch in their order, and how many rows of it are read when each ends."""
+        """The shards of an epoch in their order, and the number of the epoch's rows up to the end of each."""
         order = epoch_order(len(self._sizes), self._seed, epoch)
         return order, np.cumsum(self._sizes[order])
 

@@ -1,7 +1,7 @@
-"""Rows of a corpus in shards: a file for each shard of the source, made by several processes, noted as soon as it is whole.
+"""Rows of a corpus in shards: a file for each shard of the source, made by several processes, with a note once it is whole.
 
-Beside each ``<folder>/train/<shard>.npy`` lies a ``.json`` that says what it holds and what it was made from. Whoever
-prepares the folder again, after a kill or a damaged file, makes only what has no such note or another size.
+Beside each ``<folder>/train/<shard>.npy`` lies a note, a ``.json`` with the file's content and origin. Preparing the folder again,
+after a kill or with a damaged file, makes only the files whose note is missing or does not fit them.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _DESCRIBED = ("file", "sha256", *_SUMMED)
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What all shards have in common. made_from: digest of everything that decides their rows but the shards."""
+    """Settings that all shards share. ``made_from`` is the digest of everything that decides their rows, except the shards themselves."""
 
     data: dict
     folder: Path
@@ -43,14 +43,14 @@ class _Work:
         return self.folder / f"{shard.stem}.npy"
 
     def note(self, shard: Shard) -> dict | None:
-        """What is noted of a shard's rows; None where they are not there, not whole, or made from something else."""
+        """The note of a shard's rows; None where the rows are missing, not whole, or made from something else."""
         note = read_json(self.path(shard).with_suffix(".json"))
         if not note or (note.get("made_from"), note.get("version")) != (self.made_from, shard.version):
             return None
         return note if whole(note, self.folder.parent) else None
 
     def make(self, shard: Shard, cap: int | None) -> dict:
-        """Writes the rows of a shard, and their note; at most ``cap`` tokens without padding."""
+        """Writes the rows of a shard, of at most ``cap`` tokens without padding, and their note; returns the note."""
         path = self.path(shard)
         described, all_read = write_rows(self.corpus.texts_of(shard), self.tokenizer, self.data, cap, path)
         note = described | {
@@ -65,10 +65,9 @@ class _Work:
 
 
 def write_shards(data: dict, folder: Path, corpus: ShardedCorpus, tokenizer: Tokenizer) -> dict:
-    """Makes the rows of the train split, and returns what ``meta.json`` says of it.
+    """Makes the rows of the train split, and returns its part of ``meta.json``.
 
-    With a cap on the tokens the rows are the first ones in the order of the shards, up to the cap, whatever the number
-    of processes.
+    With a cap on the tokens, the rows are the first in the order of the shards, up to the cap, for any number of processes.
 
     Raises:
         DataError: the disk is too small for the missing shards, a shard cannot be read, a process was killed, or there
@@ -105,7 +104,7 @@ def _in_order(work: _Work, shards: list[Shard]) -> list[dict]:
                 note = note.result() if isinstance(note, Future) else note
                 reached = left is not None and not (note["all_read"] and note["tokens_without_padding"] <= left)
                 if reached and note["cap"] != left:
-                    note = work.make(shard, left)  # here: the pool has all the other shards before it
+                    note = work.make(shard, left)  # not in the pool, where it would wait for all other shards
                 notes.append(note)
                 progress.add(1)
                 if reached:
@@ -121,7 +120,7 @@ def _in_order(work: _Work, shards: list[Shard]) -> list[dict]:
 
 
 def _check_space(work: _Work, shards: list[Shard]) -> None:
-    """Refuses now what would fail hours later."""
+    """Raises DataError now if the disk would be full hours later."""
     missing = [shard for shard in shards if work.note(shard) is None]
     if not missing:
         return
@@ -136,8 +135,7 @@ def _check_space(work: _Work, shards: list[Shard]) -> None:
 
 
 def _remove_others(folder: Path, kept: list[dict]) -> None:
-    """Removes rows and notes that are no part of the data: of another description, beyond the cap, or of a process that
-    was ended while it wrote them."""
+    """Removes rows and notes that are not part of the data: of another description, beyond the cap, or left by a killed process."""
     names = {Path(note["file"]).stem for note in kept}
     for path in [path for ending in ("npy", "json", PART[1:]) for path in folder.glob(f"*.{ending}")]:
         if path.stem not in names:

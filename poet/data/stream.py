@@ -1,10 +1,10 @@
 """Training rows made from a corpus in shards while training reads them, in the order that prepared rows would have.
 
-Nothing of them is kept but how many each shard gave: ``<folder>/train/<shard>.json``, with which a reader that begins in
-the middle passes over whole shards, and without which it counts documents.
+Only the number of rows of each shard is kept, in ``<folder>/train/<shard>.json``. With it, a reader that begins in the middle
+skips whole shards; without it, the reader counts documents.
 
-Every process of a run makes all of its rows. A core makes some nine hundred rows of 256 tokens a second
-(``poet.data.estimate``), and all cores of a process take part: training that reads more than that waits for its data.
+Every process of a run makes all rows of the run. A core makes some nine hundred rows of 256 tokens a second
+(``poet.data.estimate``), and all cores of a process take part. Training that reads faster waits for its data.
 """
 
 import itertools
@@ -27,7 +27,7 @@ from poet.system.errors import UserError
 from poet.system.files import DiskError
 from poet.system.progress import say
 
-#: Batches that wait for training.
+#: Most batches that are made ahead of training.
 AHEAD = 8
 _SECONDS_BETWEEN_LOOKS = 0.2
 
@@ -35,7 +35,7 @@ _SECONDS_BETWEEN_LOOKS = 0.2
 class StreamedBatches:
     """Batches of rows that a thread makes ahead of training.
 
-    Steps one after the other come from one pass over the documents; any other step begins a pass anew, at its place.
+    Consecutive steps come from one pass over the documents; any other step begins a new pass at its own place.
 
     Raises:
         DataError: the shards are not those that the folder was prepared for.
@@ -54,7 +54,7 @@ class StreamedBatches:
         """
         if step != self._next:
             self._begin(step)
-        self._next = None  # until this step is there
+        self._next = None  # after an error, the next call begins a new pass
         batch = self._batches.get()
         if isinstance(batch, UserError):
             raise batch
@@ -73,7 +73,7 @@ class StreamedBatches:
 
 
 def _make(rows: Iterator[np.ndarray], batch_rows: int, batches: queue.Queue, stop: threading.Event) -> None:
-    """Fills the queue with batches until told to stop; an error goes the same way. Holds no reference to its reader."""
+    """Fills the queue with batches until told to stop; an error goes into the queue too. Holds no reference to the reader, which can so be freed."""
     try:
         while not stop.is_set():
             _put(np.concatenate(list(itertools.islice(rows, batch_rows))), batches, stop)
@@ -119,7 +119,7 @@ class _Rows:
                 raise DataError(f"the shards of {self._corpus.name} hold no documents: fetch them again")
 
     def _rest(self, shard: Shard, place: int) -> Iterator[np.ndarray]:
-        """Yields the rows of a shard from the one at ``place`` on; returns how many the whole shard has."""
+        """Yields the rows of a shard from the one at ``place`` on; returns the number of rows of the whole shard."""
         unparsed = self._corpus.documents(shard)
         size = sum(1 for _ in itertools.islice(unparsed, place))
         texts = (self._corpus.text(document, shard) for document in unparsed)
@@ -131,7 +131,7 @@ class _Rows:
         return size
 
     def _size(self, shard: Shard) -> int | None:
-        """The documents of a shard, where they have been counted."""
+        """The number of documents of a shard; None where they have not been counted."""
         note = read_json(self._notes / f"{shard.stem}.json")
         return note.get("documents") if note and note.get("version") == shard.version else None
 
@@ -139,6 +139,6 @@ class _Rows:
         if self._can_note and self._size(shard) is None:
             try:
                 write_json(self._notes / f"{shard.stem}.json", {"version": shard.version, "documents": size})
-            except DiskError as error:  # all that is lost is time, when a run goes on
+            except DiskError as error:  # without the note, a resumed run only needs more time
                 self._can_note = False
                 say(f"how many documents a shard holds is not kept: {error}")

@@ -18,13 +18,13 @@ SPECIAL_TOKENS = (PAD, EOS, UNK)  # ids 0, 1, 2, as in T5
 SMALLEST_BPE = len(SPECIAL_TOKENS) + 256  # the special tokens and every byte
 # BPE merges settle long before the corpus ends; 10 MB of a fair sample train in seconds.
 BPE_TRAINING_BYTES = 10_000_000
-# T5's place holders for its denoising task come after the 32,000 pieces of its text and no text should contain them.
+# T5's placeholders for its denoising task come after the 32,000 pieces of its text, and no text should contain them.
 _SENTINEL = re.compile(r"<extra_id_\d+>")
-# Of a long text only a start is encoded where no more is needed: English has four to five characters a token.
+# Characters per needed token that are encoded of a long text. English has four to five characters per token.
 CHARACTERS_PER_TOKEN = 6
 # How many texts are in memory at a time.
 BATCH_DOCUMENTS = 256
-# A single space between letters or digits: nothing that a normalizer joins reaches over it.
+# A single space between letters or digits: no normalizer joins anything across it.
 _BETWEEN_WORDS = re.compile(r"(?<=[A-Za-z0-9]) (?=[A-Za-z0-9])")
 
 
@@ -49,11 +49,11 @@ class EncodedText:
 
 
 class Tokenizer:
-    """What the rest of the package needs of a tokenizer.
+    """A tokenizer, with the methods that the rest of the package needs.
 
     Attributes:
         vocab_size: every id that ``encode_batch`` gives is below it.
-        pad_id, eos_id: ids of the special tokens.
+        pad_id, eos_id, unk_id: ids of the special tokens.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer, vocab_size: int, pad_id: int, eos_id: int, unk_id: int):
@@ -74,11 +74,11 @@ class Tokenizer:
 
     @property
     def sha256(self) -> str:
-        """Of the backend's JSON."""
+        """sha256 of the backend's JSON."""
         return hashlib.sha256(self.backend.to_str().encode("utf-8")).hexdigest()
 
     def encode_batch(self, texts: list[str]) -> list[EncodedText]:
-        """Encodes in parallel; no special tokens are added."""
+        """Encodes in parallel, without special tokens. Ids from ``vocab_size`` on become ``unk_id``."""
         encoded = []
         for encoding, text in zip(self.backend.encode_batch(texts, add_special_tokens=False), texts, strict=True):
             ids = np.array(encoding.ids, np.int64)
@@ -90,7 +90,7 @@ class Tokenizer:
 
         Args:
             texts: the texts.
-            needed: tokens that are wanted of each; a longer text gives at least so many, and the same ones. None: all.
+            needed: number of first tokens that are needed of each text. More may follow; the rest of a longer text may be left out. None: all.
         """
         texts = iter(texts)
         while batch := list(itertools.islice(texts, BATCH_DOCUMENTS)):
@@ -105,7 +105,7 @@ class Tokenizer:
         return encoded
 
     def _start(self, text: str, needed: int) -> str:
-        """A first part of ``text`` that very likely has ``needed`` tokens, and whose tokens are the text's first ones."""
+        """A first part of ``text`` that very likely has ``needed`` tokens; they are the first tokens of the whole text."""
         if self._cuts_between_words and (gap := _BETWEEN_WORDS.search(text, CHARACTERS_PER_TOKEN * needed)):
             return text[: gap.start()]
         return text
@@ -119,10 +119,10 @@ def _cuts_between_words(backend: dict) -> bool:
     """Whether the tokens of a text up to a space between two words are the first tokens of the whole text.
 
     True if the pre-tokenizer splits there, so that the model sees the words one by one, and no normalizer and no added
-    token reaches over the space. Kinds that are not known here count as if they did.
+    token reaches across the space. For unknown kinds of pre-tokenizer and normalizer it is False.
 
     Args:
-        backend: a tokenizer.json.
+        backend: the content of a tokenizer.json.
     """
     splitter = backend["pre_tokenizer"] or {"type": None}
     if splitter["type"] == "Sequence":
@@ -172,17 +172,17 @@ def load_bpe(path: Path) -> Tokenizer:
         DataError: the file is missing or no tokenizer.
     """
     backend = _read(path)
-    # An article that speaks of "</s>" gets the letters, not the end of a document.
+    # "</s>" in the text of an article is encoded as its letters, not as the end of a document.
     backend.encode_special_tokens = True
     ids = [backend.token_to_id(token) for token in SPECIAL_TOKENS]
     return Tokenizer(backend, backend.get_vocab_size(), *ids)
 
 
 def load_prepared(folder: Path, meta: dict) -> Tokenizer:
-    """The tokenizer that lies in a prepared folder, without a network.
+    """The tokenizer of a prepared folder, loaded without a network.
 
     Raises:
-        DataError: it is no tokenizer.
+        DataError: the file is missing or no tokenizer.
     """
     described = meta["tokenizer"]
     path = folder / described["file"]
@@ -195,7 +195,7 @@ def load_hf(name: str) -> Tokenizer:
     """A Hugging Face tokenizer by name (from the hub or its cache) or local folder.
 
     Raises:
-        DataError: it cannot be had, is not a fast tokenizer, or lacks a pad, end or unknown token.
+        DataError: it cannot be loaded, is not a fast tokenizer, or lacks a pad, end or unknown token.
     """
     import transformers  # here, because importing it takes seconds and training never needs it
 
@@ -210,15 +210,15 @@ def load_hf(name: str) -> Tokenizer:
     if missing := ", ".join(key for key, value in special.items() if value is None):
         raise DataError(f"the tokenizer {name!r} lacks special tokens that padding needs: {missing}")
     text_ids = [i for token, i in tokenizer.get_vocab().items() if not _SENTINEL.fullmatch(token)]
-    # A copy: padding and cutting that the user's object is set to stay as they are.
+    # A copy, so that the padding and truncation of the loaded object stay as they are.
     backend = _settled(tokenizer.backend_tokenizer)
     return Tokenizer(backend, max(text_ids) + 1, *special.values())
 
 
 def _settled(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """A copy of which any further copy, in a file or in another process, is the same to the last bit.
+    """A copy that is the same to the last bit in a file or in another process.
 
-    Reading a tokenizer's JSON rounds the scores of a unigram model like T5's, a first time if not a second.
+    Reading a tokenizer's JSON may round the scores of a unigram model like T5's. It is repeated until nothing changes any more.
     """
     content, copied = None, backend.to_str()
     while copied != content:

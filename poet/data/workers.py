@@ -1,4 +1,4 @@
-"""Processes that share work, and that never outlive who started them."""
+"""Worker processes that never outlive the process that started them."""
 
 import contextlib
 import multiprocessing
@@ -12,8 +12,9 @@ from multiprocessing.connection import Connection
 
 @contextlib.contextmanager
 def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """An executor whose processes end with the block, and with this process, however it ends: a worker that outlived a
-    killed parent would hold the parent's locks for ever. Each worker uses one core."""
+    """An executor of one-core workers that end with the block, and with this process, however it ends.
+
+    A worker that outlived a killed parent would hold the parent's locks for ever."""
     watched, held = multiprocessing.Pipe(duplex=False)
     executor = ProcessPoolExecutor(processes, initializer=_start, initargs=(watched, held))
     try:
@@ -24,8 +25,8 @@ def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _start(watched: Connection, held: Connection) -> None:
-    held.close()  # the parent alone holds this end: with it, or with the parent, it closes
-    # Ctrl-C is the parent's to handle: it ends the workers, which would each print a traceback.
+    held.close()  # only the parent keeps this end open, so it closes when the parent ends
+    # The parent handles Ctrl-C and ends the workers; each of them would print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()

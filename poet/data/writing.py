@@ -21,14 +21,13 @@ def write_rows(
     path: Path,
     count: Callable[[int], None] = lambda tokens: None,
 ) -> tuple[dict, bool]:
-    """Makes ``path`` (.npy) of ``texts``, atomically; returns what it holds, and whether that is all of the texts.
+    """Writes the rows of ``texts`` to ``path`` (.npy), atomically; returns their part of ``meta.json``, and whether all texts were read.
 
     Args:
-        texts, tokenizer: the documents, and what makes tokens of them.
+        texts, tokenizer: the documents and their tokenizer.
         data: the description, of which ``packing`` and ``sequence_length`` are read.
         cap: at most this many tokens without padding; None for no limit.
-        path: of the file.
-        count: called with the tokens of each block of rows as it is written.
+        count: called with the tokens without padding of each block of rows as it is written.
     """
     length, dtype, all_read = data["sequence_length"], row_dtype(tokenizer.vocab_size), []
     n_rows = n_tokens = n_bytes = 0
@@ -56,13 +55,13 @@ def write_rows(
 
 
 def encoded(texts: Iterable[str], tokenizer: Tokenizer, data: dict) -> Iterator[EncodedText]:
-    """The texts as tokens, as many of each as its rows need: a padded row is one document's, and ends it."""
+    """The encoded texts. With packing "pad", each has as many tokens as its one row needs, or more."""
     needed = data["sequence_length"] - 1 if data["packing"] == "pad" else None
     return tokenizer.encode_documents(texts, needed)
 
 
 def _npy_header(dtype: np.dtype, shape: tuple[int, int]) -> bytes:
-    """Version 1.0 of the format. ``numpy.lib.format`` spaces it otherwise: every checksum of rows would be another."""
+    """The header, version 1.0. ``numpy.lib.format`` pads it differently, which would change every checksum of rows."""
     magic = np.lib.format.magic(1, 0)
     n_text = _HEADER_BYTES - len(magic) - 2
     fields = repr({"descr": dtype.str, "fortran_order": False, "shape": shape})

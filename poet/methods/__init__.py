@@ -13,7 +13,7 @@ def get_method(name: str) -> type[Method]:
     """The method of that name.
 
     Raises:
-        ValueError: there is none; the sentence lists those that there are.
+        ValueError: there is no such method; the sentence lists the known ones.
     """
     try:
         return METHODS[name]
@@ -22,12 +22,12 @@ def get_method(name: str) -> type[Method]:
 
 
 def table_rows() -> dict[str, tuple[type[Method], Row]]:
-    """Every row of a comparison table by its key: the paper's own rows, and those of any method added since."""
+    """Every row of the comparison tables by its key: the paper's rows, and the rows of methods that were added."""
     return {key: found for key, found in all_rows().items() if found[1].in_tables}
 
 
 def all_rows() -> dict[str, tuple[type[Method], Row]]:
-    """Every row by its key, those that only figures and controls ask for among them."""
+    """Every row by its key, including the rows that only figures and controls use."""
     rows: dict[str, tuple[type[Method], Row]] = {}
     for method in METHODS.values():
         for row in method.rows:

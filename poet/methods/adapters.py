@@ -21,7 +21,7 @@ class AdapterMethod(Method):
         from peft import get_peft_model
 
         targets = [n for n, m in model.named_modules() if isinstance(m, nn.Linear) and is_counted(n)]
-        # peft draws from the global generator; fork it so that nothing else moves.
+        # peft draws from the global generator: fork it, so that no other draw changes.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = get_peft_model(model, self.adapter_config(targets))

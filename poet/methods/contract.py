@@ -1,7 +1,7 @@
-"""What a training method has to say of itself.
+"""The interface of a training method.
 
-A method is one file in this folder that defines ``METHOD``, a subclass of :class:`Method`. The registry finds it, the
-conformance tests run over it, and each of its :class:`Row` gets a row in every comparison table.
+A method is one file in this folder that defines ``METHOD``, a subclass of :class:`Method`. The registry finds it, and the
+conformance tests run over it. Every comparison table has its rows (:class:`Row`), unless they have ``in_tables=False``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from poet.system.validation import parse
 def scales_with_width(default: int) -> Any:
     """A dataclass field that counts coordinates of a weight (a block size, a rank).
 
-    A proxy whose widths are 1/16 of the paper's uses 1/16 of it, so that the ratios stay the paper's.
+    A model whose widths are 1/16 of the paper's uses 1/16 of the value, so that its ratio to the width stays the paper's.
     """
     return field(default=default, metadata={"scales_with_width": True})
 
@@ -32,9 +32,9 @@ class Row:
     Attributes:
         key: short name in paths and tables ("poet-bs-b64").
         label: the name that a reader sees.
-        parameters: what differs from the method's defaults, in the paper's units.
-        ffn: "standard", or "divisible" for rows that the paper trains with the d_ff that block sizes divide.
-        in_tables: whether comparison tables have it; otherwise only figures and controls ask for it.
+        parameters: values that differ from the method's defaults, at the paper's widths (:func:`scales_with_width`).
+        ffn: "standard", or "divisible" for rows that the paper trains with a d_ff that the block sizes divide.
+        in_tables: whether comparison tables show it; otherwise only figures and controls use it.
     """
 
     key: str
@@ -55,9 +55,9 @@ class Method(ABC):
         name: the registry's key.
         Parameters: frozen dataclass of the method's hyperparameters; ``lr`` is the peak learning rate of embeddings,
             head and norms (and of the weights, where they are trained directly).
-        learning_rates: which of them are learning rates, for sweeps.
-        rows: the settings of the method that artifacts ask for by key.
-        shards_state: its optimizers are AdamW whose state may be divided among the processes of a run.
+        learning_rates: names of the fields of ``Parameters`` that are learning rates, for sweeps.
+        rows: the settings of the method that artifacts use, each with its key.
+        shards_state: whether its optimizers are AdamW with a state that may be divided among the processes of a run.
 
     Args:
         parameters: an instance of ``Parameters``.
@@ -78,7 +78,7 @@ class Method(ABC):
         """Refuse parameters that a linear layer of this shape cannot have, before anything is built.
 
         Raises:
-            ValueError: as above.
+            ValueError: the layer cannot have these parameters.
         """
 
     def prepare(self, model: nn.Module, seed: int) -> nn.Module:
@@ -90,14 +90,14 @@ class Method(ABC):
         """The optimizers of the prepared model; together they cover every trainable parameter once."""
 
     def clip_norm(self, step: int, base: float) -> float:
-        """Gradient-clipping threshold at ``step`` (from 0), given the run's."""
+        """Gradient-clipping threshold at ``step`` (from 0); ``base`` is the run's own threshold."""
         return base
 
     def after_step(self, step: int) -> bool:
-        """Called after optimizer step ``step`` (from 0). A function of the step and the seed alone: runs resume.
+        """Called after optimizer step ``step`` (from 0). It depends on the step and the seed alone, so that a run can be resumed.
 
         Returns:
-            Whether it changed weights, which the processes of a run then compare.
+            Whether it changed weights. If so, the processes of a run compare theirs.
         """
         return False
 
@@ -110,7 +110,7 @@ def parse_parameters(method: type[Method], values: dict[str, Any]) -> Any:
     """``method.Parameters(**values)``, checked.
 
     Raises:
-        ConfigError: a name that the method does not have, a value of another type, or one that it refuses.
+        ConfigError: the method has no parameter of a name, or refuses a value or its type.
     """
     return parse(method.Parameters, values, f"method {method.name}")
 
@@ -142,7 +142,7 @@ def is_counted(name: str) -> bool:
 
 
 def train_uncounted(model: nn.Module) -> list[nn.Parameter]:
-    """Unfreeze embeddings, head and norms, and return them (adapter libraries freeze everything but the adapter)."""
+    """Unfreeze embeddings, head and norms, which adapter libraries freeze, and return them."""
     parameters = [p for name, p in model.named_parameters() if not is_counted(name)]
     for p in parameters:
         p.requires_grad_(True)
@@ -155,10 +155,10 @@ def count_trainable(model: nn.Module) -> int:
 
 
 class UncorrectedEpsAdamW(torch.optim.AdamW):
-    """AdamW that adds eps to the root of the second moment before its bias is corrected, as the authors' optimizer does.
+    """AdamW that adds eps to the root of the second moment before the bias correction, as the authors' optimizer does.
 
-    Torch adds it afterwards. Before, it acts as eps / sqrt(1 - beta2^t) at step t: 32 times as much at the first step, and at
-    the first one after a reset. Parameters of a group have to be reset together: they share t.
+    Torch adds it after the correction. Added before, it has the effect of eps / sqrt(1 - beta2^t) at step t: 32 times as much at the
+    first step, and at the first step after a reset. All parameters of a group have to be reset together, because they share t.
     """
 
     def step(self, closure=None):
@@ -168,7 +168,7 @@ class UncorrectedEpsAdamW(torch.optim.AdamW):
             group["eps"] /= math.sqrt(1 - group["betas"][1] ** (self._steps_made(group) + 1))
         try:
             return super().step(closure)
-        finally:  # a checkpoint has the constant
+        finally:  # checkpoints store the constant eps
             for group, eps in zip(self.param_groups, written, strict=True):
                 group["eps"] = eps
 
@@ -176,7 +176,7 @@ class UncorrectedEpsAdamW(torch.optim.AdamW):
         return next((int(state["step"]) for p in group["params"] if (state := self.state.get(p))), 0)
 
 
-#: Where Adam's eps may stand: beside the root of the second moment after its bias is corrected, or before.
+#: AdamW by where eps is added to the root of the second moment: after the bias correction, or before it.
 ADAM_EPS = {"corrected": torch.optim.AdamW, "uncorrected": UncorrectedEpsAdamW}
 
 
@@ -185,12 +185,12 @@ def adamw(
 ) -> torch.optim.AdamW:
     """AdamW with betas (0.9, 0.999) and eps 1e-6, which are those of the authors' code.
 
-    Where that eps stands is a choice of this suite: after the bias correction, as AdamW's paper and torch have it. The authors'
-    optimizer, GaLore's, has it before: ``eps="uncorrected"``, which a control trains (``analyses.controls.cells``).
+    By the choice of this suite, eps is added after the bias correction, as in AdamW's paper and in torch. The authors' optimizer,
+    which is GaLore's, adds it before: ``eps="uncorrected"``, which a control trains (``analyses.controls.cells``).
 
     Args:
         groups: parameters, or groups of them.
-        lr, weight_decay: of groups that say nothing else.
+        lr, weight_decay: of groups that do not set their own.
         eps: a key of :data:`ADAM_EPS`.
     """
     return ADAM_EPS[eps](groups, lr=lr, betas=(0.9, 0.999), eps=1e-6, weight_decay=weight_decay, fused=True)

@@ -1,6 +1,6 @@
 """GaLore: Adam on a low-rank projection of each matrix's gradient (Zhao et al. 2024, Algorithm 2).
 
-Written from that paper: the package its authors published has had no release since March 2024 and brings bitsandbytes.
+Written from that paper, because its authors' package has had no release since March 2024 and depends on bitsandbytes.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Parameters:
     """Constants of GaLore's C4 scripts.
 
     Attributes:
-        lr: peak learning rate, of everything.
+        lr: peak learning rate of all parameters.
         rank: r of the projection. GaLore's scripts take 128, 256, 256, 1024 for 60M, 130M, 350M and 1B.
         scale: factor on the projected update.
         refresh_every: steps between two singular value decompositions.

@@ -1,4 +1,4 @@
-"""GaLore with two learning rates, as POET has them: GaLore's own has one rate for everything."""
+"""GaLore with two learning rates, as POET has them; GaLore itself has one rate for everything."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from poet.methods.contract import Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters(galore.Parameters):
-    """GaLore's, with a rate of the matrices' own.
+    """GaLore's parameters, and a separate learning rate for the matrices.
 
     Attributes:
         lr: of embeddings, head and norms.

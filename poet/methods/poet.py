@@ -20,7 +20,7 @@ class Parameters(POETConfig):
         lr: "lr (base)": embeddings, head, norms.
         poet_lr: "lr (POET)": R and P.
         poet_scale: factor on ``poet_lr``; the authors' later code halves it (0.5), the paper's tables do not.
-        adam_eps: where Adam's eps stands: "corrected", or "uncorrected" as in the authors' optimizer
+        adam_eps: where Adam's eps is added: "corrected", or "uncorrected" as in the authors' optimizer
             (:func:`poet.methods.contract.adamw`).
 
     Raises:

@@ -9,7 +9,7 @@ from poet.methods.contract import Method, Row, adamw, is_counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """AdamW's rate for the matrices, POET's for the rest.
+    """The defaults are AdamW's rate for the matrices and POET's base rate for everything else.
 
     Attributes:
         lr: of embeddings, head and norms.

@@ -1,4 +1,4 @@
-"""Stochastic primitive optimization (SPO): the structured orthogonal matrices that R and P are (Section 3.2.1). One file a variant."""
+"""Stochastic primitive optimization (SPO): the structured orthogonal matrices that R and P are (Section 3.2.1). One file per variant."""
 
 from poet.primitives import block_stochastic as _bs
 from poet.primitives import fully_stochastic as _fs

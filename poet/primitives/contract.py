@@ -58,7 +58,7 @@ class Primitive(ABC):
 
     @abstractmethod
     def factors(self, packed: Tensor, terms: int | None) -> Tensor:
-        """What :meth:`apply` needs of the parameters, computed once a forward pass.
+        """The tensor that :meth:`apply` takes, computed from the parameters once per forward pass.
 
         Args:
             packed: the parameters, of :attr:`shape`, any floating dtype.
@@ -81,9 +81,9 @@ class Primitive(ABC):
         """
 
     def maps_like(self, other: Primitive) -> bool:
-        """Whether :meth:`factors` and its VJP treat each row of ``packed`` alone, and as ``other`` would.
+        """Whether :meth:`factors` and its VJP map each row of ``packed`` independently, and as those of ``other`` do.
 
-        Rows of both sides then go through one call: half the calls of a small layer, half the launches on a GPU.
+        One call then maps the rows of both sides, which halves the calls of a small layer, or the launches on a GPU.
         """
         return False
 

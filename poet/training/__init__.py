@@ -1,1 +1,1 @@
-"""Training: what a run is (``spec``), and how it is trained (``run``): all that its numbers depend on."""
+"""The training of a run: its specification (``spec``), its state and steps (``run``), and what else its numbers depend on."""

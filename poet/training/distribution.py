@@ -1,8 +1,8 @@
-"""Data parallel: which part of every step a process takes, and what the processes of a run tell each other.
+"""Data-parallel training: how the processes of a run divide a step, and what they communicate.
 
-``torchrun`` starts the processes and tells each its place. Every process holds the whole model and reads every batch; it
-computes the gradients of its own micro-batches, ``DistributedDataParallel`` adds them up, and each makes the same step. W is
-never sent: initialization, merges and batch order are functions of seeds, and checksums show that they came out alike.
+``torchrun`` starts the processes and gives each its rank. Every process holds the whole model and reads every batch. It computes the
+gradients of its own micro-batches, ``DistributedDataParallel`` averages them over the processes, and every process makes the same step.
+W is never sent: initialization, merges and batch order are functions of seeds, and checksums verify that all processes agree.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from torch.nn.parallel import DistributedDataParallel
 
 from poet.training.errors import RunError
 
-#: How long a process waits for the others before it takes one of them for lost: longer than probes or saving take.
+#: How long a process waits for the others before it fails: longer than probes or saving take.
 PATIENCE = timedelta(minutes=30)
 
 
 class Processes:
-    """The processes that train a run together, seen from one of them; alone unless :func:`join` says otherwise.
+    """The processes that train a run together, seen from one of them. By default it is the only one.
 
     Attributes:
-        rank: this one's number; 0 writes what there is to write.
-        size: how many there are.
+        rank: number of this process. Process 0 writes the files.
+        size: number of processes.
     """
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
@@ -41,11 +41,11 @@ class Processes:
         return self.rank == 0
 
     def micro_batches(self, rows: Tensor, count: int) -> list[tuple[int, Tensor]]:
-        """This process's micro-batches of a step, with their numbers among those of all processes.
+        """This process's micro-batches of a step, each with its number among the micro-batches of all processes.
 
-        There are ``count`` of them, or the next multiple of :attr:`size`: every process has equally many, and where ``count``
-        is a multiple they are the ones that a single process would take. Otherwise they are smaller, which dropout notices: it
-        is drawn for each.
+        The step has ``count`` micro-batches, or the next multiple of :attr:`size`, so that every process has equally many. Where
+        ``count`` is a multiple, they are those of a single process. Otherwise they are smaller, which changes the numbers of a
+        method with dropout: it is drawn for each micro-batch.
 
         Args:
             rows: (B, ...), all rows of the step.
@@ -68,11 +68,11 @@ class Processes:
         return DistributedDataParallel(model, forward_sync_buffers=False, init_sync=False, gradient_as_bucket_view=True)
 
     def without_sum(self, model: nn.Module) -> contextlib.AbstractContextManager:
-        """Inside it, a backward pass of :meth:`data_parallel`'s model keeps its gradients to itself: more are to come."""
+        """A context in which a backward pass of :meth:`data_parallel`'s model accumulates gradients without exchanging them."""
         return model.no_sync() if self.size > 1 else contextlib.nullcontext()
 
     def shard(self, optimizer: torch.optim.AdamW) -> torch.optim.Optimizer:
-        """An optimizer that makes the same steps and holds the state of its share of the parameters alone (ZeRO, stage 1)."""
+        """An optimizer that makes the same steps, and keeps only the state of this process's share of the parameters (ZeRO, stage 1)."""
         if self.size == 1:
             return optimizer
         from poet.training.sharding import ShardedAdamW  # here, because importing it takes seconds
@@ -84,7 +84,7 @@ class Processes:
         return self._reduce(torch.tensor(numbers, dtype=torch.float64), dist.ReduceOp.SUM)
 
     def maximum(self, *numbers: float) -> list[float]:
-        """The largest of each number over the processes: what they agree on where each has seen something else."""
+        """The largest value of each number over the processes."""
         return self._reduce(torch.tensor(numbers, dtype=torch.float64), dist.ReduceOp.MAX)
 
     def _reduce(self, numbers: Tensor, operation: dist.ReduceOp) -> list[float]:
@@ -93,7 +93,7 @@ class Processes:
         return numbers.tolist()
 
     def broadcast(self, value: object) -> object:
-        """What the first process gave as ``value``."""
+        """The first process's ``value``, on every process."""
         values = [value]
         if self.size > 1:
             dist.broadcast_object_list(values)
@@ -104,10 +104,10 @@ class Processes:
 
         Args:
             tensors: by name.
-            where: for the sentence: which run, after which step.
+            where: the run and its step, for the sentence of the error.
 
         Raises:
-            RunError: they differ between two processes.
+            RunError: two processes have different tensors.
         """
         if self.size == 1:
             return
@@ -140,12 +140,12 @@ def checksum(tensors: Iterable[tuple[str, Tensor]]) -> Tensor:
 
 
 def join(device: str) -> Processes:
-    """Join the processes that ``torchrun`` started with this one; alone where it started none.
+    """Join the processes that ``torchrun`` started; without ``torchrun``, this process is the only one.
 
-    For good: the group ends with the process (by ``os._exit``), as freeing it before the models that use it can wait forever.
+    The group is never closed: it ends with the process (by ``os._exit``), because closing it before its models are freed can hang.
 
     Args:
-        device: "cpu" or "cuda"; each process takes the GPU of its number on its node.
+        device: "cpu" or "cuda"; each process uses the GPU with its number on its node.
 
     Raises:
         RunError: the node has no GPU of that number.

@@ -37,16 +37,16 @@ def perplexity(
 ) -> float:
     """exp(total loss / total predicted tokens) over the first ``count`` rows.
 
-    Every token weighs the same, so the result does not depend on how rows are batched (the authors' evaluator divides
-    by one batch too many, which flatters).
+    Every token weighs the same, so the result does not depend on how rows are batched. (The authors' evaluator divides
+    by one batch too many, which gives too low a perplexity.)
 
     Args:
         model: see :func:`summed_loss`; dropout is off while this runs.
         rows: ``poet.data.rows.TokenRows`` or anything with ``batch``, ``labels`` and a length.
         count: rows to use; 0, or more than there are, means all.
-        batch_rows: rows a forward pass.
-        autocast: called for a context manager around each forward pass.
-        processes: that share the rows; each has to call this, and each is given the same number.
+        batch_rows: rows of a forward pass.
+        autocast: returns a context manager for each forward pass.
+        processes: the processes that share the rows. Each has to call this, and gets the same result.
 
     Returns:
         Perplexity; infinite or NaN where the loss is.

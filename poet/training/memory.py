@@ -10,7 +10,7 @@ from torch import nn
 
 from poet.methods.contract import is_counted
 
-#: Names of a decoder's linear layers end with these, whatever a method wraps them in.
+#: Last parts of the names of a decoder's linear layers. A method that wraps a layer adds further parts after these.
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
@@ -22,8 +22,8 @@ def count_elements(model: nn.Module, optimizers: list[torch.optim.Optimizer]) ->
         optimizers: of the same method.
 
     Returns:
-        One line per linear layer: ``layer`` (name), ``m`` and ``n`` (inputs, outputs), and numbers of elements:
-        ``weights`` (floating parameters and buffers), ``trainable`` (those that are trained), ``gradients``,
+        One entry per linear layer: ``layer`` (name), ``m`` and ``n`` (inputs, outputs), and numbers of elements:
+        ``weights`` (floating parameters and buffers), ``trainable`` (trained parameters), ``gradients``,
         ``state`` (the optimizers' tensors with more than one element) and ``indices`` (integer buffers).
     """
     state = {p: found for optimizer in optimizers for p, found in optimizer.state.items()}

@@ -1,7 +1,7 @@
-"""What a run measures of its matrices along the way.
+"""Probes: what a run measures of its matrices during training.
 
-A spec asks for probes by name, each with the steps after which it is taken (0: before training). What they measured goes
-to ``probes.npz`` beside the record: ``<probe>/steps`` holds the steps, ``<probe>/<layer>`` one line for each of them.
+A spec names probes, each with the steps after which it is taken (0: before training). The measurements go to ``probes.npz``
+beside the record: ``<probe>/steps`` holds the steps, ``<probe>/<layer>`` one row per step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def matrices(model: nn.Module) -> dict[str, nn.Module]:
     """The decoder's linear layers by name, plain or reparameterized by POET.
 
     Raises:
-        ValueError: an adapter hides them.
+        ValueError: a method has wrapped them in adapters.
     """
     found = {n: m for n, m in model.named_modules() if isinstance(m, (nn.Linear, POETLinear)) and is_counted(n)}
     if any("base_layer" in name for name in found):
@@ -45,7 +45,7 @@ def matrices(model: nn.Module) -> dict[str, nn.Module]:
 
 
 def _finite(weight: Tensor, measure: Callable[[Tensor], Tensor], like: int) -> Tensor:
-    """A measurement of a weight; NaN where the run has diverged, which linear algebra would refuse."""
+    """A measurement of a weight; NaN where the weight is not finite (the run has diverged), since linear algebra would raise an error."""
     if not torch.isfinite(weight).all():
         return torch.full((like,) if like else (), math.nan)
     return measure(weight)
@@ -102,8 +102,8 @@ class Probe:
 
     Attributes:
         measure: (model, the run's seed) -> tensors by name.
-        merged: taken after the merge that is due at its step, if any; otherwise before it.
-        poet_only: measures R and P, which other methods do not have.
+        merged: whether it is taken after a merge that is due at its step, or before the merge.
+        poet_only: whether it measures R and P, which other methods do not have.
     """
 
     measure: Callable[[nn.Module, int], Measurement]
@@ -123,7 +123,7 @@ def get_probe(name: str) -> Probe:
     """The probe of that name.
 
     Raises:
-        ValueError: there is none; the sentence lists those that there are.
+        ValueError: there is no such probe; the sentence lists the known ones.
     """
     if name not in PROBES:
         raise ValueError(f"unknown probe {name!r}; known are {', '.join(PROBES)}")
@@ -136,10 +136,10 @@ class Probes:
     Args:
         spec: the run.
         model: its prepared model.
-        idle: take none: another process of the run does.
+        idle: take no probes, because another process of the run takes them.
 
     Raises:
-        ValueError: a probe that this method's model cannot be asked.
+        ValueError: a probe is unknown, or cannot measure the model of this method.
     """
 
     def __init__(self, spec: RunSpec, model: nn.Module, *, idle: bool = False) -> None:
@@ -154,7 +154,7 @@ class Probes:
 
     @torch.no_grad()
     def take(self, step: int, *, merged: bool) -> None:
-        """Take the probes that are due after ``step``: those of the merged weights, or those of R and P before."""
+        """Take the probes that are due after ``step``: those to be taken after a merge (``merged``), or those to be taken before it."""
         due = [name for name, steps in self._due.items() if step in steps and PROBES[name].merged == merged]
         if not due:
             return
@@ -165,7 +165,7 @@ class Probes:
         self.seconds += time.monotonic() - started
 
     def state(self) -> dict:
-        """For a checkpoint."""
+        """The measurements so far, for a checkpoint."""
         return {"taken": self.taken, "seconds": self.seconds}
 
     def restore(self, state: dict) -> None:
@@ -173,10 +173,10 @@ class Probes:
         self.taken, self.seconds = state["taken"], state["seconds"]
 
     def write(self, path: Path) -> str:
-        """All measurements as ``.npz``.
+        """Write all measurements as ``.npz``.
 
         Returns:
-            sha256 of the file, which the record keeps: a file of an earlier training is told from this one's.
+            sha256 of the file. The record keeps it, to tell this file from one of an earlier training.
 
         Raises:
             DiskError: the disk is full or the folder cannot be written.
@@ -189,7 +189,7 @@ class Probes:
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             for key, array in arrays.items():
-                # numpy's own savez stamps the time: the same run has to give the same bytes.
+                # Not numpy's savez, which writes the time: the same run has to give the same bytes.
                 with archive.open(zipfile.ZipInfo(f"{key}.npy"), "w") as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
         with atomic_path(path) as temporary:

@@ -31,7 +31,7 @@ from poet.training.spec import RunSpec
 HISTORY_ROWS = 500
 #: Validation rows of one forward pass, as a multiple of a micro-batch: evaluation keeps no graph.
 EVALUATION_BATCH = 4
-#: But no more logits than this, or a large vocabulary would take more memory than training does.
+#: Most logits of such a pass: with a large vocabulary, more would take more memory than training does.
 EVALUATION_LOGITS = 2**30
 
 
@@ -42,8 +42,8 @@ class Run:
         spec: what to train.
         data: folder of tokenized rows.
         device: "cpu" or "cuda".
-        processes: those that train it together.
-        shard_optimizer: divide the optimizer's state among them, where the method allows it.
+        processes: the processes that train it together; None: this one alone.
+        shard_optimizer: divide the optimizer's state among the processes, where the method allows it.
 
     Raises:
         RunError: data and spec do not fit each other, or the method refuses the model.
@@ -56,7 +56,7 @@ class Run:
         self.batches = TrainingBatches(data, spec.batch_rows, derive("batch order", spec.seed))
         self.validation_rows = TokenRows(data, "validation")
         self._check_data(data)
-        # The same draws for every method: what differs between two methods is never luck with the initialization.
+        # The same draws for every method, so that no method is luckier with its initialization.
         model = build_llama(spec.architecture, seed=derive("initialization", spec.seed))
         self.total_parameters = sum(p.numel() for p in model.parameters())
         try:
@@ -64,7 +64,7 @@ class Run:
             self.method = method(parse_parameters(method, spec.parameters), weight_decay=spec.weight_decay)
             self.model = self.method.prepare(model, derive("method", spec.seed)).to(device)
             self.probes = Probes(spec, self.model, idle=not self.processes.first)
-        except ValueError as error:  # the core's word for a block size, a budget, ... that does not fit this model
+        except ValueError as error:  # the core raises it for a block size, a budget, ... that does not fit this model
             raise RunError(f"run {spec.name}: {error}") from None
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.parallel = self.processes.data_parallel(self.model)
@@ -80,7 +80,7 @@ class Run:
         self.elements: list[dict[str, Any]] = []
         for merged in (False, True):
             self.probes.take(0, merged=merged)
-        # Sum of this process's step losses since the last history row; on the device, so that a step waits for nothing.
+        # Sum of this process's step losses since the last history row; on the device, so that no step waits for a copy.
         self.window = torch.zeros((), device=device)
         self.window_steps = 0
         self.require_equal()
@@ -115,14 +115,14 @@ class Run:
         self.processes.require_equal(self.model.state_dict().items(), f"run {self.spec.name}, step {self.step}")
 
     def state(self) -> dict[str, Any] | None:
-        """Everything that the next step depends on, on the first process; None on the others, which take part all the same.
+        """The run's state for a checkpoint, on the first process; None on the others, which have to call this too.
 
-        Batch order, merges and dropout are functions of the step. What the state holds does not depend on how many processes
-        there are: another number of them can go on from it.
+        It has everything that the next step depends on, except batch order, merges and dropout, which are functions of the step.
+        It does not depend on the number of processes: a run can go on with another number.
         """
-        self.require_equal()  # a state that only this process has reached is worth nothing
+        self.require_equal()  # a checkpoint must hold the weights of all processes
         (window,) = self.processes.sum(self.window.item())
-        optimizers = [optimizer.state_dict() for optimizer in self.optimizers]  # a divided one is put together by all
+        optimizers = [optimizer.state_dict() for optimizer in self.optimizers]  # all processes gather a sharded one
         if not self.processes.first:
             return None
         return {
@@ -179,7 +179,7 @@ class Run:
             # Dropout (LoRA's) draws from the global generator: seeded by step and micro-batch, a resumed run draws the same,
             # and so does one on another number of GPUs.
             torch.manual_seed(derive("step", spec.seed, self.step) + index)
-            # A sum is left to the last micro-batch once gradients lie where they are summed; until then they would be held twice.
+            # Gradients are exchanged with the last micro-batch only. Before a first exchange puts them into DDP's buckets, this would hold them twice.
             more = index != mine[-1][0] and self.parameters[0].grad is not None
             with self.processes.without_sum(self.parallel) if more else contextlib.nullcontext():
                 with self.autocast():
@@ -191,10 +191,10 @@ class Run:
         norm = nn.utils.clip_grad_norm_(self.parameters, threshold)
         for optimizer in self.optimizers:
             optimizer.step()
-        if self.step == 0:  # all is there: weights, gradients, optimizer state
+        if self.step == 0:  # weights, gradients and optimizer state all exist now
             self.elements = self._elements()
         for optimizer in self.optimizers:
-            optimizer.zero_grad(set_to_none=self.processes.size == 1)  # the buckets of several processes keep them
+            optimizer.zero_grad(set_to_none=self.processes.size == 1)  # with several processes they stay in DDP's buckets
         self.probes.take(self.step + 1, merged=False)
         merged = self.method.after_step(self.step)
         self.step += 1
@@ -209,7 +209,7 @@ class Run:
         """One step, with the evaluation and the history row that are due after it; returns that row, if any."""
         spec, started, probed = self.spec, time.monotonic(), self.probes.seconds
         norm, threshold = self.train_step()
-        started += self.probes.seconds - probed  # counted apart: what is measured is not part of the method
+        started += self.probes.seconds - probed  # probes are no part of the method: their time is not counted
         seconds = time.monotonic() - started
         evaluated = self.step == spec.steps or self.step % spec.evaluate_every == 0
         row = None
@@ -254,7 +254,7 @@ class Run:
         return found if math.isfinite(found) else math.nan
 
     def _elements(self) -> list[dict[str, Any]]:
-        """Elements in memory for each linear layer; the optimizers' where they are divided among the processes, added up."""
+        """Elements in memory for each linear layer; the state of sharded optimizers is summed over the processes."""
         if not self.sharded:
             return count_elements(self.model, self.optimizers)
         lines = count_elements(self.model, [optimizer.optim for optimizer in self.optimizers])

@@ -1,4 +1,4 @@
-"""Seeds derived from named axes, so that what should be shared between runs is shared, and nothing else."""
+"""Seeds derived from named axes, so that runs share exactly the random draws that they should share."""
 
 from __future__ import annotations
 

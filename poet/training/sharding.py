@@ -1,4 +1,4 @@
-"""AdamW whose moments are divided among the processes of a run (ZeRO, stage 1), with checkpoints that do not depend on them."""
+"""AdamW whose moments are divided among the processes of a run (ZeRO, stage 1); its checkpoints do not depend on their number."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 
 
 class ShardedAdamW(ZeroRedundancyOptimizer):
-    """Makes AdamW's steps: each process those of its share of the parameters, which it then sends to the others.
+    """AdamW of which each process updates its share of the parameters, and then sends them to the others.
 
-    The parent's own way to a checkpoint turns the state into bytes one by one, minutes for a large model, and puts the step
-    counts where AdamW's fused kernel for GPUs cannot use them.
+    The parent class's own checkpoints are not used. They convert the state byte by byte, which takes minutes for a large model,
+    and put the step counts where AdamW's fused kernel for GPUs cannot use them.
 
     Args:
-        optimizer: the AdamW whose steps are to be made; it has made none.
+        optimizer: the AdamW to replace, before its first step.
     """
 
     def __init__(self, optimizer: torch.optim.AdamW) -> None:
@@ -24,9 +24,9 @@ class ShardedAdamW(ZeroRedundancyOptimizer):
         super().__init__(optimizer.param_groups, optimizer_class=torch.optim.AdamW, **constants)
 
     def state_dict(self) -> dict[str, Any]:
-        """What ``torch.optim.AdamW.state_dict`` gives, whole on the first process; every process has to call this.
+        """The state dict of ``torch.optim.AdamW``, with tensors on the CPU; every process has to call this.
 
-        On the others the state is empty. Tensors are on the CPU.
+        It is complete on the first process. On the others the state is empty.
         """
         whole = torch.optim.Optimizer.state_dict(self)
         whole["state"] = {}
@@ -38,7 +38,7 @@ class ShardedAdamW(ZeroRedundancyOptimizer):
             gathered = {}
             for name, like in (("step", None), ("exp_avg", parameter), ("exp_avg_sq", parameter)):
                 shape = () if like is None else like.shape
-                # Counts too go by way of the parameter's device: the backend follows it.
+                # Step counts are sent from the parameter's device too, because the device decides the backend.
                 value = torch.empty(shape, dtype=torch.float32 if like is None else like.dtype, device=parameter.device)
                 if self.rank == owner:
                     value.copy_(state[name])
@@ -49,7 +49,7 @@ class ShardedAdamW(ZeroRedundancyOptimizer):
         return whole
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take this process's share of a whole state, of this class or of ``torch.optim.AdamW``."""
+        """Load this process's share of a complete state dict, of this class or of ``torch.optim.AdamW``."""
         index = {parameter: i for i, parameter in enumerate(self._all())}
         own = [parameter for group in self.optim.param_groups for parameter in group["params"]]
         share = self.optim.state_dict()

@@ -33,21 +33,21 @@ class Architecture:
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:
-        """(inputs, outputs) of the linear layers of a block; those of self_attn are alike, and so are up_proj and gate_proj."""
+        """(inputs, outputs) of a block's linear layers. The four of self_attn have one shape; gate_proj has that of up_proj."""
         hidden, inner = self.hidden_size, self.intermediate_size
         return {"self_attn": (hidden, hidden), "mlp.up_proj": (hidden, inner), "mlp.down_proj": (inner, hidden)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """A run, whole: equal specs give equal results. Paths, threads and checkpoint intervals are not part of it.
+    """The specification of a run: equal specs give equal results. Paths, threads and checkpoint intervals are not part of it.
 
     Attributes:
-        scale, model, variant: where the run stands in the grid; ``variant`` is the table row's key with whatever
-            differs from it spelled out ("poet-fs-1_2", "poet-fs-1_2-merge_every=5").
+        scale, model, variant: the run's place in the grid. ``variant`` is the key of the row, followed by the parameters that
+            differ from the row ("poet-fs-1_2", "poet-fs-1_2-merge_every=5").
         architecture: the decoder.
         method, parameters: key in ``poet.methods`` and all hyperparameters of that method.
-        data: what ``poet.data.prepare`` is given.
+        data: the description of the data set, see ``poet.data.prepare``.
         batch_rows: rows of one optimizer step, over all accumulation steps and devices.
         accumulation: micro-batches of a step, over all devices.
         steps: optimizer steps.
@@ -109,11 +109,11 @@ class RunSpec:
 
     @property
     def digest(self) -> str:
-        """sha256 of the whole spec: two runs are one if theirs are equal."""
+        """sha256 of the whole spec: runs with equal digests are the same run."""
         return hashlib.sha256(json.dumps(_canonical(self.to_dict()), sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
+        """The spec in plain JSON types."""
         return asdict(self)
 
     @classmethod

@@ -1,7 +1,7 @@
 """C4 (English) as its makers published it: shards of gzip'd lines of JSON, in a local folder or on the hub.
 
-A shard is read line by line, the same way wherever it lies: so processes can share the shards among them, and a
-reader that goes on in the middle of one passes over lines without parsing them.
+A shard is read line by line, from a folder or from the hub. So processes can share the shards among them, and a reader that
+begins in the middle of a shard skips lines without parsing them.
 """
 
 import gzip
@@ -15,7 +15,7 @@ from poet.data.corpora.contract import Shard, ShardedCorpus, Size
 from poet.data.errors import DataError
 
 HUB_NAME = "allenai/c4"
-# A fixed commit of the hub's repository, so that the same documents come tomorrow.
+# A fixed commit of the hub's repository, so that the documents stay the same.
 HUB_REVISION = "1588ec454efa1a09f29cd18ddd04fe05fc8653a2"
 HUB_FOLDER = f"hf://datasets/{HUB_NAME}@{HUB_REVISION}/en"
 HUB_SHARDS = {"train": 1024, "validation": 8}
@@ -29,7 +29,7 @@ class C4(ShardedCorpus):
     reads_folder = True
     # C4's "en" as the card of the data set c4 on the Hugging Face hub (legacy-datasets/c4) gives it: documents,
     # 326,778,635,540 bytes of compressed files (304 GiB, the "305GB" of the card's text), and 828.6 GB of train split,
-    # of which address and time take about 100 bytes a document. T5's tokens: Birchlabs/c4-t5-ragged, there too, keeps
+    # of which address and time take about 100 bytes a document. T5's tokens: Birchlabs/c4-t5-ragged on the hub keeps
     # those of the train split in 293 GiB, with two bytes a token and four a document.
     size = Size({"train": 364_868_892, "validation": 364_608}, 2170, 429, 326_778_635_540 / 365_233_500)
 
@@ -81,7 +81,7 @@ class C4(ShardedCorpus):
             text = None
         if not isinstance(text, str):
             raise DataError(f'a document in {shard.url} has no "text": is this C4?')
-        # Half of a surrogate pair, which JSON allows, is no text to a tokenizer.
+        # JSON allows half of a surrogate pair, which tokenizers refuse.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _SURROGATE.search(text) else text
 
 

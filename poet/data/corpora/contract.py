@@ -1,4 +1,4 @@
-"""What a corpus has to say of itself.
+"""The interface of a corpus.
 
 A corpus is one file in this folder that defines ``CORPUS``, a subclass of :class:`Corpus` or :class:`ShardedCorpus`. The
 registry finds it; descriptions of data sets, preparation, estimates and training then know it by its name.
@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a corpus comes to, from which costs are estimated.
+    """The size of a corpus, from which costs are estimated.
 
     Attributes:
-        documents: by split.
-        text_bytes, tokens, source_bytes: of a document, on average; the source is what is read, compressed.
+        documents: number of documents, by split.
+        text_bytes, tokens, source_bytes: of a document, on average; the source is the compressed text that is read.
     """
 
     documents: dict[str, int]
@@ -39,9 +39,9 @@ class Corpus(ABC):
         reads_folder: whether a description may name a folder ("path") that holds the text.
 
     Args:
-        path: that folder; None where the corpus knows itself where its text is.
-        cache: folder for what is fetched, shared by all data sets. Estimates and training do without.
-        processes: how many may share the work of cleaning; the text does not depend on it.
+        path: the folder that holds the text; None where the corpus finds its text itself.
+        cache: folder for fetched files, shared by all data sets; None for estimates and training.
+        processes: how many processes may share the work of cleaning; the text does not depend on it.
     """
 
     name: ClassVar[str]
@@ -54,10 +54,10 @@ class Corpus(ABC):
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """What says which text this is, found without reading it. Prepared rows of another identity are made again."""
+        """Values that identify the text, found without reading it. Where they change, prepared rows are made again."""
 
     def details(self) -> dict[str, Any]:
-        """What else ``meta.json`` says of the text."""
+        """Further facts about the text for ``meta.json``."""
         return {}
 
     @abstractmethod
@@ -65,7 +65,7 @@ class Corpus(ABC):
         """Yield the documents of a split, the same ones in the same order each time.
 
         Raises:
-            DataError: the text cannot be had, or is damaged.
+            DataError: the text cannot be found or fetched, or is damaged.
         """
 
 
@@ -74,12 +74,12 @@ class Shard:
     """One file of a corpus.
 
     Attributes:
-        name: as the corpus calls it.
-        stem: what the files of its rows are called.
-        url: where it is read, a path or an address.
-        version: what tells that it is still the same file.
-        bytes: its compressed size, where it is local.
-        siblings: how many shards its split has when it is whole, where the name says it.
+        name: its file name in the corpus.
+        stem: name of the files of its rows, without ending.
+        url: path or address where it is read.
+        version: a value that differs where the file was replaced by another.
+        bytes: its compressed size, if it is local.
+        siblings: number of shards of its whole split, if the name states it.
     """
 
     name: str
@@ -99,15 +99,15 @@ class ShardedCorpus(Corpus):
 
     @abstractmethod
     def documents(self, shard: Shard) -> Iterator[Any]:
-        """Yield the documents of a shard unparsed, since a reader that begins in the middle passes over some.
+        """Yield the documents of a shard unparsed, since a reader that begins in the middle skips some.
 
         Raises:
-            DataError: the shard is damaged or out of reach.
+            DataError: the shard is damaged or cannot be reached.
         """
 
     @abstractmethod
     def text(self, document: Any, shard: Shard) -> str:
-        """The text of one of a shard's documents; raises DataError where it holds none."""
+        """The text of one document of a shard; raises DataError where the document has none."""
 
     def texts_of(self, shard: Shard) -> Iterator[str]:
         """Yield the text of each document of a shard."""

