@@ -1,6 +1,6 @@
-"""What the suite is made of: scales, artifacts, claims, and the runs that artifacts ask for.
+"""The suite: scales, artifacts, claims, and the runs that artifacts ask for.
 
-- :mod:`suite.scale`, :mod:`suite.context`, :mod:`suite.claim`, :mod:`suite.artifact`: what each of them is, in this order;
-- :mod:`suite.discovery`, :mod:`suite.collection`, :mod:`suite.sources`: which artifacts and runs there are, and when one is remade;
-- :mod:`suite.plan`, :mod:`suite.why`, :mod:`suite.status`, :mod:`suite.check`: what is asked of them before, during and after training.
+- :mod:`suite.scale`, :mod:`suite.context`, :mod:`suite.claim`, :mod:`suite.artifact`: the classes that the rest builds on;
+- :mod:`suite.discovery`, :mod:`suite.collection`, :mod:`suite.sources`: finding artifacts, collecting their runs, and the source files that remake an artifact;
+- :mod:`suite.plan`, :mod:`suite.why`, :mod:`suite.status`, :mod:`suite.check`: plans before training, reasons and progress during it, and checks after it.
 """

@@ -1,4 +1,4 @@
-"""What is asked of a scale and of results: ``python -m suite plan|status|why|compare|verify|nearest``."""
+"""Commands for a scale and for results: ``python -m suite plan|status|why|compare|verify|nearest``."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     """The command line.
 
     Returns:
-        0; 1 where ``compare`` finds a number that left its tolerance, or ``verify`` something that is not whole; 2 where what was given cannot be used.
+        0; 1 if ``compare`` finds a number out of tolerance, or ``verify`` a damaged, edited or missing file; 2 if the arguments cannot be used.
     """
     given = _parser().parse_args(arguments)
     if given.command == "verify":

@@ -1,4 +1,4 @@
-"""What a table or figure has to say of itself."""
+"""The declaration of a table or figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from suite.claim import UNJUDGED_SCALES, Claim
 from suite.context import Context
 from suite.scale import Scale
 
-#: See :attr:`Artifact.reads`.
+#: In :attr:`Artifact.reads`: every artifact of ``snakemake all`` that reads no other.
 EVERY = "*"
 
 
@@ -26,16 +26,15 @@ class Artifact:
     Attributes:
         label: its name in the paper.
         caption: one sentence; the scale is added to it where it is shown.
-        outputs: files below ``results/<scale>/``, the first one being its target's name.
+        outputs: files below ``results/<scale>/``; the first is named after the artifact.
         build: writes every file of ``outputs``.
         runs: the runs it needs at a scale.
         finetunings: the finetuning runs that it needs at a scale.
-        in_all: whether ``snakemake all`` makes it (sweeps are asked for by name).
-        scale_free: its numbers come from formulas and simulations alone, and are the same at every scale.
-        models: it cannot do without these; ``snakemake all`` leaves it out at a scale that lacks one.
-        claims: what the paper says about it that can be checked; gathered in ``results/claims.csv``.
-        reads: names of artifacts whose outputs it is built from; :data:`EVERY` stands for all of ``snakemake all`` that
-            read no other.
+        in_all: whether ``snakemake all`` makes it; other artifacts, such as sweeps, are made only by name.
+        scale_free: whether its numbers come from formulas and simulations alone, and so are the same at every scale.
+        models: the models that it needs; it cannot be made at a scale that lacks one.
+        claims: the paper's claims about it that can be checked; ``results/claims.csv`` has those of all artifacts.
+        reads: names of the artifacts whose outputs it is built from, or :data:`EVERY`.
     """
 
     label: str
@@ -52,11 +51,11 @@ class Artifact:
 
     @property
     def computes(self) -> bool:
-        """Whether it has no runs at any scale: its numbers are computed where it is built."""
+        """Whether its own build computes its numbers: it has no runs at any scale and reads no other artifact."""
         return self.runs is _none and self.finetunings is _none and not self.reads
 
     def specs(self, scale: Scale) -> list[RunSpec | FinetuningSpec]:
-        """All that it needs at a scale."""
+        """The specs of all runs and finetuning runs that it needs at a scale."""
         return [*self.runs(scale), *self.finetunings(scale)]
 
     def described(self, scale: Scale, note: str = "") -> str:
@@ -65,11 +64,11 @@ class Artifact:
         return " ".join(part for part in (f"{self.label}.", self.caption, note, where) if part)
 
     def missing(self, scale: Scale, *more: str) -> list[str]:
-        """The models that a scale lacks of those that it cannot do without, and of some more."""
+        """The models that a scale lacks, of those that the artifact needs and of those in ``more``."""
         return [model for model in dict.fromkeys((*self.models, *more)) if model not in scale.models]
 
     def unshown(self, claim: Claim, scale: Scale) -> str:
-        """Why a scale cannot show one of its claims; empty if it can."""
+        """Why a scale cannot show a claim of this artifact; empty if it can."""
         if missing := self.missing(scale, *claim.models):
             return f"the scale has no model {', '.join(missing)}"
         if scale.name in UNJUDGED_SCALES and not (self.scale_free or claim.exact):
@@ -78,6 +77,6 @@ class Artifact:
 
 
 def names_read(artifact: Artifact, artifacts: Mapping[str, Artifact]) -> list[str]:
-    """The names of those among ``artifacts`` whose outputs an artifact is built from; see :attr:`Artifact.reads`."""
+    """The names of the artifacts that an artifact is built from: :attr:`Artifact.reads`, with :data:`EVERY` replaced by names."""
     plain = [name for name, other in artifacts.items() if other.in_all and not other.reads]
     return [name for read in artifact.reads for name in (plain if read == EVERY else [read])]

@@ -15,7 +15,7 @@ from suite.collection import RESULTS, Suite
 from suite.recorded.archive import archive_path, read
 from suite.targets import check_targets, unmake_data, unmake_lost
 
-#: Options of Snakemake that write nothing.
+#: Options with which Snakemake writes nothing.
 _LOOKS = (
     *("dryrun", "lint", "list_target_rules", "list_rules", "print_compilation", "dag", "rulegraph", "filegraph", "d3dag", "summary"),
     *("detailed_summary", "list_changes", "list_input_changes", "list_params_changes", "list_untracked", "list_conda_envs", "report"),
@@ -23,7 +23,7 @@ _LOOKS = (
 
 
 def looks(given: Namespace) -> bool:
-    """Whether a command line only looks: one of its options writes nothing."""
+    """Whether a command line only looks: with one of its options Snakemake writes nothing."""
     return any(getattr(given, name, None) for name in _LOOKS)
 
 
@@ -41,11 +41,11 @@ def begin(suite: Suite, config: dict[str, Any], arguments: Namespace) -> None:
         arguments: the command line, parsed by Snakemake.
 
     Raises:
-        UserError: in one sentence: an unknown target, a folder that cannot be written or in which another pipeline is at work, or
-            recorded runs that are asked for and not there.
+        UserError: the target is unknown, the folder cannot be written, another pipeline is at work in it, or
+            recorded runs are asked for and missing.
     """
     targets = tuple(map(str, arguments.targets or ()))
-    check_targets(suite, targets)  # what Snakemake itself says of a missing rule names no remedy
+    check_targets(suite, targets)  # Snakemake's own message about a missing rule names no remedy
     if "check" in targets:
         recorded_folder(suite.scale.name)  # refused now, and not after days of training
     if config.get("resume"):

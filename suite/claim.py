@@ -1,7 +1,7 @@
 """A claim of the paper that can be checked, and what was measured about it.
 
-An artifact lists its claims in its own file, each with a rule in words and in numbers: ``region``, where the effect must lie
-for the claim to hold. :mod:`suite.judging` has the rule of every verdict, :mod:`suite.fitness` what a scale has to show first.
+An artifact lists its claims in its own file. Each claim has a rule in words and a ``region``: the effects for which it holds.
+:mod:`suite.judging` has the rules of verdicts, and :mod:`suite.fitness` the controls that a scale has to pass first.
 """
 
 import math
@@ -14,17 +14,17 @@ from poet.training.spec import RunSpec
 from suite.context import Context
 from suite.grounds import Grounds
 
-#: Scales that check the plumbing alone.
+#: Scales that only check that the pipeline works: of their claims, only exact ones are judged.
 UNJUDGED_SCALES = ("smoke",)
-#: Regions of a difference whose sign is all that is claimed: zero is in neither.
+#: Regions of a claim about the sign of a difference. Neither has zero.
 NEGATIVE = (-math.inf, math.nextafter(0, -1))
 POSITIVE = (math.nextafter(0, 1), math.inf)
 ANYTHING = (-math.inf, math.inf)
 
-#: What sort of statement a claim is. :data:`suite.fitness.NEEDS` says which controls each of them needs.
+#: What sort of statement a claim is. :data:`suite.fitness.NEEDS` says which controls each kind needs.
 #: "ordering" and "rank agreement" compare methods or settings; "trend", "phase", "invariance", "bound" and "number" are about
-#: one way of training; "divergence" and "convergence" say how training ends; "finetuning" compares what models are worth on tasks;
-#: "timing" is of the machine.
+#: one way of training; "divergence" and "convergence" say how training ends; "finetuning" compares scores on tasks;
+#: "timing" is about speed on a machine.
 Kind = Literal[
     "number", "ordering", "trend", "divergence", "convergence", "invariance", "phase", "bound", "rank agreement", "finetuning", "timing"
 ]
@@ -35,14 +35,14 @@ class Evidence:
     """What was measured about a claim.
 
     Attributes:
-        effect: the number that the rule judges; NaN if there is none (a run diverged), which decides nothing.
+        effect: the number that the rule judges; NaN if there is none, such as after a run diverged: the claim is then undecided.
         low, high: its 95% interval; equal to ``effect`` where it is exact, NaN where ``p`` decides.
-        n: independent measurements (seeds, or settings) that it comes from.
-        p: two-sided p-value of an effect of zero, by a test of its own (a permutation); NaN where the interval decides.
-        largest_of: where the effect is the largest of several means, each of them with half of its 95% interval.
-        bounds: what the effect cannot leave, whatever is measured (a share: 0 and 1).
+        n: number of independent measurements (seeds or settings) behind the effect.
+        p: two-sided p-value against an effect of zero, by a permutation test; NaN where the interval decides.
+        largest_of: (mean, half width of its 95% interval) of each mean, if the effect is the largest of several means.
+        bounds: the least and the greatest value that the effect can have, such as 0 and 1 for a share.
         compared: pairs of runs whose difference is judged, one pair for each comparison.
-        runs: what was read.
+        runs: the runs whose records were read.
         note: anything that a reader should know, in a sentence.
     """
 
@@ -63,8 +63,8 @@ class Confounder:
     """A control that could explain a claim's effect.
 
     Attributes:
-        name: what it is, as the verdict names it.
-        measure: the claim's effect with the control in the place of the baseline; None where its runs were not trained.
+        name: the control, as the verdict names it.
+        measure: gives the claim's evidence with the control in place of the baseline; None if the control's runs were not trained.
     """
 
     name: str
@@ -78,17 +78,17 @@ class Claim:
     Attributes:
         key: unique; begins with its artifact's name.
         place: where the paper says it ("Section 6.1", "Table 2", "Figure 6's caption").
-        says: what it says, in our words.
+        says: the statement, in our words.
         kind: what sort of statement it is.
         rule: how it is judged, in words: what the effect is and where it must lie.
         unit: of the effect; empty for a pure number.
-        region: the same in numbers: the closed range of effects for which the claim holds.
-        measure: the effect from the records or from an artifact's table.
-        exact: it follows from definitions (counts, formulas, how training starts), and no training moves it.
-        configuration: it compares the paper's configuration with ours: what differs is a choice.
-        paper_only: why only the paper's own scale can show it; empty where smaller ones can.
+        region: the rule in numbers: the closed range of effects for which the claim holds.
+        measure: gives the evidence, from records or from an artifact's table.
+        exact: whether it follows from definitions (counts, formulas, how training starts), so that no training changes it.
+        configuration: whether it compares the paper's configuration with ours: a difference is then a choice, and refutes nothing.
+        paper_only: why only the paper's own scale can show it; empty if smaller scales can.
         confounders: controls that could explain it.
-        models: it is about these, beside its artifact's: a scale that lacks one cannot show it.
+        models: models that it needs beside those of its artifact; a scale that lacks one cannot show it.
     """
 
     key: str

@@ -36,7 +36,7 @@ Spec = TypeVar("Spec", RunSpec, FinetuningSpec)
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Everything that the rules read.
+    """The artifacts and runs of a scale, which the rules of the workflow read.
 
     Attributes:
         scale: see :class:`suite.scale.Scale`.
@@ -56,7 +56,7 @@ class Suite:
 
     @property
     def trainable(self) -> dict[str, RunSpec]:
-        """Every run that can be asked for, by name."""
+        """Every pretraining run that artifacts or tuning ask for, by name."""
         return self.runs | self.trials
 
     @property
@@ -80,7 +80,7 @@ class Suite:
 
     @property
     def folder(self) -> Path:
-        """The folder of the scale's artifacts. ``RESULTS`` itself holds copies of those that were asked for last, at any scale."""
+        """The folder of the scale's artifacts. ``RESULTS`` itself holds copies of the artifacts that were asked for last, at whatever scale."""
         return RESULTS / self.scale.name
 
     def outputs(self, name: str) -> list[Path]:
@@ -96,7 +96,7 @@ class Suite:
         return [output for other in names_read(self.artifacts[name], self.artifacts) for output in self.outputs(other)]
 
     def shown_beside(self, name: str) -> list[Path]:
-        """The copies of what an artifact is built from: the report links to these."""
+        """The copies in ``RESULTS`` of the outputs that an artifact is built from: the report links to them."""
         return [path for other in names_read(self.artifacts[name], self.artifacts) for path in self.shown(other)]
 
     def digests(self, name: str) -> list[str]:
@@ -115,11 +115,11 @@ class Suite:
         """The resources of a model's training jobs, by the names of Snakemake and its Slurm executor."""
         given = self.scale.resources(model)
         asked = {"gpu": given["gpus"], "mem_mb": given["mem_mb"], "runtime": given["runtime"]}
-        # Read by the job itself. They are no params: a finished run is not trained again because they change.
+        # The job itself reads these. They are resources and not params, so that a change of them trains no finished run again.
         asked |= {"processes": given["processes"], "shard_optimizer": int(given["shard_optimizer"])}
-        if given["nodes"] > 1:  # one task a node, which the launcher starts itself; "tasks" alone would count tasks a GPU
+        if given["nodes"] > 1:  # one task per node, which the launcher starts by srun; without "tasks_per_gpu", "tasks" would count per GPU
             asked |= {"nodes": given["nodes"], "tasks": given["nodes"], "tasks_per_gpu": 0, "mpi": "srun"}
-        if given["nodes"] > 1 and given["gpus"]:  # as many on each: Slurm would count them over all nodes alone
+        if given["nodes"] > 1 and given["gpus"]:  # the same number on each node: "gpu" gives Slurm only the total
             asked["gres"] = ":".join(("gpu", *filter(None, [given["gpu_model"]]), str(given["gpus"] // given["nodes"])))
         return asked | self._place(model)
 
@@ -160,7 +160,7 @@ class Suite:
         ]
 
     def training_code(self, names: Iterable[str]) -> list[str]:
-        """Digests of the code and data behind these runs: Snakemake trains them again when one changes.
+        """Digests of the training and data-preparation code of the given runs: Snakemake trains them again when one changes.
 
         Empty at a scale with ``retrain: false``, which keeps finished runs; their records name their commits.
         """
@@ -172,12 +172,12 @@ class Suite:
 
     @property
     def task_folders(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """Folders of the prepared tasks that finetuning and the searches of its rates read, each with its task and the description of its examples."""
+        """The folders of prepared tasks, which finetuning runs and searches of their rates read, each with its task and the description of its examples."""
         found = {str(self.examples(spec)): (spec.task, spec.data) for spec in self.finetunings.values() if spec.base}
         return found | {str(self.searched_task(task)): (task, searched_data(self.scale)) for task in TASKS_OF_TABLE4}
 
     def examples(self, spec: FinetuningSpec) -> Path:
-        """The data folder of a finetuning run: that of its task or, for BART's own pretraining, the scale's rows."""
+        """The data folder of a finetuning run: that of its task or, if the run pretrains BART, that of the scale's rows."""
         return DATA / "tasks" / task_folder(spec.task, spec.data) if spec.base else self.dataset
 
     def searched_task(self, task: str) -> Path:
@@ -189,7 +189,7 @@ class Suite:
         return list(itertools.product(bases(self.scale), TASKS_OF_TABLE4))
 
     def tuned_part(self, base: RunSpec, task: str) -> Path:
-        """The file that such a job writes."""
+        """The file that the search of a pretrained run's finetuning rates on a task writes."""
         return self.folder / "finetuning_rates" / f"{task}-{base.variant}.csv"
 
     def given_bart(self, spec: FinetuningSpec) -> bool:
@@ -197,7 +197,7 @@ class Suite:
         return spec.model == BART and self.scale.settings.summarization.base is not None
 
     def finetuning_jobs(self) -> list[list[str]]:
-        """The names of the finetuning runs of each job, ordered so that runs of one task share one."""
+        """The names of the finetuning runs in each job. The runs of a base are sorted by task, so that runs of one task share a job where they can."""
         settings, of_base = self.scale.settings, {}
         for name, spec in sorted(self.finetunings.items()):
             size = (settings.summarization if spec.model == BART else settings.finetuning).runs_per_job
@@ -205,14 +205,14 @@ class Suite:
         return [names[i : i + size] for (_, size), names in of_base.items() for i in range(0, len(names), size)]
 
     def finetuning_code(self, names: Iterable[str]) -> list[str]:
-        """As :meth:`training_code`, for finetuning runs."""
+        """Digests of the code that the given finetuning runs depend on; see :meth:`training_code`."""
         if not self.scale.settings.retrain:
             return []
         specs = map(self.finetunings.get, names)
         return sorted({finetuning_digest(spec, self.scale.device(spec.model)) for spec in specs})
 
     def task_code(self) -> list[str]:
-        """As :meth:`training_code`, for the examples of finetuning tasks."""
+        """The digest of the code that prepares finetuning tasks; see :meth:`training_code`."""
         return [task_digest()] if self.scale.settings.retrain else []
 
     @property
@@ -233,7 +233,7 @@ class Suite:
         return self.scale.settings.retrain and (code or (meta is not None and not self.text.items() <= meta["corpus"].items()))
 
     def is_current(self) -> Callable[[Spec, dict[str, Any]], bool]:
-        """A function of a finished run's spec and record: whether its code and data are still today's."""
+        """A function that says, from a finished run's spec and record, whether its code and data are today's."""
         if not self.scale.settings.retrain:
             return lambda spec, record: True
         data_changed = self.data_changed
@@ -249,14 +249,14 @@ class Suite:
         """Refuse an artifact that the scale lacks models for.
 
         Raises:
-            ConfigError: naming them.
+            ConfigError: the message names the missing models.
         """
         if artifact in self.left_out:
             missing, models = ", ".join(self.left_out[artifact]), ", ".join(self.scale.models)
             raise ConfigError(f"{artifact} needs model {missing}; scale {self.scale.name} has {models}: choose another scale")
 
     def default_targets(self) -> list[Path]:
-        """What ``snakemake all`` makes."""
+        """The files that ``snakemake all`` makes."""
         return [path for name in self.in_all for path in self.shown(name)]
 
 
@@ -270,7 +270,7 @@ def collect_runs(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, RunS
 
 
 def collect_finetunings(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, FinetuningSpec]:
-    """Every distinct finetuning run, as :func:`collect_runs`."""
+    """Every distinct finetuning run that the artifacts ask for; see :func:`collect_runs`."""
     return _distinct({name: artifact.finetunings(scale) for name, artifact in artifacts.items()})
 
 
@@ -288,7 +288,7 @@ def _distinct(asked: dict[str, list[Spec]]) -> dict[str, Spec]:
 
 
 def _models_behind(artifact: Artifact, found: dict[str, Artifact]) -> list[str]:
-    """The models of the artifacts that an artifact reads: it is left out if the scale lacks one of them."""
+    """The models of the artifacts that an artifact names in ``reads``, directly or indirectly: it needs them, too."""
     behind = [found[name] for name in artifact.reads if name in found]
     return [model for one in behind for model in (*one.models, *_models_behind(one, found))]
 
@@ -297,7 +297,7 @@ def load_suite(config: dict[str, Any]) -> Suite:
     """The suite for a configuration.
 
     Raises:
-        ConfigError: the configuration, a scale file or an artifact is wrong, in one sentence.
+        ConfigError: the configuration, a scale file, a method or an artifact is wrong.
     """
     check_methods(METHODS)
     scale = load_scale(config)

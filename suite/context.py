@@ -19,13 +19,13 @@ from suite.scale import Scale
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an artifact builds from.
+    """The inputs of an artifact's build.
 
     Attributes:
         scale: the scale with its seeds.
-        results: the folder that artifacts are written to, and read each other's tables from.
-        left_out: artifacts that could not be built, by name, with the reason; the report and the claims do without them.
-        home: the results folder that holds the runs; None takes ``results``.
+        results: the folder that artifacts are written to; :meth:`table` reads their tables from it.
+        left_out: the reasons why artifacts could not be built, by name; the report and the claims do without these artifacts.
+        home: the results folder that holds the runs; None stands for ``results``.
     """
 
     scale: Scale
@@ -42,10 +42,10 @@ class Context:
         return read_record(self.home, spec)
 
     def history(self, spec: RunSpec) -> pd.DataFrame:
-        """The history of a run, one line a measured step; NaN where a column was not measured.
+        """The history of a run, one line for each measured step; NaN where a column was not measured.
 
         Raises:
-            RunError: missing, altered or unreadable; the sentence has the command that makes it again.
+            RunError: the history is missing, edited or unreadable; the message has the command that makes it again.
         """
         return pd.DataFrame(read_run_history(self.home, spec)).astype(float)
 
@@ -58,10 +58,10 @@ class Context:
         return read_probes(self.home, spec)
 
     def table(self, name: str) -> pd.DataFrame:
-        """The CSV of another artifact, which has to stand in ``Artifact.reads`` of the one that asks.
+        """The CSV of another artifact. The artifact that calls this has to name it in ``Artifact.reads``.
 
         Raises:
-            RunError: it is not there; the sentence has the command that makes it.
+            RunError: the CSV is missing; the message has the command that makes it.
         """
         path = self.results / f"{name}.csv"
         if not path.exists():

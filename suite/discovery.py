@@ -1,4 +1,4 @@
-"""Where artifacts lie: a table or figure is recognised by its place, and no other file is imported to find it."""
+"""Finding artifacts: a table or figure is recognised by the place of its file, without importing other files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLLECTIONS = ("tables", "figures")
 
 
 def locate(root: Path = ROOT) -> dict[str, Path]:
-    """Every artifact's own file by its name, Figure 2 before Figure 10.
+    """The file of every artifact, by the artifact's name; Figure 2 comes before Figure 10.
 
     These are the files in :data:`COLLECTIONS` and, in any other folder of ``analyses/``, the file that bears the folder's
     name: ``analyses/tables/table3.py``, ``analyses/tables/table2/table2.py`` and ``analyses/errata/errata.py``.
@@ -43,7 +43,7 @@ def _natural(name: str) -> tuple[str, int]:
 
 
 def find(name: str) -> Artifact:
-    """An artifact by its name; only its own file and what that imports are loaded.
+    """The artifact of a name. Only its own file and the files that this imports are loaded.
 
     Raises:
         KeyError: there is no such artifact.
@@ -52,10 +52,10 @@ def find(name: str) -> Artifact:
 
 
 def discover() -> dict[str, Artifact]:
-    """Every artifact by its name, Figure 2 before Figure 10.
+    """Every artifact by its name; Figure 2 comes before Figure 10.
 
     Raises:
-        ConfigError: a file does not say what an artifact has to say of itself; one sentence that names it.
+        ConfigError: a file declares no artifact, or an invalid one; the message names the file.
     """
     places = locate()
     found = {name: _load(path) for name, path in places.items()}
@@ -66,7 +66,7 @@ def discover() -> dict[str, Artifact]:
 
 
 def read_by(artifact: Artifact) -> dict[str, Artifact]:
-    """The artifacts that one is built from, by name; where it names them, no others are loaded."""
+    """The artifacts that an artifact is built from, by name. All artifacts are loaded only if it reads :data:`EVERY`."""
     found = discover() if EVERY in artifact.reads else {name: find(name) for name in artifact.reads}
     return {name: found[name] for name in names_read(artifact, found)}
 
@@ -80,7 +80,7 @@ def _load(path: Path) -> Artifact:
 
 
 def _wrong(name: str, artifact: object) -> str:
-    """What an artifact's file says wrong of it; empty if nothing."""
+    """A sentence on what is wrong with the artifact that a file declares; empty if nothing is."""
     if not isinstance(artifact, Artifact):
         return "it defines no ARTIFACT, an Artifact of suite.artifact: define it, or move what several files share to analyses/common"
     for field, kind, example in (("outputs", str, f"'{name}.csv'"), ("models", str, "'60m'"), ("reads", str, "'table2'"), ("claims", Claim, "CLAIM")):

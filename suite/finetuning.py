@@ -21,29 +21,29 @@ from suite.settings import OnTasks
 
 #: Section 5.2: "a consistent learning rate of 2e-5".
 PRINTED_LR = 2e-5
-#: What Table 4 finetunes on, and by what.
+#: The tasks and methods of Table 4.
 TASKS_OF_TABLE4 = tuple(name for name, task in TASKS.items() if task.metric != "rouge")
 METHODS_OF_TABLE4 = ("full", "oft", "poet")
 
 
 def bases(scale: Scale) -> list[RunSpec]:
-    """The pretrained runs that are finetuned: Table 2's own, of the scale's first seed."""
+    """The pretrained runs that Table 4 finetunes: runs of Table 2, with the scale's first seed."""
     given = scale.settings.finetuning
     return [scale.run(given.model, row, scale.seeds[0]) for row in given.rows]
 
 
 def task_data(given: OnTasks) -> dict[str, Any]:
-    """What ``poet.finetuning.examples.prepare_task`` is given."""
+    """The description of a task's examples, for ``poet.finetuning.examples.prepare_task``."""
     return given.model_dump(include={"source", "train", "validation"})
 
 
 def searched_data(scale: Scale) -> dict[str, Any]:
-    """The same for the search of Table 4's rates: it measures on training examples that it holds out. Table 4's runs train on them only where they train on all."""
+    """The description for the search of Table 4's rates, which measures on held-out training examples. Only runs that train on all examples train on these."""
     return task_data(scale.settings.finetuning) | {"split": "train"}
 
 
 def on_tasks(scale: Scale, given: OnTasks) -> dict[str, Any]:
-    """What every finetuning run of a table has alike: the fields of its spec that the scale's file says."""
+    """The spec fields that all finetuning runs of a table share, from the scale's file."""
     same = given.model_dump(include={"epochs", "batch_rows", "sequence_length", "clip_norm"})
     return {"scale": scale.name, "data": task_data(given), "precision": scale.settings.training.precision, **same}
 
@@ -54,7 +54,7 @@ def task_folder(task: str, data: dict[str, Any]) -> str:
 
 
 def method_parameters(scale: Scale, method: str, given: OnTasks) -> dict[str, Any]:
-    """What a key of ``poet.finetuning.methods.FINETUNERS`` takes at a scale, learning rates left out."""
+    """The parameters of a method in ``poet.finetuning.methods.FINETUNERS`` at a scale, without its learning rates."""
     finetuner = FINETUNERS[method]
     cls = get_method(finetuner.method)
     parameters = scale_parameters(cls, finetuner.parameters, scale.settings.width_divisor) | given_of(given.methods, cls)
@@ -69,8 +69,8 @@ def finetuning(scale: Scale, base: RunSpec, task: str, method: str, seed: int, l
         base: the pretrained run, one of :func:`bases`.
         task: key in ``poet.finetuning.tasks.TASKS``.
         method: key in ``poet.finetuning.methods.FINETUNERS``.
-        seed: of the run.
-        lr: of everything that is trained.
+        seed: the run's seed.
+        lr: the learning rate of all trained parameters.
 
     Raises:
         ConfigError: the method refuses the scale's parameters, or a layer's shape with them.
@@ -84,14 +84,14 @@ def finetuning(scale: Scale, base: RunSpec, task: str, method: str, seed: int, l
 
 
 def rates_path(scale: str) -> Path:
-    """Where the tuned learning rates of a scale's finetuning are kept."""
+    """The file of the tuned learning rates of a scale's finetuning."""
     return ROOT / "analyses" / "recorded" / scale / "finetuning_rates.csv"
 
 
 def tuned_rates(scale: Scale) -> dict[tuple[str, str, str], tuple[float, bool]]:
-    """By (row of the pretrained run, task, method) the learning rate that was chosen, and whether it lies inside what was tried.
+    """The chosen learning rate, and whether it lies inside the rates tried, by (row of the pretrained run, task, method).
 
-    Empty where the scale's finetuning was not tuned, tuned on another model, or only in part: two methods are compared only if both were.
+    Empty if the scale's finetuning was not tuned, or only on another model, or only in part: methods are compared only if all were tuned.
 
     Raises:
         ConfigError: the table cannot be read.

@@ -1,9 +1,9 @@
 """Whether a scale is fit to judge: known facts as positive controls, from the same runs that are judged.
 
-A claim about trained models is judged at a small scale only where the controls of its kind (:data:`NEEDS`) come out as known. A
-control that was not measured has not passed. Thresholds stand here, as constants, and were fixed before any run that they judge. On 2026-11-23 an independent reading
-found rules that could pass by chance or on other models' runs. They were made stricter, when no scale had passed all controls.
-Paper scale needs no controls: it is what the claims are about.
+A claim about trained models is judged at a small scale only if the controls of its kind (:data:`NEEDS`) pass. A control that was not
+measured has not passed. The thresholds are constants of this module, fixed before any run that they judge. On 2026-11-23 an independent
+reading found rules that could pass by chance or on other models' runs. They were made stricter; no scale had passed all controls then.
+Paper scale needs no controls, since the claims are about that scale.
 """
 
 import math
@@ -15,11 +15,11 @@ from suite.claim import Kind
 from suite.grounds import Grounds, Subject, row_of
 from suite.statistics import paired_interval
 
-#: AdamW's second learning rate may be worth less than this, in nats.
+#: The gain from AdamW's second learning rate has to be below this, in nats.
 SECOND_RATE = 0.05
-#: How much longer the sign of a difference has to hold.
+#: A difference has to keep its sign in runs that are this many times as long.
 LONGER = 3
-#: The standard deviation over seeds has to be below this share of a difference that is judged.
+#: The standard deviation over seeds has to be below this share of the effect's distance from the end of its region.
 SCATTER = 1 / 3
 #: The rows that stand for full training, low-rank training, and POET in the controls.
 FULL, LOW_RANK, POET = "adamw", "lora-r64", "poet-fs-1_2"
@@ -29,7 +29,7 @@ Outcome = Literal["passed", "failed", "not measured"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a control showed: the outcome, and the numbers in words."""
+    """The result of a control: its outcome, and its numbers in words."""
 
     outcome: Outcome
     measured: str
@@ -37,12 +37,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A known fact.
+    """A known fact that a scale has to reproduce before it judges.
 
     Attributes:
         name: the fact; verdicts name it.
         rule: when it passes.
-        read: the outcome for a subject; None for the control that each claim reads from its own evidence.
+        read: gives the result for a subject; None for the control that each claim reads from its own evidence.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Control:
 
 
 def _together(parts: dict[str, tuple[bool | None, str]]) -> Reading:
-    """One reading of several parts by name: (whether it passed, None where it was not measured; its numbers)."""
+    """The result of a control from those of its parts, by name: (whether it passed, or None if it was not measured; its numbers in words)."""
     measured = "; ".join(f"{name} {said}" for name, (_, said) in parts.items())
     passed = [found for found, _ in parts.values()]
     if False in passed:
@@ -60,7 +60,7 @@ def _together(parts: dict[str, tuple[bool | None, str]]) -> Reading:
 
 
 def _all(parts: dict[str, tuple[bool | None, str]], words: str) -> Reading:
-    """:func:`_together` for many parts; it names only those that did not pass."""
+    """:func:`_together` for many parts; only parts that did not pass are named."""
     left = {name: part for name, part in parts.items() if not part[0]}
     return _together(left) if left or not parts else Reading("passed", f"all {len(parts)} {words}")
 
@@ -68,7 +68,7 @@ def _all(parts: dict[str, tuple[bool | None, str]], words: str) -> Reading:
 def _interval(
     measure: Callable[[Sequence, Sequence], list[float]], ours: Sequence | None, theirs: Sequence | None, passes: Callable[[float, float], bool], digits: int = 2
 ) -> tuple[bool | None, str]:
-    """Whether the interval of a paired difference, ours minus theirs, passes by its ends."""
+    """Whether the 95% interval of a paired difference, ours minus theirs, passes (None: not measured), and its numbers in words."""
     if not ours or not theirs or len(ours) < 2:
         return None, "not trained" if not ours or not theirs else "one seed: no interval"
     differences = measure(ours, theirs)
@@ -78,7 +78,7 @@ def _interval(
     return passes(low, high), f"{mean:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
 
 
-# When the ends of a 95% interval pass; the ladder's controls of a length (analyses/ladder/controls.py) pass by the same.
+# Rules for the ends of a 95% interval. The ladder's controls of a length (analyses/ladder/controls.py) use them, too.
 def below_zero(low: float, high: float) -> bool:
     return high < 0
 
@@ -92,7 +92,7 @@ def second_rate_is_little(low: float, high: float) -> bool:
 
 
 def on_one_side(now: tuple[float, float, float], later: tuple[float, float, float]) -> bool:
-    """Whether two intervals (mean, low, high) lie on one side of zero; one of a run that diverged does not."""
+    """Whether two intervals (mean, low, high) lie on the same side of zero. False if an end is NaN, as after a run diverged."""
     return (now[1] > 0 and later[1] > 0) or (now[2] < 0 and later[2] < 0)
 
 
@@ -147,7 +147,7 @@ def _grids(grounds: Grounds, subject: Subject) -> Reading:
 
 
 def _horizon(grounds: Grounds, subject: Subject) -> Reading:
-    model = grounds.scale.models[0]  # the cheapest stands for all
+    model = grounds.scale.models[0]  # the cheapest model stands for all
     poet, full = grounds.row(model, POET), grounds.row(model, FULL)
     longer = poet and full and (grounds.longer(poet, LONGER), grounds.longer(full, LONGER))
     if not longer or None in longer:
@@ -196,21 +196,21 @@ _OWN = (ROTATIONS_MOVE, RATES_INSIDE)
 #: The controls that a claim of each kind needs.
 NEEDS: dict[Kind, tuple[str, ...]] = {
     "ordering": _ALL,
-    "rank agreement": tuple(name for name in _ALL if name != LITTLE_SCATTER),  # its p-value is of orders, not of seeds
+    "rank agreement": tuple(name for name in _ALL if name != LITTLE_SCATTER),  # its p-value comes from permuted orders, not from seeds
     "number": _OWN,
     "trend": _OWN,
     "phase": _OWN,
     "bound": _OWN,
     "invariance": _OWN,
-    "divergence": (),  # no tuning makes a run of another length: see suite.judging
+    "divergence": (),  # controls do not help: suite.judging decides by the length of runs
     "convergence": (),
-    "finetuning": (LITTLE_SCATTER,),  # Tables 4 and 12 have a control of their own: analyses/common/learned.py
+    "finetuning": (LITTLE_SCATTER,),  # Tables 4 and 12 have their own control: analyses/common/learned.py
     "timing": (),
 }
 
 
 def readings(grounds: Grounds, subject: Subject, names: Sequence[str]) -> dict[str, Reading]:
-    """The readings of the named controls, without the one that each claim reads from its own evidence.
+    """The results of the named controls, by name, without the control that each claim reads from its own evidence.
 
     :data:`ROTATIONS_MOVE` is left out where the subject has no row of POET.
     """
@@ -219,5 +219,5 @@ def readings(grounds: Grounds, subject: Subject, names: Sequence[str]) -> dict[s
 
 
 def scatter_passes(deviation: float, distance: float) -> bool:
-    """Whether the standard deviation over seeds is small beside an effect's distance from the end of its region."""
+    """Whether the standard deviation over seeds is below :data:`SCATTER` of an effect's distance from the end of its region."""
     return math.isfinite(deviation) and deviation < SCATTER * abs(distance)

@@ -1,4 +1,4 @@
-"""What the controls of :mod:`suite.fitness` read: the trained runs, and the trials of learning rates."""
+"""The data of the controls in :mod:`suite.fitness`: the trained runs, and the trials of learning rates."""
 
 import math
 import statistics
@@ -40,7 +40,7 @@ class Subject:
 
 
 def subject(settings: Iterable[tuple[str, str]], compared: Iterable[tuple[str, str, str]] = ()) -> Subject:
-    """The subject of some runs.
+    """The subject of a claim, from the settings of its runs.
 
     Args:
         settings: the (model, variant) of each run.
@@ -56,7 +56,7 @@ def subject(settings: Iterable[tuple[str, str]], compared: Iterable[tuple[str, s
 
 
 def subject_of(runs: Iterable[RunSpec], compared: Iterable[tuple[RunSpec, RunSpec]] = ()) -> Subject:
-    """:func:`subject`, from specs; pairs of different models are left out."""
+    """The subject of a claim, from the specs of its runs; pairs of different models are left out."""
     pairs = [(one.model, one.variant, other.variant) for one, other in compared if one.model == other.model]
     return subject([(spec.model, spec.variant) for spec in runs], pairs)
 
@@ -91,7 +91,7 @@ class Sweep:
         if a is None or b is None or a is b:
             return None
         beside = [*((near, b) for near in self.neighbours(a)), *((a, near) for near in self.neighbours(b))]
-        # A neighbour that diverged is worse than anything.
+        # The perplexity of a neighbour that diverged is infinite.
         return [math.log(x.perplexity) - math.log(y.perplexity) for x, y in ((a, b), *beside)] if beside else None
 
 

@@ -17,7 +17,7 @@ from suite.targets import made
 
 
 def finished(suite: Suite) -> Callable[[str], bool]:
-    """A function that says by a run's name whether it need not be trained: its files exist and match today's spec and code.
+    """A function that says whether the run of a name is finished: its files exist and match today's spec and code.
 
     A finetuning run also needs a finished base. An edited record counts as finished, so that it is not overwritten before somebody looks at it.
     """
@@ -25,7 +25,7 @@ def finished(suite: Suite) -> Callable[[str], bool]:
 
     def is_finished(name: str) -> bool:
         spec = specs.get(name)
-        if spec is None:  # a model that is given
+        if spec is None:  # a BART from elsewhere, which is not trained
             return True
         if not all(path.exists() for path in made(suite, name)):
             return False

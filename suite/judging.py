@@ -1,26 +1,26 @@
-"""The rule of every verdict: its scope, its result, and Holm's correction.
+"""The rules of verdicts: scope, result, and Holm's correction.
 
-**Scope** says what a verdict speaks of. "exact": counts, theorems, transcription, and simulations of what is printed; the same at every
-scale. "measured": trained models (or times) at the scale that is named. "paper": trained models at the paper's scale, or what only
-that scale can show.
+**Scope** says what a verdict is about. "exact": counts, theorems, transcription, and simulations of printed formulas, which are the same
+at every scale. "measured": trained models (or times) at the scale that is named. "paper": trained models at the paper's scale, and
+claims that only this scale can show.
 
-**Result**, of exact claims: "confirmed" if the whole 95% interval of the effect lies where the rule wants it, "refuted" if all of it lies
-elsewhere, "configuration differs" in place of "refuted" where the claim compares the paper's configuration with ours.
+**Result** of an exact claim: "confirmed" if the whole 95% interval of the effect lies in the claim's region, "refuted" if all of it lies
+outside, else "undecided". If the claim compares the paper's configuration with ours, "configuration differs" replaces "refuted".
 
-Of measured claims, in this order:
+**Result** of a measured claim: the first of these that applies.
 
 1. "not at this scale" if the scale lacks a model, or a control of the claim's kind failed or was not measured
-   (:mod:`suite.fitness`), or the scatter of seeds is too large for a difference that would be decided.
-2. "undecided" if the interval reaches across the edge of the region; and if it has no width, because seeds agree, until so many
-   of them agree that the sign test decides (six). Discrete outcomes have no interval: Kendall's tau has a permutation p-value.
-3. "not at this scale" where a shorter run cannot tell: that something does not diverge in it says nothing of a longer one.
-4. "undecided" if the p-value, corrected by Holm's method for all claims of the same artifact that were tested, is above 5%.
-5. "confounded" if the effect is decidedly on the other side with a control in the place of the baseline; the note names it. Where the control
-   decides nothing, "undecided".
+   (:mod:`suite.fitness`), or seeds scatter too much for a difference that would otherwise be decided.
+2. "undecided" if the interval crosses an edge of the region. If all seeds agree, the interval has no width and the sign test decides
+   instead, which needs six seeds. Discrete outcomes have no interval: Kendall's tau has a permutation p-value.
+3. "not at this scale" if a shorter run cannot tell: a run that does not diverge could still diverge later.
+4. "undecided" if the p-value, corrected by Holm's method for all tested claims of the same artifact, is above 5%.
+5. For an effect inside the region, measured again with a control in place of the baseline: "confounded" if it is then decidedly outside, and
+   the note names the control; "undecided" if the control decides nothing; "not at this scale" if it was not measured.
 6. "same direction" or "opposite direction".
 
-At paper scale the same with "reproduced" and "contradicted", and without the controls of :mod:`suite.fitness`: only it may say so of a trained
-model.
+Claims of scope "paper" take the same steps without the controls of :mod:`suite.fitness` and without step 3. Their results are "reproduced"
+and "contradicted", which no other scope may say of a trained model.
 """
 
 import math
@@ -50,7 +50,7 @@ WORDS: dict[Scope, dict[Side, Result]] = {
     "measured": {"inside": "same direction", "outside": "opposite direction"},
     "paper": {"inside": "reproduced", "outside": "contradicted"},
 }
-#: What a run that is shorter than the paper's cannot show, by the kind of the claim.
+#: The side of the region that runs shorter than the paper's cannot show, by the kind of the claim.
 SHORTER_CANNOT: dict[str, Side] = {"divergence": "outside", "convergence": "inside"}
 LEVEL = 1 - CONFIDENCE
 NOTHING = Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0)
@@ -58,15 +58,15 @@ NOTHING = Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a claim's rule says of what was measured.
+    """The verdict on a claim.
 
     Attributes:
         scope, result: see the top of this file.
         p: two-sided p-value of the side that the effect is on; NaN for exact claims, and where nothing is tested.
-        holm_p: the same, corrected for the tested claims of the artifact.
+        holm_p: ``p`` after Holm's correction for the tested claims of the artifact.
         fitness: how the controls that the claim needs came out; empty if it needs none.
         note: the reason, in a sentence.
-        pending: the result if the correction leaves it; empty where there is nothing to correct.
+        pending: the result if the corrected p-value still decides; empty after the correction, or if there is nothing to correct.
     """
 
     scope: Scope
@@ -79,14 +79,14 @@ class Verdict:
 
 
 def scope_of(claim: Claim, artifact: Artifact, scale: str) -> Scope:
-    """What a verdict on a claim speaks of at a scale."""
+    """The scope of a verdict on a claim at a scale."""
     if claim.exact or artifact.scale_free:
         return "exact"
     return "paper" if scale == "paper" or claim.paper_only else "measured"
 
 
 def side_of(evidence: Evidence, region: tuple[float, float]) -> Side:
-    """Where the whole interval of an effect lies, or the effect if a p-value of its own decides. Regions are closed."""
+    """The side of the region on which the whole interval of an effect lies. Evidence with its own p-value is judged by that. Regions are closed."""
     if not math.isnan(evidence.p):
         side, p = side_and_p(evidence, region)
         return side if p <= LEVEL else "neither"
@@ -98,10 +98,10 @@ def side_of(evidence: Evidence, region: tuple[float, float]) -> Side:
 
 
 def side_and_p(evidence: Evidence, region: tuple[float, float]) -> tuple[Side, float]:
-    """The side that a trained effect is on, and the two-sided p-value of that; ("neither", NaN) where nothing can be tested.
+    """The side that an effect of trained models is on, and its two-sided p-value; ("neither", NaN) if nothing can be tested.
 
-    An effect with a p-value of its own (a permutation) was tested against zero: it is "outside" only if the region lies
-    beyond zero.
+    An effect with its own p-value (a permutation) was tested against zero. It is "outside" only if the region lies wholly on
+    one side of zero, and the effect does not lie on that side.
     """
     if math.isnan(evidence.effect) or evidence.n < 2:
         return "neither", math.nan
@@ -124,7 +124,7 @@ def judge(claim: Claim, artifact: Artifact, evidence: Evidence, context: Context
     Args:
         claim, artifact: what is judged.
         evidence: what was measured.
-        context: for the scale and what could not be built.
+        context: has the scale.
         grounds: the runs that controls may read.
     """
     scope = scope_of(claim, artifact, context.scale.name)
@@ -174,20 +174,20 @@ def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def fell(results: Iterable[str]) -> str:
-    """How some results fell, in words and in the order of :data:`RESULTS`."""
+    """The number of each result, in words and in the order of :data:`RESULTS`."""
     counts = Counter(results)
     return ", ".join(f"{counts[result]} {result}" for result in RESULTS if counts[result])
 
 
 def summary(controls: dict[str, Reading]) -> str:
-    """How controls came out, in a cell: what did not pass by name."""
+    """A table cell on controls: the names of those that did not pass, or "passed"; empty without controls."""
     groups = {outcome: [name for name, found in controls.items() if found.outcome == outcome] for outcome in ("failed", "not measured")}
     said = "; ".join(f"{outcome}: {', '.join(names)}" for outcome, names in groups.items() if names)
     return said or ("passed" if controls else "")
 
 
 def why_not(controls: dict[str, Reading]) -> str:
-    """The first control that does not pass, a failed one before one that was not measured."""
+    """A note with the first control that failed, or else the first that was not measured; empty if all passed."""
     for outcome, words in (("failed", "control failed"), ("not measured", "control not measured")):
         for name, reading in controls.items():
             if reading.outcome == outcome:
@@ -206,26 +206,26 @@ def _exact(claim: Claim, evidence: Evidence) -> Verdict:
 def _steady(evidence: Evidence, region: tuple[float, float]) -> bool:
     """Whether seeds scatter little beside the effect's distance from the nearest end of its region."""
     if not math.isnan(evidence.p):
-        return True  # a permutation's p-value is not of the scatter of seeds
+        return True  # the p-value of a permutation does not come from the scatter of seeds
     edge = min(_edges(evidence, region), key=lambda edge: abs(evidence.effect - edge))
     deviation = _half(evidence, edge) / t_quantile(evidence.n) * math.sqrt(evidence.n)
     return scatter_passes(deviation, evidence.effect - edge)
 
 
 def _edges(evidence: Evidence, region: tuple[float, float]) -> list[float]:
-    """The ends of a region that an effect can cross: finite, and inside of what it cannot leave."""
+    """The ends of a region that an effect can cross: finite ones inside the effect's bounds."""
     ends = [region[0]] * (region[0] > evidence.bounds[0]) + [region[1]] * (region[1] < evidence.bounds[1])
     return [end for end in ends if math.isfinite(end)]
 
 
 def _half(evidence: Evidence, edge: float) -> float:
-    """From an effect to the end of its interval on the side of an edge."""
+    """The distance from an effect to the end of its interval on the side of an edge."""
     return evidence.effect - evidence.low if edge < evidence.effect else evidence.high - evidence.effect
 
 
 def _edge_p(evidence: Evidence, edge: float) -> float:
-    """The p-value of an effect at an edge. That the largest of several lies below it is as sure as the least sure of them; that it lies above, as
-    sure as the surest that does, times their number (Bonferroni)."""
+    """The p-value of an effect at an edge. For the largest of several means it is the largest p-value if all means lie below the edge. If some
+    lie above, it is the smallest p-value of these, times the number of means (Bonferroni)."""
     if not evidence.largest_of:
         return interval_p(abs(evidence.effect - edge), _half(evidence, edge), evidence.n)
     parts = [(mean, interval_p(abs(mean - edge), half, evidence.n) if half else agreement_p(evidence.n)) for mean, half in evidence.largest_of]

@@ -1,4 +1,4 @@
-"""What is refused in the file of a method: it would fail in every run, or not before the first search."""
+"""Checks of the files of methods: mistakes that would fail every run, or show only at the first search."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 
 
 def check_methods(methods: Mapping[str, type[Method]]) -> None:
-    """Refuse what a method says of itself if nothing could train by it.
+    """Refuse an invalid method, and a row's key or label that is used twice.
 
     Raises:
-        ConfigError: in one sentence that names the file.
+        ConfigError: the message names the method's file.
     """
     labels: dict[str, str] = {}
     files: dict[str, str] = {}

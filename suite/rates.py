@@ -13,14 +13,14 @@ from poet.system.validation import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A line of a table.
+    """A line of a table of learning rates.
 
     Attributes:
-        model, row: what was trained.
-        steps: how long; None in tables that have one length for each model.
-        rates: by name.
+        model, row: the model, and the row that it was trained by.
+        steps: length of the run; None in tables that have one length for each model.
+        rates: learning rates by name.
         chosen: whether these are the rates to train with.
-        open_sides: rates whose neighbour on some side was not tried, by name; of a chosen line they make it censored.
+        open_sides: of a chosen line, the names of rates whose neighbour on some side was not tried: the choice is censored if there are any.
         perplexity: the trial's final perplexity, infinite if it diverged; None in tables of published rates.
     """
 
@@ -35,7 +35,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class RateTable:
-    """The lines of a table."""
+    """A table of learning rates."""
 
     trials: tuple[Trial, ...] = ()
 
@@ -52,11 +52,11 @@ class RateTable:
 
 
 def read_rates(path: Path, root: Path) -> RateTable:
-    """A table.
+    """Read a table of learning rates.
 
     Args:
         path: of the file.
-        root: what its name is told relative to.
+        root: error messages name the file relative to this folder.
 
     Raises:
         ConfigError: a column is missing, a row unknown, or a rate not a number.

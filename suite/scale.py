@@ -65,12 +65,12 @@ class Scale:
 
     @property
     def corpus(self) -> str:
-        """The corpus, called a stand-in where it is not the paper's."""
+        """The corpus's name, with a note that it is a stand-in unless it is C4."""
         name = self.data["corpus"]
         return "C4" if name == "c4" else f"{name} (stand-in for C4)"
 
     def learning_rate_source(self, model: str, row: str) -> str:
-        """Where the learning rates of a row on a model come from: the table, the model it was tuned on, or defaults."""
+        """Where the learning rates of a row on a model come from: a table and the model that was tuned, or the method's defaults."""
         chosen = self.tuned(model, row)
         return f"{self.settings.learning_rates.table} ({chosen.model})" if chosen else "the method's defaults"
 
@@ -106,9 +106,9 @@ class Scale:
             model: a key of the scale's models.
             row: a key of ``poet.methods.all_rows()``.
             seed: the run's seed.
-            overrides: method parameters in the scale's own units that differ from the row's; they are spelled out
-                in the run's name where they differ from what is in force.
-            spell_all: spell out every override, so that names do not change with what is in force (sweeps).
+            overrides: method parameters in the scale's own units, in place of the row's on this scale. The run's name
+                has those that change a value.
+            spell_all: put every override into the name, so that a sweep's names do not depend on the row's parameters.
             steps: optimizer steps, if not the model's.
             probes: what to measure, and after which steps; see ``poet.training.probes``.
 
@@ -219,6 +219,6 @@ def load_scale(config: dict[str, Any]) -> Scale:
     for place, seeds in given.items():
         if protocol.seed in seeds:
             raise ConfigError(f"{place}: {protocol.seed} is the seed of tuning ({PROTOCOL}): tables take others, such as [0, 1, 2]")
-    if not table.exists() and not settings.tuning:  # one that is tuned need not be tuned yet
+    if not table.exists() and not settings.tuning:  # a scale with tuning may have no table yet
         raise ConfigError(f"{where}: learning_rates.table: there is no file {settings.learning_rates.table}")
     return Scale(asked.scale, tuple(asked.seeds), settings, read_rates(table, ROOT) if table.exists() else RateTable(), protocol)

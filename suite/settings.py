@@ -1,4 +1,4 @@
-"""What may stand in ``config/config.yaml`` and ``config/scales/*.yaml``; ``python -m suite.settings`` tells editors of it."""
+"""The schemas of ``config/config.yaml`` and ``config/scales/*.yaml``; ``python -m suite.settings`` writes them for editors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_seeds(text: str) -> list[int]:
     """The seeds that a command line gives as a JSON list.
 
     Raises:
-        ConfigError: that is no such list.
+        ConfigError: the text is no list of different whole numbers, 0 or more.
     """
     try:
         given = json.loads(text)
@@ -274,7 +274,7 @@ class ScaleFile(Settings):
         return self
 
     def resources_of(self, model: str) -> Resources:
-        """The scale's resources with what the model changes in them; Table 12's, which is none of the models, changes nothing."""
+        """The scale's resources with the model's changes. Table 12's BART is not among the scale's models, and has no changes."""
         changes = self.models[model].resources if model in self.models else {}
         given = {**self.resources.model_dump(exclude_unset=True), **changes}
         return parse(Resources, given, f"resources of {model}")

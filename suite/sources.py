@@ -26,9 +26,9 @@ def artifact_sources(name: str, root: Path = ROOT) -> str:
 def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
     """The source files of an artifact: it is made again when one of them changes.
 
-    - Its own file, and what that imports from ``analyses/`` and ``suite/``, directly or indirectly. An artifact without runs depends on what it
-      imports from ``poet/``, too; one with runs does not, since its runs are trained again.
-    - The source files of the artifacts that it is built from: their claims stand there.
+    - Its own file, and the files that this imports from ``analyses/`` and ``suite/``, directly or indirectly. An artifact without runs also depends on its
+      imports from ``poet/``. One with runs does not: a change of ``poet/`` trains its runs again where their numbers depend on it.
+    - The source files of the artifacts that it is built from: these files also have their claims.
     - Templates, styles and scripts in the folder of its name, the published numbers, ``paper.yaml`` and ``tuning.yaml``.
     - The recorded ladders, for an artifact that is built from all others.
 
@@ -41,8 +41,8 @@ def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
     code = {path for other, artifact in {name: own, **read_by(own)}.items() for path in _closure(places[other], root, artifact.computes)}
     folder = places[name].parent
     assets = {path for path in folder.rglob("*") if folder.name == name and path.suffix in ASSETS}
-    # Tables count parameters at paper scale, whichever scale they are made at.
-    # Rates of shorter and longer runs follow the protocol of tuning.
+    # paper.yaml: tables of every scale count parameters at paper scale.
+    # tuning.yaml: the rates of shorter and longer runs follow the protocol of tuning.
     settings = {root / "config" / "scales" / "paper.yaml", root / "config" / "tuning.yaml"}
     ladders = set((root / "analyses" / "recorded").glob("*/ladder.csv")) if EVERY in own.reads else set()
     return code | assets | settings | ladders | {*(root / "analyses" / "published").glob("*.csv")}
@@ -54,7 +54,7 @@ def sources_note(folder: Path, name: str) -> Path:
 
 
 def note_sources(path: Path, files: Iterable[Path], outputs: Iterable[Path] = (), **parameters: Any) -> None:
-    """Write a note of source digests: what something was made from. ``why`` compares it with today's files.
+    """Write a note with the digests of source files and of the outputs made from them. ``why`` compares it with today's files.
 
     Args:
         path: of the note.

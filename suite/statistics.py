@@ -8,32 +8,32 @@ import numpy as np
 from scipy import stats
 
 CONFIDENCE = 0.95
-#: Rows of which every order is tried, and how many orders of more rows are drawn (with a fixed seed: a verdict is the same each time).
+#: The most rows for which all orders are tried, and the number of orders drawn for more rows (with a fixed seed, so that verdicts repeat).
 _ENUMERATED, _DRAWS = 9, 99_999
 #: Permutations that are held in memory at a time.
 _BATCH = 20_000
-#: Two values of tau that are closer are one.
+#: Values of tau that differ by less count as equal.
 _ROUNDING = 1e-9
 
 
 def t_quantile(n: int, confidence: float = CONFIDENCE) -> float:
-    """How many standard errors the t-interval of n independent numbers reaches either side of their mean."""
+    """Half width of the t-interval of the mean of n independent numbers, in standard errors."""
     return float(stats.t.ppf((1 + confidence) / 2, n - 1))
 
 
 def paired_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float, float]:
-    """Mean of independent numbers (or paired differences) with its t-interval; without end for a single one, without width for equal ones."""
+    """(mean, low, high) of the t-interval of independent numbers or paired differences. It is infinite for one number; equal numbers give no width."""
     mean = statistics.fmean(differences)
     if len(differences) < 2:
         return mean, -math.inf, math.inf
-    if math.isfinite(mean) and min(differences) == max(differences):  # rounding would give them a width, and a p-value
+    if math.isfinite(mean) and min(differences) == max(differences):  # rounding errors would give the interval a width
         return (differences[0],) * 3
     half = t_quantile(len(differences), confidence) * stats.sem(differences)
     return mean, mean - half, mean + half
 
 
 def interval_p(distance: float, half: float, n: int) -> float:
-    """The p-value of an effect at some distance from the one that was measured.
+    """The p-value of a tested effect at a distance from the measured one.
 
     Args:
         distance: from the measured effect to the one that is tested, 0 or more.
@@ -53,13 +53,13 @@ def agreement_p(n: int) -> float:
 def permuted_kendall(groups: Sequence[tuple[Sequence[float], Sequence[Sequence[float]]]]) -> tuple[float, float]:
     """The mean of Kendall's tau over groups and seeds, with its permutation p-value.
 
-    Under the null the rows stand in any order. It is one order for all groups and seeds: seeds or models that agree are no further
-    evidence of an order. All orders of up to nine rows are enumerated, and 99,999 of more rows drawn. The one-sided p-value is the share of orders with a tau as far or farther on
-    the side where tau was found; the two-sided one is twice that. So four rows with tau = -2/3 have 1/6 one-sided (4 of 24
-    orders) and 1/3 two-sided.
+    Under the null hypothesis every order of the rows is equally likely. All groups and seeds share one order, so that their agreement is no
+    further evidence. Up to nine rows, all orders are enumerated; for more rows, 99,999 orders are drawn. The one-sided p-value is the share of
+    orders whose tau is at least as extreme, on the side of the measured tau. The two-sided one is twice that. For example, four rows with
+    tau = -2/3 have 1/6 one-sided (4 of 24 orders) and 1/3 two-sided.
 
     Args:
-        groups: each has the given numbers of the same rows and, for each row, the measured ones by seed.
+        groups: for each group the given numbers of the rows, and for each row its measured numbers by seed. All groups have the same rows.
 
     Returns:
         (mean tau, two-sided p-value); NaN where a tau is not defined.
@@ -82,7 +82,7 @@ def permuted_kendall(groups: Sequence[tuple[Sequence[float], Sequence[Sequence[f
         (np.arange(rows),), tau, permutation_type="pairings", vectorized=True, batch=_BATCH, n_resamples=math.inf if exact else _DRAWS,
         rng=np.random.default_rng(0),
     )  # fmt: skip
-    mean = round(float(found.statistic), 12)  # tau of one order is one, and not 1 + 2e-16
+    mean = round(float(found.statistic), 12)  # exactly 1 for equal orders, and not 1 + 2e-16
     if math.isnan(mean):
         return math.nan, math.nan
     side = 1 if mean >= 0 else -1
@@ -105,6 +105,6 @@ def _ranks(numbers: Sequence[float]) -> np.ndarray:
 
 
 def _normed(signs: np.ndarray) -> np.ndarray:
-    """Signs of pairs over the root of how many are no ties: the product of two such is tau-b."""
+    """Signs of pairs over the square root of the number of pairs without a tie. The dot product of two such vectors is tau-b."""
     with np.errstate(invalid="ignore"):
         return signs / np.sqrt((signs**2).sum(-1, keepdims=True))

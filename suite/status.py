@@ -29,22 +29,22 @@ from suite.recorded.archive import archive_path, digests
 from suite.recorded.run import whole_record
 from suite.wording import listed
 
-#: States, in the order in which they are told. A silent run calls itself running, and has not said a word for long; an outdated
-#: one has a record of another spec or of other code under its name, and will be trained again. What is trained again only because it shares a
-#: job with such a run, or starts from one, is not told apart.
+#: States, in the order of the page. A silent run has the status "running", but has not updated it for long. An outdated run has a record
+#: of another spec or of other code, and will be trained again. A run that is trained again only because it shares a job with an outdated
+#: run, or starts from one, does not count as outdated.
 STATES = ("done", "diverged", "running", "silent", "stopped", "failed", "outdated", "not started")
-#: What a status has to say.
+#: Keys that every ``status.json`` has.
 STATUS = {"state", "updated", "step", "steps", "tokens_per_second", "host", "pid", "job", "devices", "error", "checkpoint_step"}
-#: A run that goes on says so at each step, or every few seconds. It is silent after ten minutes without a word, or after
-#: this many of its steps where they are that long: evaluating, saving and measuring take the time of several.
+#: A run updates its status at each step, at most every few seconds. It is silent after :data:`QUIET_SECONDS` without an update, or
+#: after the time of :data:`QUIET_STEPS` steps if that is longer: evaluating, saving and measuring take the time of several steps.
 QUIET_SECONDS, QUIET_STEPS = 600.0, 20
-#: Seconds by which clocks of two machines may differ without a word about it.
+#: Seconds by which a run's clock may be ahead of this machine's without a note.
 CLOCKS_DIFFER = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the files of a run say.
+    """The progress of a run, from its files.
 
     Attributes:
         spec: the run.
@@ -74,13 +74,13 @@ def _step_tokens(spec: RunSpec) -> float:
 
 
 def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_current: Callable[[RunSpec | FinetuningSpec, dict[str, Any]], bool] | None = None) -> Progress:
-    """How far a run is.
+    """The progress of a run.
 
     Args:
         results: the results folder.
         spec: the run.
         now: seconds since 1970.
-        is_current: says of a finished run, by its record, whether it counts; None counts every one. See :meth:`suite.collection.Suite.is_current`.
+        is_current: whether a finished run counts, from its spec and record; None counts every run. See :meth:`suite.collection.Suite.is_current`.
     """
     notes, record, status = [], None, None
     try:
@@ -97,7 +97,7 @@ def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_curre
         notes.append(f"the clock of {status['host']} is {duration(ahead)} ahead of this machine's: {spec.name} may be silent")
     state, age = status["state"], max(0.0, -ahead)
     if state == "running" and status["host"] == socket.gethostname() and not psutil.pid_exists(status["pid"]):
-        state = "stopped"  # killed without a word
+        state = "stopped"  # killed before it could update its status
     elif state == "running" and age > _quiet(spec, status["tokens_per_second"]):
         state = "silent"
     return Progress(spec, state, status, age, notes=tuple(notes))
@@ -113,7 +113,7 @@ def _record(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | 
 
 
 def _status(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | None:
-    """The run's ``status.json`` with a text on where it runs; None if it is missing, of another spec, or (with a note) unreadable."""
+    """The run's ``status.json`` with a text on its place, ``where``; None if it is missing, of another spec, or (with a note) unreadable."""
     folder = results / "checkpoints" / spec.name
     try:
         status = read_status(folder)
@@ -174,7 +174,7 @@ def _line(run: Progress) -> dict[str, str]:
 
 
 def status(suite: Suite, results: Path) -> str:
-    """The page of all runs of a scale. Trials that nobody has begun are told by ``python -m suite.tuning --status``."""
+    """The page of all runs of a scale. Trials that have not begun are left out: ``python -m suite.tuning --status`` has them."""
     now, is_current = time.time(), suite.is_current()
     found = [progress(results, spec, now, is_current) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
     asked = [run for run in found if run.spec.name in suite.specs or run.state != "not started"]

@@ -1,4 +1,4 @@
-"""Slurm: jobs that it would refuse, found before the first is submitted; and cancelling what is left in its queue."""
+"""Finding jobs that Slurm would refuse before the first is submitted, and cancelling jobs that are left in its queue."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from poet.system.errors import UserError
 
 
 def check_submission(workflow: Any) -> None:
-    """Ask Slurm whether it takes a job of each kind that is to run: submitted for tomorrow, and cancelled at once.
+    """Check that Slurm takes a job of each kind that is to run: submit one for tomorrow, and cancel it at once.
 
-    ``--test-only`` also refuses what has to wait for a node that is down, and ``--hold`` takes what no node has.
+    ``--test-only`` would also refuse jobs that only have to wait for a node that is down. ``--hold`` would take jobs that no node can run.
 
     Args:
-        workflow: Snakemake's, with its DAG built; nothing is asked unless its executor is Slurm's.
+        workflow: Snakemake's, with its DAG built; nothing is checked unless its executor is Slurm's.
 
     Raises:
-        UserError: a partition, account or quality of service that there is not, resources that no node has, more time than the
-            partition gives, or jobs of a pipeline of this folder that was killed.
+        UserError: a job asks for an unknown partition, account or quality of service, for resources that no node has, or for more time
+            than the partition gives; or jobs of a killed pipeline of this folder are in the queue.
     """
     if workflow.executor_plugin.name != "slurm":
         return
@@ -33,7 +33,7 @@ def check_submission(workflow: Any) -> None:
         if done.returncode == 0:
             number = done.stdout.strip().partition(";")[0]
             limit = _partition_limit(number)
-            subprocess.run(["scancel", number], check=False)  # it may be gone already
+            subprocess.run(["scancel", number], check=False)  # the job may be gone already
             if job.resources.get("runtime", 0) <= limit:
                 continue
             reason = f"its partition gives a job {limit:.0f} minutes, and Slurm would let this one wait for ever"
@@ -48,7 +48,7 @@ def check_submission(workflow: Any) -> None:
 
 
 def _check_queue() -> None:
-    """Refuse to begin beside jobs of a pipeline of this folder that was killed: each would train again what has been finished since."""
+    """Refuse to begin while Slurm has jobs of a killed pipeline of this folder: they would train again runs that were finished since."""
     asked = subprocess.run(["squeue", "--me", "--noheader", "--format=%i|%Z|%k"], capture_output=True, text=True)
     jobs = [line.split("|", 2) for line in asked.stdout.splitlines() if line.count("|") >= 2]
     here = {str(Path.cwd()), os.environ.get("PWD")}
@@ -59,23 +59,23 @@ def _check_queue() -> None:
 
 
 def _partition_limit(number: str) -> float:
-    """Minutes that the partition of a job in the queue gives a job at most; infinite where it has no limit, or does not say."""
+    """The time limit, in minutes, of the partition of a queued job; infinite if it has none, or Slurm does not say."""
     partition = subprocess.run(["squeue", "--noheader", "--jobs", number, "--format=%P"], capture_output=True, text=True).stdout.strip()
     shown = subprocess.run(["scontrol", "--oneliner", "show", "partition", partition], capture_output=True, text=True).stdout
     return duration("".join(re.findall(r"\bMaxTime=(\S+)", shown))) / 60
 
 
 def cancel_submitted(workflow: Any) -> None:
-    """Cancel what a call that failed or was interrupted has left in Slurm's queue.
+    """Cancel the jobs that a failed or interrupted call has left in Slurm's queue.
 
-    Snakemake does so itself, unless Ctrl-C comes while it asks Slurm for the states of its jobs: then it cancels none.
+    Snakemake itself cancels them, unless Ctrl-C comes while it asks Slurm for the states of its jobs.
     """
     if workflow.executor_plugin.name == "slurm":
         subprocess.run(["scancel", "--name", workflow.scheduler._executor.run_uuid], check=False)
 
 
 def _command(job: Any, settings: Any) -> str:
-    """The executor's own sbatch call for a job, without what it runs."""
+    """The executor's own sbatch call for a job, without the command that the job runs."""
     from snakemake_executor_plugin_slurm.submit_string import get_submit_command
     from snakemake_executor_plugin_slurm.utils import set_gres_string
 

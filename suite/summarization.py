@@ -11,14 +11,14 @@ from poet.system.validation import ConfigError
 from suite.finetuning import method_parameters, on_tasks
 from suite.scale import Scale
 
-#: What the runs call their model.
+#: The model's name in the specs of these runs.
 BART = "bart"
-#: What Table 12 finetunes on, and by what, in the order in which it prints them.
+#: The tasks and methods of Table 12, in its order.
 TASKS_OF_TABLE12 = tuple(name for name, task in TASKS.items() if task.metric == "rouge")
 METHODS_OF_TABLE12 = ("lora", "oft", "full", "poet")
-#: The paper states neither rate nor decay for Table 12: those of BART's authors (fairseq, examples/bart/README.summarization.md).
+#: Learning rate and weight decay of BART's authors, since the paper states neither for Table 12 (fairseq, examples/bart/README.summarization.md).
 BART_LR, BART_DECAY = 3e-5, 0.01
-#: As BART's authors search (fairseq, examples/bart/summarize.py: XSUM_KWARGS, CNN_KWARGS).
+#: The search settings of BART's authors (fairseq, examples/bart/summarize.py: XSUM_KWARGS, CNN_KWARGS).
 DECODING = {
     "xsum": Decoding(beams=6, length_penalty=1.0, shortest=10, longest=60, no_repeat=3),
     "cnn_dailymail": Decoding(beams=4, length_penalty=2.0, shortest=55, longest=140, no_repeat=3),
@@ -26,7 +26,7 @@ DECODING = {
 
 
 def pretraining(scale: Scale) -> list[FinetuningSpec]:
-    """The run that pretrains the scale's small BART by text infilling, on its first seed; none where a BART is taken from elsewhere."""
+    """The run that pretrains the scale's small BART by text infilling, with the scale's first seed; empty if the scale takes a BART from elsewhere."""
     summaries = scale.settings.summarization
     given = summaries.pretraining
     if given is None:
@@ -41,7 +41,7 @@ def pretraining(scale: Scale) -> list[FinetuningSpec]:
 
 
 def base_of(scale: Scale) -> tuple[str, str]:
-    """Name and digest of the run that every finetuning run of Table 12 starts from; a BART from elsewhere lies where a run would leave it."""
+    """Name and digest of the BART that Table 12 finetunes. A BART from elsewhere has a name like a run, and its files lie in that run's folder."""
     for spec in pretraining(scale):
         return spec.name, spec.digest
     source = scale.settings.summarization.base
@@ -50,10 +50,10 @@ def base_of(scale: Scale) -> tuple[str, str]:
 
 
 def check_base(source: str) -> None:
-    """Refuse a model of another kind: transformers would load it as a BART, with weights drawn anew.
+    """Refuse a model that is no BART: transformers would load it as one, with random weights.
 
     Args:
-        source: its name on the hub, or a local folder.
+        source: the model's name on the hub, or a local folder.
 
     Raises:
         ConfigError: its configuration names another kind.
@@ -63,20 +63,20 @@ def check_base(source: str) -> None:
     try:
         kind = transformers.AutoConfig.from_pretrained(source).model_type
     except (OSError, ValueError):
-        return  # what cannot be read is for the reader to refuse
+        return  # the code that loads the model reports that it cannot be read
     if kind != "bart":
         raise ConfigError(f"summarization: base: {source} is a model of the kind {kind}: name a BART in the scale's file")
 
 
 def decoding(scale: Scale, task: str) -> Decoding:
-    """How summaries of a task are searched for: no longer than the scale allows and the decoder has positions for."""
+    """The search settings of a task's summaries, which are no longer than the scale allows and the decoder has positions for."""
     given, own = scale.settings.summarization, DECODING[task]
     longest = min(own.longest, given.longest or own.longest, given.sequence_length - 1)
     return replace(own, longest=longest, shortest=min(own.shortest, longest))
 
 
 def summarization(scale: Scale, task: str, method: str, seed: int) -> FinetuningSpec:
-    """One finetuning run, of one of :data:`TASKS_OF_TABLE12` by a key of ``poet.finetuning.methods.FINETUNERS``."""
+    """A finetuning run of Table 12. ``task`` is one of :data:`TASKS_OF_TABLE12`, ``method`` a key of ``poet.finetuning.methods.FINETUNERS``."""
     given, (base, digest) = scale.settings.summarization, base_of(scale)
     return FinetuningSpec(
         model=BART, base=base, base_digest=digest, task=task, method=method, parameters=method_parameters(scale, method, given),

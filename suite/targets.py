@@ -32,7 +32,7 @@ def made(suite: Suite, name: str) -> list[Path]:
 
 
 def nearest(suite: Suite, target: str) -> str:
-    """The target whose name is most like the given one."""
+    """The target file whose name is most like the given one."""
 
     def likeness(file: str) -> tuple[float, bool]:
         return difflib.SequenceMatcher(None, Path(target).stem, Path(file).stem).ratio(), Path(file).suffix == Path(target).suffix
@@ -82,7 +82,7 @@ def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
     Snakemake does not notice that an input of an up-to-date file was deleted. An artifact whose specs changed is not listed: Snakemake makes it again anyway.
 
     Args:
-        targets: of a command line; empty means all.
+        targets: targets of a command line; none means all.
     """
     found: dict[str, list[Path]] = {}
     for name in _wanted(suite, targets):
@@ -95,7 +95,7 @@ def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
 
 
 def _wanted(suite: Suite, targets: Iterable[str]) -> list[str]:
-    """Names of the artifacts behind some targets, and of the artifacts that those are built from."""
+    """Names of the artifacts that the targets ask for, and of the artifacts that these are built from."""
     targets = {os.path.relpath(target) for target in targets} or {"all"}
     wanted = [n for n in suite.artifacts if targets & {n, *map(str, (*suite.shown(n), *suite.outputs(n)))}]
     if targets & {"all", "check"}:
@@ -111,7 +111,7 @@ def unmake_lost(suite: Suite, targets: Iterable[str]) -> list[str]:
 
     Args:
         suite: the suite of the scale.
-        targets: of a command line; empty means all.
+        targets: targets of a command line; none means all.
 
     Returns:
         A sentence for the user for each artifact.

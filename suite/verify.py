@@ -19,7 +19,7 @@ SCALES = Path("config/scales")
 
 
 def runs(results: Path) -> Iterator[tuple[Path, str]]:
-    """Every run folder, with a sentence on what is wrong with it; empty if nothing is."""
+    """Every run folder, with a sentence on its fault; empty if it has none."""
     for folder in sorted({path.parent for file in FILES for path in (results / "runs").rglob(file)}):
         name = folder.relative_to(results / "runs")
         fault = _fault(folder, str(name))
@@ -60,9 +60,9 @@ def _fault(folder: Path, name: str) -> str:
 
 
 def artifacts(results: Path) -> Iterator[str]:
-    """A sentence for each artifact that was altered, or whose runs were deleted, since it was made.
+    """A sentence for each output that was edited since it was made, and for each artifact whose run files were deleted.
 
-    Each artifact's note says the seeds that it was made with.
+    Each artifact is checked with the seeds that it was made with, from its note.
     """
     for scale in sorted(path.stem for path in SCALES.glob("*.yaml") if (results / path.stem).is_dir()):
         try:
@@ -84,10 +84,10 @@ def artifacts(results: Path) -> Iterator[str]:
 
 
 def verify(results: Path) -> tuple[str, list[str]]:
-    """Read all that is kept: runs and artifacts of a results folder, and every archive of recorded runs.
+    """Check all that is kept: runs and artifacts of a results folder, and every archive of recorded runs.
 
     Returns:
-        A line on the whole, and a sentence for each thing that is not whole.
+        A summary line, and a sentence for each fault.
     """
     found = list(runs(results))
     errors = [fault for _, fault in found if fault] + list(artifacts(results))

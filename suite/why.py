@@ -36,7 +36,7 @@ def why(suite: Suite, target: str) -> str:
     """
     check_targets(suite, [target])
     pending = _lost(suite, target) | _pending(suite, target)
-    # Artifacts before the copies that show them, and runs before artifacts.
+    # In the order of making. Files that are only copied are a reason only if there is no other.
     lines = [*_data(suite, pending), *_runs(suite, pending), *_searches(suite, pending), *_artifacts(suite, pending)]
     lines = lines or [f"{path} is only copied, from {suite.folder}: nothing is trained or built" for path in pending][:1]
     if not lines:
@@ -78,7 +78,7 @@ def _of_data(suite: Suite, folder: Path) -> str:
 
 def _runs(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
     names = dict.fromkeys(str(path.parent.relative_to(RESULTS / "runs")) for path in pending if path.name in ("record.json", "history.csv"))
-    known = suite.trainable.keys() | suite.finetunings.keys()  # a model that is given has a record, too, and nobody trains it
+    known = suite.trainable.keys() | suite.finetunings.keys()  # a BART from elsewhere has a record, too, but is not trained
     reasons = {name: _of_run(suite, name) for name in names if name in known}
     for job in itertools.chain(*map(suite.shared_jobs, suite.scale.models), suite.finetuning_jobs()):
         if any(reasons.get(name) for name in job):

@@ -38,7 +38,7 @@ class TrainingBatches(_Prepared):
     A batch may span shards and epochs.
 
     Attributes:
-        sha256: of the rows; of the description of their sources if they are streamed.
+        sha256: of the rows, or of what they are made from if they are streamed.
 
     Raises:
         DataError: the folder is not prepared, or damaged.

@@ -73,7 +73,7 @@ class StreamedBatches:
 
 
 def _make(rows: Iterator[np.ndarray], batch_rows: int, batches: queue.Queue, stop: threading.Event) -> None:
-    """Fills the queue with batches until told to stop; an error goes into the queue too. Holds no reference to the reader, which can so be freed."""
+    """Fills the queue with batches until told to stop; an error goes into the queue too. Holds no reference to the reader, so that it can be freed."""
     try:
         while not stop.is_set():
             _put(np.concatenate(list(itertools.islice(rows, batch_rows))), batches, stop)

@@ -55,7 +55,7 @@ def write_rows(
 
 
 def encoded(texts: Iterable[str], tokenizer: Tokenizer, data: dict) -> Iterator[EncodedText]:
-    """The encoded texts. With packing "pad", each has as many tokens as its one row needs, or more."""
+    """The encoded texts; with packing "pad", only the start of a long text, because it gives one row."""
     needed = data["sequence_length"] - 1 if data["packing"] == "pad" else None
     return tokenizer.encode_documents(texts, needed)
 

@@ -1,1 +1,1 @@
-"""POET, OFT, LoRA and full training as finetuning methods: Tables 4 and 12, and what is kept of a finetuned model."""
+"""Finetuning by POET, OFT, LoRA and in full (Tables 4 and 12), and the adapters that keep what POET learned."""

@@ -1,9 +1,9 @@
-"""POET adapters: what finetuning learned, without the model that it began with.
+"""POET adapters: what finetuning learned, without the base model.
 
-An adapter has the factors of R and P and the coordinates that they act on. The weight between them is that of the base
+An adapter has the parameters of R and P and the coordinates that they act on. The weight between them is that of the base
 model, so this works only while nothing is merged: a merge puts R and P into the weight.
 
-Nothing has to remember that a merge took place. :func:`base_digests` takes a digest of each weight of the plain model, and
+A merge is noticed from the weights alone. :func:`base_digests` takes a digest of each weight of the plain model, and
 refuses a wrapped one. :func:`save_adapter` takes the digests of the frozen weights again, with rows and columns put back in
 the order of ``nn.Linear``, and compares. A merge of an R or P that is not the identity changes the weight. A merge of identities
 changes only the order, and the adapter stays right. The digests go into the adapter, and :func:`load_adapter` compares them
@@ -37,9 +37,9 @@ from poet.wrapping import is_named
 
 WEIGHTS = "adapter.safetensors"
 CONFIGURATION = "adapter.json"
-#: Of the two files. A change that older code cannot read needs a new number.
+#: Version of the two files. A change that older code cannot read needs a new number.
 FORMAT = 1
-#: Of each side of a layer: the dimension of the (out, in) weight, the parameter and the permutation.
+#: For each side of a layer: the dimension of the (out, in) weight, and the names of the parameter and the permutation.
 SIDES = ((0, "skew_p", "permutation_out"), (1, "skew_r", "permutation_in"))
 
 
@@ -48,7 +48,7 @@ class AdapterError(UserError, ValueError):
 
 
 def base_digests(model: nn.Module) -> dict[str, str]:
-    """sha256 of each weight and persistent buffer of a plain model, by name: what :func:`save_adapter` compares with.
+    """sha256 of each weight and persistent buffer of a plain model, by name, for :func:`save_adapter` to compare with.
 
     Args:
         model: the pretrained model, before :func:`poet.apply_poet`.
@@ -62,18 +62,18 @@ def base_digests(model: nn.Module) -> dict[str, str]:
 
 
 def save_adapter(model: nn.Module, folder: Path | str, base: Mapping[str, str], also: Sequence[str] = ()) -> None:
-    """Write the factors of every POET layer, its bias where that was trained, and what ``also`` names.
+    """Write the parameters of R and P of every POET layer, its bias if it was trained, and the weights that ``also`` names.
 
     Args:
         model: a model that went through ``apply_poet`` with ``init="keep"``, and in which nothing was merged since; not sharded.
-        folder: made where it is missing. An adapter that it holds is replaced.
+        folder: made if it is missing. An adapter in it is replaced.
         base: :func:`base_digests` of the plain model.
-        also: weights outside the POET layers to save whole, as a new head: names of modules or weights, in full or by the last
+        also: weights outside the POET layers to save whole, such as a new head: names of modules or weights, in full or by the last
             parts ("score", "LayerNorm"). A tied weight goes by the first of its names.
 
     Raises:
-        AdapterError: there is no POET layer; ``also`` is one string; its weight is not the base model's, because something was merged or drawn anew; a
-            weight outside moved and is not named; or a name of ``also`` has no weight.
+        AdapterError: there is no POET layer; ``also`` is one string; the base weight of a layer is not the base model's, because it was
+            merged or drawn anew; a weight outside changed and is not named; or a name of ``also`` has no weight.
         DiskError: the folder cannot be written.
     """
     layers = dict(poet_layers(model))
@@ -123,17 +123,17 @@ def save_adapter(model: nn.Module, folder: Path | str, base: Mapping[str, str], 
 
 
 def load_adapter(model: nn.Module, folder: Path | str) -> nn.Module:
-    """Put an adapter on its base model, in place, and return the model: it computes what the trained one did, bit for bit.
+    """Put an adapter on its base model, in place, and return the model: it computes what the trained model did, bit for bit.
 
-    A refused model stays whole. One that took the adapter can be trained on, merged and exported as any POET model.
+    A model that is refused is left unchanged. The returned model can be trained, merged and exported like any POET model.
 
     Args:
         model: the plain base model, with the dtype that it had in training.
         folder: what :func:`save_adapter` wrote.
 
     Raises:
-        AdapterError: the model has POET layers or other weights than the one that was trained, or the folder has no adapter, or
-            one that was changed since it was saved.
+        AdapterError: the model has POET layers or is not the adapter's base model, or the folder has no adapter, or an adapter
+            that was changed since it was saved.
     """
     folder = Path(folder)
     if any(poet_layers(model)):
@@ -159,7 +159,7 @@ def load_adapter(model: nn.Module, folder: Path | str) -> nn.Module:
 
 
 def _plain_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """(name, tensor) of what the state dict of the plain model has, a tied tensor once. Frozen weights are those of ``nn.Linear``."""
+    """(name, tensor) of the plain model's state dict, a tied tensor once. Base weights are in the order of ``nn.Linear``."""
     layers, kept = dict(poet_layers(model)), model.state_dict().keys()
     for name, tensor in itertools.chain(model.named_parameters(), model.named_buffers()):
         owner, _, key = name.rpartition(".")
@@ -170,7 +170,7 @@ def _plain_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 def _base_weight(layer: POETLinear) -> Tensor:
-    """(out, in) base weight out of the permuted basis: until a merge it is the weight that was wrapped, bit for bit."""
+    """The base weight (out, in) in the order of ``nn.Linear``: until a merge, the weight that was wrapped, bit for bit."""
     weight = layer.base_weight.detach()
     for dimension, skew, permutation in SIDES:
         if getattr(layer, skew) is not None:
@@ -179,7 +179,7 @@ def _base_weight(layer: POETLinear) -> Tensor:
 
 
 def _factors(layers: Mapping[str, POETLinear]) -> dict[str, Tensor]:
-    """Parameters and permutations of each side that is not the identity, as the state dict names them."""
+    """Parameters and permutations of each side that is not the identity, by their names in the state dict."""
     found = {}
     for name, layer in layers.items():
         for _, skew, permutation in SIDES:
@@ -198,7 +198,7 @@ def _restore(layer: POETLinear, name: str, tensors: Mapping[str, Tensor]) -> Non
             order = tensors[_join(name, permutation)].to(weight.device, torch.int64)
             weight = weight.index_select(dimension, order)
             getattr(layer, permutation).copy_(order)
-            # In their own dtype, which need not be the weight's.
+            # The parameter keeps its own dtype, which may differ from the weight's.
             setattr(layer, skew, nn.Parameter(tensors[_join(name, skew)].to(weight.device), requires_grad=fresh.requires_grad))
     layer.base_weight.copy_(weight)
 

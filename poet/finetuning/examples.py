@@ -26,16 +26,16 @@ def prepare_task(task: str, data: dict[str, Any], folder: Path, cache: Path) -> 
 
     Args:
         task: key in ``poet.finetuning.tasks.TASKS``.
-        data: ``source`` as :func:`poet.finetuning.tasks.load_task` takes it; ``train`` and ``validation``: how many examples at
-            most (0: all); ``split``, where it is there, is "train": see :func:`divided`.
-        folder: is written to.
-        cache: of downloads.
+        data: ``source`` as :func:`poet.finetuning.tasks.load_task` takes it; ``train`` and ``validation``, the largest numbers of
+            examples (0: all); optionally ``split``, always "train": both splits are taken from it, see :func:`divided`.
+        folder: where the files go.
+        cache: folder for downloads.
 
     Returns:
-        What ``meta.json`` says.
+        The content of ``meta.json``.
 
     Raises:
-        DataError: the task cannot be had from that source.
+        DataError: the source does not have the task.
     """
     if "split" in data:
         loaded = divided(load_task(task, data["source"], cache), data["train"], data["validation"])
@@ -53,10 +53,10 @@ def prepare_task(task: str, data: dict[str, Any], folder: Path, cache: Path) -> 
 
 
 def divided(data: TaskData, train: int, validation: int) -> TaskData:
-    """A task with the first ``train`` examples of its training split, and the next ``validation`` as those that are measured.
+    """A task whose training split is divided: its first ``train`` examples, and the next ``validation`` examples as validation split.
 
-    Where either number is 0, which stands for all, or there are too few, the last tenth is held out. What is measured has no text
-    that is trained on or stands in the task's own validation split: STS-B's own splits share a pair.
+    If either number is 0 (all), or there are too few examples, the last tenth is held out. Held-out examples with texts that are
+    trained on, or that are in the task's own validation split, are left out: STS-B's own splits share a pair.
     """
     examples = data.train
     start = train if train and 0 < validation <= len(examples) - train else len(examples) - math.ceil(len(examples) / 10)
@@ -68,7 +68,7 @@ def divided(data: TaskData, train: int, validation: int) -> TaskData:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some examples. tokens, mask: int64 (rows, length); targets: int64 (rows,), float32 for a score."""
+    """Some examples. ``tokens`` and ``mask`` are int64 (rows, length), ``targets`` int64 (rows,) or float32 for a score."""
 
     tokens: torch.Tensor
     mask: torch.Tensor
@@ -100,7 +100,7 @@ class Examples:
         return len(self.rows)
 
     def batch(self, indices: Sequence[int]) -> Batch:
-        """The examples of these numbers, padded on the right to the longest of them."""
+        """The examples with these indices, padded on the right to the longest of them."""
         return Batch(*padded([self.rows[i] for i in indices], self.pad), torch.from_numpy(self.targets[list(indices)]))
 
 
@@ -117,7 +117,7 @@ def read_split(folder: Path, split: str) -> tuple[dict[str, Any], list[list[Any]
 
 
 def padded(rows: Sequence[np.ndarray], fill: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows of tokens as one (rows, length), filled up on the right, and its mask; int64."""
+    """Rows of tokens as one tensor (rows, length), padded on the right with ``fill``, and its mask; both int64."""
     tokens = np.full((len(rows), max(map(len, rows))), fill, dtype=np.int64)
     mask = np.zeros_like(tokens)
     for line, row in enumerate(rows):

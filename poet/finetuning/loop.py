@@ -43,7 +43,7 @@ def finetune(
 
     Args:
         spec, data, rows, device: see :class:`poet.finetuning.run.FinetuningRun`.
-        base: record of the pretrained run, beside which its weights lie; None where there is no such run.
+        base: record of the pretrained run, with its weights beside it; None if there is no such run.
         folder: the run's folder.
         checkpoints: the run's checkpoint folder, not inside ``folder``.
         threads: CPU threads of this process.
@@ -53,13 +53,14 @@ def finetune(
         The record.
 
     Raises:
-        RunError: a file is missing or not the one that its description or the pretrained run's record says, the method refuses the model, or the run is being trained already.
+        RunError: a file is missing or differs from its description or from the pretrained run's record, the method refuses the model, or
+            the run is being trained already.
         SystemExit: SIGINT or SIGTERM came, or the end of the Slurm job is near; the state is saved and the next call goes on from it.
     """
     torch.set_num_threads(threads)
     if device == "cpu":
         keep_freed_memory()
-    code = {"training_digest": finetuning_digest(spec, device), "sources": finetuning_files(spec, device)}  # as it is now
+    code = {"training_digest": finetuning_digest(spec, device), "sources": finetuning_files(spec, device)}  # taken before training
     made_by, begun = provenance(device), json.loads(base.read_text()) if base else {}
     if begun.get("status") == "diverged":
         raise RunError(f"run {spec.name} starts from {spec.base}, which diverged: choose other learning rates for that run")
@@ -67,7 +68,7 @@ def finetune(
         check_weights(begun, base.parent / "weights")
     if spec.base:
         _check_examples(data)
-    # A base that was trained again under its old spec may have other weights: what was finetuned from the old ones is not gone on with.
+    # A base that was trained again under its old spec may have other weights: a checkpoint that began with the old ones is not resumed.
     start = hashlib.sha256(f"{code['training_digest']} {begun.get('weights_sha256')}".encode()).hexdigest()
     store = CheckpointFolder(checkpoints, spec.digest, start, say=lambda sentence: say(f"{spec.name}: {sentence}"))
     with StopRequest() as stop, store.claim():
@@ -86,7 +87,7 @@ def finetune(
 
 
 def _check_examples(folder: Path) -> None:
-    """Refuse a prepared task whose files were changed: the record says by ``meta.json`` what was trained on."""
+    """Refuse a prepared task whose files were changed: the record describes the examples as ``meta.json`` does."""
     for split in (read_json(folder / "meta.json") or {"splits": {}})["splits"].values():
         path = folder / split["file"]
         if path.exists() and sha256_of(path) != split["sha256"]:
@@ -104,13 +105,13 @@ def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: St
             run.advance()
             progress.add(1, metric=run.history[-1]["metric"] if run.history else None)
             status.update(step=run.step)
-            number = stop.signal or clock.ending()  # looked at once: what comes after this is heard after the next step
+            number = stop.signal or clock.ending()  # read once: a later signal is handled after the next step
             if number or clock.due(last=False):
                 with clock.saving():
                     _save(run, store, status)
             _end_if(number, run, stop)
     if not run.diverged:
-        _save(run, store, status)  # what comes now may take long
+        _save(run, store, status)  # the end of the run may take long
 
 
 def _save(run: FinetuningRun, store: CheckpointFolder, status: Status) -> None:

@@ -1,8 +1,8 @@
 """How a pretrained model is finetuned: in full, by LoRA, by OFT, or by POET.
 
-Each is a method of pretraining (``poet.methods``) on the model's body. Adapters train no embeddings and norms here, as their own papers
-do it; full finetuning and POET train them, as Section 5.2 has it ("both methods update the entire model"). The head on top is
-new and trained by all.
+Each is a method of pretraining (``poet.methods``) on the model's body. LoRA and OFT do not train embeddings and norms here, as in their
+own papers; full finetuning and POET do, as in Section 5.2 ("both methods update the entire model"). Every method trains the new head
+of a classification task.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Finetuner:
     Attributes:
         label: the name that a reader sees.
         method: key in ``poet.methods``.
-        parameters: what differs from that method's defaults, in the paper's units.
+        parameters: values that differ from that method's defaults, at the paper's widths.
         whole: whether embeddings and norms are trained.
     """
 
@@ -49,10 +49,10 @@ FINETUNERS = {
 def finetuned(model: nn.Module, spec: FinetuningSpec) -> Method:
     """Prepare a pretrained model in place, and return the method that trains it.
 
-    Before the first step the model computes what it computed before.
+    Until the first step, the model computes the same as before.
 
     Args:
-        model: of transformers, with a head; only what lies under its ``base_model_prefix`` is wrapped.
+        model: of transformers, with a head; only the body under its ``base_model_prefix`` is wrapped.
         spec: the run.
 
     Raises:
@@ -77,5 +77,5 @@ def finetuned(model: nn.Module, spec: FinetuningSpec) -> Method:
 
 
 def count_body(model: nn.Module) -> int:
-    """Trainable parameters of a prepared model's body: its head is every method's alike."""
+    """Trainable parameters of a prepared model's body, without the head, which is the same for every method."""
     return sum(p.numel() for p in getattr(model, model.base_model_prefix).parameters() if p.requires_grad)

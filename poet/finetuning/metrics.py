@@ -1,4 +1,4 @@
-"""The metrics of GLUE that Table 4 prints, by the libraries that keep them."""
+"""The metrics of GLUE that Table 4 prints, computed by scikit-learn and SciPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 
 
 def accuracy(predicted: np.ndarray, targets: np.ndarray) -> float:
-    """Share of examples, 0 to 1. predicted, targets: int64 (examples,)."""
+    """Share of examples with the right class, 0 to 1. predicted, targets: int64 (examples,)."""
     return float(accuracy_score(targets, predicted))
 
 
@@ -20,7 +20,7 @@ def matthews(predicted: np.ndarray, targets: np.ndarray) -> float:
 
 
 def pearson(predicted: np.ndarray, targets: np.ndarray) -> float:
-    """Pearson's correlation, -1 to 1; 0 where all predictions are equal, which correlate with nothing. Both: float32 (examples,)."""
+    """Pearson's correlation, -1 to 1; 0 where all predictions are equal. predicted, targets: float32 (examples,)."""
     if np.ptp(predicted) == 0:
         return 0.0
     found = float(pearsonr(predicted.astype(np.float64), targets.astype(np.float64)).statistic)
@@ -31,11 +31,11 @@ METRICS = {"accuracy": accuracy, "matthews": matthews, "pearson": pearson}
 
 
 def without_learning(metric: str, train: np.ndarray, validation: np.ndarray) -> float:
-    """What it is worth to say the same of every example: the training set's most frequent class, or its mean score.
+    """The metric of one constant answer for all examples: the training set's most frequent class, or its mean score.
 
     Args:
         metric: key in :data:`METRICS`.
-        train, validation: targets.
+        train, validation: the targets of the two splits.
     """
     if metric == "pearson":
         constant = train.mean()

@@ -1,9 +1,9 @@
 """ROUGE of summaries by ``rouge-score``, with both metrics that are called ROUGE-L, and the lead-sentence baseline.
 
-ROUGE-L is the longest common subsequence of two whole texts. ROUGE-Lsum is the union of those of their sentences, so
-their order does not count: on one sentence the two are equal, on several ROUGE-Lsum is near ROUGE-1. Texts are
-lower-cased and stemmed (Porter), and all that is no letter a to z or digit separates words, as the original script
-has it with ``-m``.
+ROUGE-L is the longest common subsequence of two whole texts. ROUGE-Lsum is the union of the longest common subsequences of
+their sentences, so the order of sentences does not count: on one sentence the two are equal, on several ROUGE-Lsum is near
+ROUGE-1. Texts are lower-cased and stemmed (Porter), and every character but the letters a to z and digits separates words, as in
+the original script with ``-m``.
 """
 
 import re
@@ -42,9 +42,9 @@ def rouge(predictions: Sequence[str], references: Sequence[str]) -> dict[str, fl
     """
     if not predictions or len(predictions) != len(references):
         raise ValueError(f"ROUGE needs one prediction for each reference, got {len(predictions)} for {len(references)}")
-    from rouge_score.rouge_scorer import RougeScorer  # brings nltk: half a second that only scoring has to wait for
+    from rouge_score.rouge_scorer import RougeScorer  # here, because it imports nltk, which takes half a second
 
-    scorer = RougeScorer(METRICS, use_stemmer=True)  # takes a line for a sentence in rougeLsum
+    scorer = RougeScorer(METRICS, use_stemmer=True)  # for rougeLsum, each line is a sentence
     scores = [scorer.score("\n".join(sentences(reference)), "\n".join(sentences(prediction)))
               for prediction, reference in zip(predictions, references, strict=True)]
     return {metric: 100 * sum(score[metric].fmeasure for score in scores) / len(scores) for metric in METRICS}

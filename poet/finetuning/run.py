@@ -22,13 +22,13 @@ from poet.training.seeds import derive
 class FinetuningRun:
     """One run in memory: a problem (:mod:`poet.finetuning.problems`) and the method that trains its model.
 
-    The rate falls linearly to zero over the run, without warmup.
+    The learning rate falls linearly to zero over the run, without warmup.
 
     Args:
         spec: what to train.
-        weights: folder of the pretrained run's weights, in the Hugging Face format; None where there is no such run.
+        weights: folder of the pretrained run's weights, in the Hugging Face format; None if there is no such run.
         data: folder of the prepared task.
-        rows: folder of the tokenized rows of pretraining, which has the tokenizer; None where that lies beside the weights.
+        rows: folder of the tokenized rows of pretraining, which has the tokenizer; None if the tokenizer is beside the weights.
         device: "cpu" or "cuda".
 
     Raises:
@@ -52,7 +52,7 @@ class FinetuningRun:
     _PROGRESS = ("step", "seconds", "loss", "history")
 
     def state(self) -> dict[str, Any]:
-        """Everything that the next step depends on; batch order, noise, dropout and merges are functions of the step."""
+        """Everything that the next step depends on, except batch order, noise, dropout and merges, which are functions of the step."""
         optimizers = [optimizer.state_dict() for optimizer in self.optimizers]
         return {"data": self.train.sha256, "model": self.model.state_dict(), "optimizers": optimizers} | {key: getattr(self, key) for key in self._PROGRESS}
 
@@ -99,13 +99,13 @@ class FinetuningRun:
 
     @torch.no_grad()
     def evaluate(self) -> float:
-        """What the problem measures over the validation examples."""
+        """The problem's metric over the validation examples."""
         self.model.eval()
         return self.problem.evaluate(self._forward)
 
     @torch.no_grad()
     def finish(self, folder: Path, check: Callable[[], None]) -> dict[str, Any]:
-        """What the record says of the problem; see :meth:`poet.finetuning.problems.contract.Problem.finish`."""
+        """The problem's entries of the record; see :meth:`poet.finetuning.problems.contract.Problem.finish`."""
         self.model.eval()
         with self._autocast():
             return self.problem.finish(self.model, self.method, folder, check, self.diverged)

@@ -1,4 +1,4 @@
-"""What the numbers of a finetuning run depend on beside its spec and its base."""
+"""The source files that the numbers of a finetuning run depend on, beside its spec and its base."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from poet.finetuning.spec import FinetuningSpec
 from poet.finetuning.tasks import TASKS
 from poet.launch.sources import PACKAGES, ROOT, data_sources, digest, file_digests, training_sources
 
-#: Of every finetuning run, beside what its method's pretraining depends on.
+#: Files of every finetuning run, beside those of its method's pretraining.
 OWN = ("spec", "methods", "run", "problems/__init__", "problems/contract")
-#: Of the runs of a problem, beside its own file.
+#: Further files of the runs of a problem, beside the problem's own file.
 OF_PROBLEM = {
     "classification": ("examples", "metrics"),
     "summarization": ("examples", "rouge", "problems/bart"),
     "infilling": ("examples", "problems/bart"),
 }
-#: Packages that a problem computes with, beside those of pretraining.
+#: Further packages that a problem computes with, beside those of pretraining.
 PACKAGES_OF = {
     "classification": ("tokenizers", "scikit-learn", "scipy"),
     "summarization": ("tokenizers", "rouge_score", "nltk"),
@@ -51,7 +51,7 @@ def finetuning_digest(spec: FinetuningSpec, device: str, root: Path = ROOT) -> s
 def _sources(method: str, task: str, device: str, root: Path) -> list[Path]:
     problem = problem_of(task)
     own = {root / "poet" / "finetuning" / f"{name}.py" for name in (*OWN, *OF_PROBLEM[problem], f"problems/{problem}")}
-    # A task's classes and metric stand in its own file and in those of the classes that it extends.
+    # A task's classes and metric are defined in its own file and in those of its base classes.
     kinds = type(TASKS[task]).__mro__ if task in TASKS else ()
     own |= {root / f"{kind.__module__.replace('.', '/')}.py" for kind in kinds if kind.__module__.startswith("poet.")}
     return sorted({*own, root / "poet" / "data" / "tokenizer.py", *training_sources(FINETUNERS[method].method, device, root)})
@@ -68,5 +68,5 @@ def _digest(method: str, task: str, device: str, root: Path) -> str:
 
 @functools.cache
 def task_digest() -> str:
-    """Digest of the files that a task's examples are made by, those of the stand-ins' corpus among them."""
+    """Digest of the files that make a task's examples, including those of the stand-ins' corpus."""
     return digest([*(ROOT / "poet" / "finetuning" / "tasks").rglob("*.py"), *data_sources("enwik8")])

@@ -16,7 +16,7 @@ INFILLING = "infilling"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BartArchitecture:
-    """A small BART. Its vocabulary is the tokenizer's with a mask token, its positions are the run's ``sequence_length``.
+    """A small BART. Its vocabulary is the tokenizer's and a mask token; it has ``sequence_length`` positions, as the run.
 
     Attributes:
         hidden_size, intermediate_size, heads: of encoder and decoder.
@@ -37,7 +37,7 @@ class Decoding:
         beams: of the search.
         length_penalty: exponent of the length that a summary's log-probability is divided by.
         shortest, longest: tokens of a summary.
-        no_repeat: no sequence of so many tokens comes twice.
+        no_repeat: length of the token sequences that may not occur twice.
     """
 
     beams: int
@@ -49,24 +49,24 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinetuningSpec:
-    """A run, whole: equal specs give equal results.
+    """The specification of a finetuning run: equal specs give equal results.
 
     Attributes:
-        scale, model: where it stands in the grid; ``model`` is the pretrained run's.
-        base: name of the pretrained run whose weights it starts from; empty for one that starts from nothing.
-        base_digest: of that run's spec.
+        scale, model: the run's place in the grid; ``model`` is the pretrained run's.
+        base: name of the pretrained run whose weights it starts from; empty for a run that starts from random weights.
+        base_digest: digest of the pretrained run's spec.
         task: key in ``poet.finetuning.tasks.TASKS``, or :data:`INFILLING`.
-        data: what ``poet.finetuning.examples.prepare_task`` is given; of infilling, the description of the rows, and how many texts.
+        data: ``data`` of ``poet.finetuning.examples.prepare_task``; for infilling, the description of the rows and the numbers of texts.
         method: key in ``poet.finetuning.methods.FINETUNERS``.
         parameters: hyperparameters of the training method behind it, learning rates left out.
-        lr: the one learning rate of everything that is trained: for Table 4 as in Section 5.2; the paper states none for Table 12.
+        lr: one learning rate for everything that is trained, as in Section 5.2 for Table 4; the paper states none for Table 12.
         epochs: passes over the training examples.
         batch_rows: examples of one optimizer step.
         sequence_length: tokens of an example at most; longer texts are cut.
         weight_decay, clip_norm: AdamW's decoupled decay; gradient-norm threshold.
         precision: "fp32", or "bf16" (autocast; parameters stay fp32).
         seed: of new weights, batch order, noise, dropout and the method's sampling, each derived by name.
-        architecture: of a model that starts from nothing.
+        architecture: of a model that starts from random weights.
         decoding: of summaries.
     """
 
@@ -99,16 +99,16 @@ class FinetuningSpec:
 
     @property
     def variant(self) -> str:
-        """What is done to the base: task, base and method."""
+        """Task, base and method with its learning rate, joined by slashes; the task alone for a run without base."""
         return "/".join(self.name.split("/")[2:-1])
 
     @property
     def digest(self) -> str:
-        """sha256 of the whole spec: two runs are one if theirs are equal."""
+        """sha256 of the whole spec: runs with equal digests are the same run."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
+        """The spec in plain JSON types."""
         return asdict(self)
 
     @classmethod

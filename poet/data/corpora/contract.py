@@ -77,7 +77,7 @@ class Shard:
         name: its file name in the corpus.
         stem: name of the files of its rows, without ending.
         url: path or address where it is read.
-        version: a value that differs where the file was replaced by another.
+        version: its size or revision, by which another file in its place is noticed.
         bytes: its compressed size, if it is local.
         siblings: number of shards of its whole split, if the name states it.
     """

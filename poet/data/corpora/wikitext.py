@@ -103,7 +103,7 @@ def clean_text(text: str) -> str:
     text = _QUOTES.sub("", text)
     text = _TAG.sub("", _BREAK.sub("\n", text))
     text = _STRAY.sub("", _ROW.sub("", _MAGIC.sub("", text)))
-    # The dump escapes the wikitext, which has entities of its own (&nbsp;, &mdash;): these are left here.
+    # The dump escapes the wikitext, which itself has entities (&nbsp;, &mdash;): these are still left.
     text = _TAG.sub("", html.unescape(text)) if "&" in text else text
     text = _URL.sub("", text)
     return "\n".join(_lines(text))

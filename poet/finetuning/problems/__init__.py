@@ -1,4 +1,4 @@
-"""What a run of the finetuning loop learns, each in a file of its own that bears its name."""
+"""The problems that a run of the finetuning loop can learn. Each has a file with its name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from poet.finetuning.tasks import TASKS
 
 
 def problem_of(task: str) -> str:
-    """The name of the problem that a task is: "classification" (or regression), "summarization" or "infilling"."""
+    """The name of a task's problem: "classification" (which includes regression), "summarization" or "infilling"."""
     if task == INFILLING:
         return "infilling"
     return "classification" if TASKS[task].classes else "summarization"

@@ -1,4 +1,4 @@
-"""BART: built small, loaded, and fed."""
+"""BART: building a small one, loading a pretrained one, and making batches for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def build_bart(architecture: BartArchitecture, tokenizer: Tokenizer, positions: 
 
     Args:
         architecture: its sizes.
-        tokenizer: whose tokens it reads and writes.
+        tokenizer: the tokenizer of the texts that it reads and writes.
         positions: tokens of a text at most.
         seed: of the weights.
     """
@@ -51,7 +51,7 @@ def load_bart(source: Path | str) -> nn.Module:
     """A pretrained BART in fp32, from a folder or by its name on the hub.
 
     Raises:
-        RunError: there is none that can be read.
+        RunError: the source has no BART that can be read.
     """
     import transformers
 
@@ -64,10 +64,10 @@ def load_bart(source: Path | str) -> nn.Module:
 
 
 def fetch_bart(source: str, folder: Path) -> None:
-    """Put a BART of the hub or of a local folder where a run would leave one: ``weights`` and ``record.json``.
+    """Save a BART from the hub or a local folder in the form that a run leaves: ``weights`` and ``record.json``.
 
     Raises:
-        RunError: it cannot be had; the sentence has both ways.
+        RunError: it cannot be read; the sentence says how to use the hub or a folder.
     """
     import transformers
 
@@ -84,14 +84,14 @@ def fetch_bart(source: str, folder: Path) -> None:
 
 
 def tokenizer_of(weights: Path, rows: Path | None) -> Tokenizer:
-    """The tokenizer that lies beside a model's weights; else that of the rows that it was pretrained on."""
+    """The tokenizer beside a model's weights; if there is none, that of the rows that the model was pretrained on."""
     tokenizer = load_hf(str(weights)) if (weights / "tokenizer_config.json").exists() else load_prepared(rows, read_meta(rows))
-    tokenizer.backend.encode_special_tokens = True  # a text that speaks of "</s>" does not end there
+    tokenizer.backend.encode_special_tokens = True  # "</s>" in a text does not end the text
     return tokenizer
 
 
 def seq2seq_batch(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray], pad: int) -> dict[str, torch.Tensor]:
-    """What a BART is called with; the loss ignores padding, and the model itself shifts the labels to the right."""
+    """The arguments of a call of BART. The loss ignores padding, and the model itself shifts the labels to the right."""
     tokens, mask = padded(sources, pad)
     return {"input_ids": tokens, "attention_mask": mask, "labels": padded(targets, IGNORED_LABEL)[0]}
 
@@ -106,7 +106,7 @@ def mean_loss(forward: Forward, batches: Iterable[dict[str, torch.Tensor]]) -> f
 
 
 def in_batches(count: int) -> Iterable[range]:
-    """Numbers of examples, :data:`EVALUATION_ROWS` at a time."""
+    """The indices of ``count`` examples, :data:`EVALUATION_ROWS` at a time."""
     return (range(start, min(start + EVALUATION_ROWS, count)) for start in range(0, count, EVALUATION_ROWS))
 
 

@@ -1,4 +1,4 @@
-"""A class or a score of one text or two, by a new head on the last token of a pretrained decoder: Table 4."""
+"""Classes or scores of one text or two, from a new head on the last token of a pretrained decoder: Table 4."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Classification(Problem):
         return {"input_ids": batch.tokens, "attention_mask": batch.mask, "labels": batch.targets}
 
     def evaluate(self, forward):
-        """The task's metric."""
+        """The task's metric on the validation examples."""
         found = []
         for start in range(0, len(self.validation), EVALUATION_ROWS):
             batch = self.validation.batch(range(start, min(start + EVALUATION_ROWS, len(self.validation))))
@@ -40,7 +40,7 @@ class Classification(Problem):
         return METRICS[self.task.metric](torch.cat(found).numpy(), self.validation.targets)
 
     def finish(self, model, method, folder, check, diverged):
-        """Where the examples come from, and the metric of one answer for all."""
+        """The origin of the examples, and the metric of one constant answer."""
         nothing = without_learning(self.task.metric, self.train.targets, self.validation.targets)
         return {"origin": self.train.meta["origin"], "without_learning": nothing}
 
@@ -54,11 +54,11 @@ def load_classifier(weights: Path, classes: int, seed: int) -> torch.nn.Module:
         seed: of the head's weights.
 
     Raises:
-        RunError: there are no weights that can be read.
+        RunError: the folder has no weights that can be read.
     """
     import transformers
 
-    transformers.logging.set_verbosity_error()  # it would report that the head is new
+    transformers.logging.set_verbosity_error()  # transformers would warn that the head is new
     transformers.logging.disable_progress_bar()
     try:
         with torch.random.fork_rng(devices=[]):

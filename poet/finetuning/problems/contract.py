@@ -1,4 +1,4 @@
-"""What a problem has to say of itself."""
+"""The interface of a problem."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import nn
 from poet.finetuning.spec import FinetuningSpec
 from poet.methods.contract import Method
 
-#: Calls the model with arguments by name, and gives its output.
+#: A function that calls the model with arguments by name, and returns its output.
 Forward = Callable[[dict[str, torch.Tensor]], Any]
 
 
@@ -26,10 +26,10 @@ class Split(Protocol):
 
 
 class Problem(ABC):
-    """Examples, the model that is trained on them, and what is measured of it.
+    """The examples of a run, the model that is trained on them, and its metric.
 
     Attributes:
-        model: as it is before the method prepares it.
+        model: the model, before the method prepares it.
         train, validation: the examples.
     """
 
@@ -43,20 +43,20 @@ class Problem(ABC):
 
     @abstractmethod
     def inputs(self, indices: Sequence[int], step: int) -> dict[str, torch.Tensor]:
-        """What the model is called with to give the loss of these training examples at a step."""
+        """The arguments with which the model returns the loss of these training examples at a step."""
 
     @abstractmethod
     def evaluate(self, forward: Forward) -> float:
-        """What is measured after each epoch over the validation examples; the model is in evaluation mode."""
+        """The metric over the validation examples, measured after each epoch; the model is in evaluation mode."""
 
     @abstractmethod
     def finish(self, model: nn.Module, method: Method, folder: Path, check: Callable[[], None], diverged: bool) -> dict[str, Any]:
-        """What the record says beside; the model is not trained afterwards.
+        """Further entries of the record; the model is not trained afterwards.
 
         Args:
             model: on its device, in evaluation mode.
-            method: that trained it.
-            folder: the run's; for files that lie beside the record.
-            check: is called now and then: ends the run if a signal asks for it.
+            method: the method that trained it.
+            folder: the run's folder, for files beside the record.
+            check: to be called now and then; ends the run if a signal asked for it.
             diverged: whether the loss was not finite.
         """

@@ -1,8 +1,8 @@
 """Text infilling, by which BART is pretrained (arXiv 1910.13461, Section 2.2).
 
-Spans with lengths from Poisson(3), together 30% of a text's tokens, are each replaced by one mask token; a span of no tokens is a
-mask that was put in. The decoder writes the whole text. BART's other noise, sentences in another order, is left out: texts here have
-no marks of sentences.
+Spans with lengths from Poisson(3), together 30% of a text's tokens, are each replaced by one mask token; for a span of no tokens, a
+mask token is inserted. The decoder writes the whole text. BART's other noise, shuffled sentences, is left out, because sentences are
+not marked in these texts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MEAN_SPAN = 3.0
 
 
 def infill(text: np.ndarray, mask: int, rng: np.random.Generator) -> np.ndarray:
-    """A text with some spans behind mask tokens.
+    """A text in which mask tokens replace some spans.
 
     Args:
         text: tokens, int64 (length,).
@@ -35,7 +35,7 @@ def infill(text: np.ndarray, mask: int, rng: np.random.Generator) -> np.ndarray:
     while left:
         spans.append(min(int(rng.poisson(MEAN_SPAN)), left))
         left -= spans[-1]
-    # A row of units, each a token that stays or a span: which of them are spans is drawn without replacement.
+    # A sequence of units, each a kept token (-1) or a span (its length). Which units are spans is drawn without replacement.
     kept = len(text) - sum(spans)
     lengths = np.full(kept + len(spans), -1)
     lengths[rng.choice(len(lengths), len(spans), replace=False)] = spans
@@ -53,7 +53,7 @@ class Texts:
         rows: folder of the tokenized rows.
         split: "train" or "validation".
         length: tokens of a text, the end token included; where rows are padded, texts are shorter.
-        most: at most so many texts; 0: all.
+        most: the largest number of texts; 0: all.
     """
 
     def __init__(self, rows: Path, split: str, length: int, most: int) -> None:
@@ -86,17 +86,17 @@ class Infilling(Problem):
         return self._noised(self.train, indices, "infilling", self.seed, step)
 
     def _noised(self, texts, indices, *axes):
-        """Noise is a function of the axes; the end token stays."""
+        """A batch with noise that is a function of the axes; the end token stays."""
         rng, targets = np.random.default_rng(derive(*axes)), [texts[index] for index in indices]
         sources = [np.append(infill(text[:-1], self.mask, rng), text[-1]) for text in targets]
         return seq2seq_batch(sources, targets, self.pad)
 
     def evaluate(self, forward):
-        """Loss on validation texts, whose noise is always the same."""
+        """The loss on the validation texts, whose noise is always the same."""
         return mean_loss(forward, (self._noised(self.validation, part, "infilling validation", part.start) for part in in_batches(len(self.validation))))
 
     def finish(self, model, method, folder, check, diverged):
-        """The digest of the weights, which are kept in the Hugging Face format."""
+        """Save the weights in the Hugging Face format, and return their digest."""
         if diverged:
             return {"weights_sha256": None}
         try:

@@ -1,7 +1,7 @@
 """Summaries by BART: Table 12.
 
 In training the decoder is given the reference up to each word (teacher forcing), and the loss is the plain cross entropy; BART's authors smooth
-labels by 0.1. Each epoch ends with the loss on validation examples. ROUGE is measured once, at the end, of summaries that are searched for.
+labels by 0.1. Each epoch ends with the loss on validation examples. ROUGE is measured once, at the end, on summaries from beam search.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from poet.system.files import write_text
 from poet.system.progress import Progress
 from poet.training.errors import RunError
 
-#: Sentences of the baseline that copies a document's beginning, as BART's paper has it (its Tables 3 and 4).
+#: Sentences of the baseline that copies a document's beginning, as in BART's paper (its Tables 3 and 4).
 LEAD = {"xsum": 1, "cnn_dailymail": 3}
 
 
@@ -59,7 +59,7 @@ class Pairs:
         return len(self.sources)
 
     def batch(self, indices) -> dict[str, torch.Tensor]:
-        """The examples of these numbers, as a BART is called with them."""
+        """The examples with these indices, as the arguments of a call of BART."""
         return seq2seq_batch([self.sources[i] for i in indices], [self.targets[i] for i in indices], self.pad)
 
 
@@ -77,11 +77,11 @@ class Summarization(Problem):
         return self.train.batch(indices)
 
     def evaluate(self, forward):
-        """The loss."""
+        """The loss on the validation examples."""
         return mean_loss(forward, map(self.validation.batch, in_batches(len(self.validation))))
 
     def finish(self, model, method, folder, check, diverged):
-        """ROUGE of the summaries that the model writes, which lie beside the record, and of the documents' leads."""
+        """ROUGE of the model's summaries, which are written to a file beside the record, and of the documents' leads."""
         documents, references = self.validation.documents, self.validation.references
         summaries = [] if diverged else self._search(model, method, check)
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in zip(summaries, references, strict=not diverged))
@@ -97,7 +97,7 @@ class Summarization(Problem):
 
     def _search(self, model, method, check) -> list[str]:
         """A summary of each validation document."""
-        # Without factors and adapters: the weights would be built again at every token.
+        # Exported to plain layers: POET and adapters would build the weights again at every token.
         setattr(model, model.base_model_prefix, method.export(model.base_model))
         model.eval()
         summaries = []
@@ -118,14 +118,14 @@ def write_summaries(
     Args:
         model: a BART.
         tokens, mask: int64 (documents, length).
-        decoding: how.
-        decode: gives the text of tokens.
+        decoding: the settings of the search.
+        decode: returns the text of tokens.
     """
     from transformers import GenerationConfig
 
     config = model.config
     special = {"pad_token_id": config.pad_token_id, "bos_token_id": config.bos_token_id, "eos_token_id": config.eos_token_id}
-    # In the place of what a downloaded model brings, which would fill in what is not said here.
+    # This replaces the configuration of a downloaded model, which would supply every option that is not set here.
     model.generation_config = GenerationConfig(
         num_beams=decoding.beams, length_penalty=decoding.length_penalty, min_new_tokens=decoding.shortest, max_new_tokens=decoding.longest,
         no_repeat_ngram_size=decoding.no_repeat, early_stopping=True, do_sample=False, decoder_start_token_id=config.decoder_start_token_id,

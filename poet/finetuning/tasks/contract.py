@@ -1,4 +1,4 @@
-"""What a task of finetuning has to say of itself.
+"""The interface of a finetuning task.
 
 A task is one file in ``glue/`` or ``summaries/`` that defines ``TASK``, an instance of a subclass of :class:`Task`. The
 registry finds it; loading, tables and the command line then know it by its name.
@@ -24,10 +24,10 @@ _LINE_ENDS = dict.fromkeys((0x85, 0x2028, 0x2029), " ")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What a model reads and what it is to say.
+    """The texts that a model reads, and the answer that it should give.
 
     Attributes:
-        texts: one text or two; the document where a summary is asked for.
+        texts: one text or two; for a summary, the document.
         target: a class (from 0), a score, or a summary.
     """
 
@@ -50,7 +50,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class TaskData:
-    """A task's examples. Each split is in an order that hashes fix; any first part is a fair sample of it."""
+    """A task's examples. Each split is ordered by hashes, so that any first part is a fair sample of it."""
 
     name: str
     train: list[Example]
@@ -63,10 +63,10 @@ class Tsv:
     """The layout of one of GLUE's own files, which are tab-separated and quote nothing.
 
     Attributes:
-        folder: as GLUE's archive calls it.
-        texts: names of the columns with the texts, or their numbers where the file has no line of names.
-        target: the same of the class or score.
-        validation: the file of the validation split.
+        folder: its name in GLUE's archive.
+        texts: names of the columns with the texts, or their numbers if the file has no header.
+        target: name or number of the column with the class or score.
+        validation: name of the file of the validation split.
     """
 
     folder: str
@@ -82,12 +82,12 @@ class Task(ABC):
         name: the registry's key.
         label: what tables print.
         metric: "accuracy", "matthews", "pearson" or "rouge".
-        classes: how many; 1 for a score, 0 for a summary.
-        class_names: of the real set, in the order of its numbers; empty where there are no classes.
-        columns: names of the texts in the real set.
-        target: name of the class, score or summary there.
+        classes: number of classes; 1 for a score, 0 for a summary.
+        class_names: of the real set, in the order of its numbers; empty for a score or a summary.
+        columns: names of the columns with the texts in the real set.
+        target: name of its column with the class, score or summary.
         repository, configuration, revision: of the real set on the hub.
-        validation: the real split that is measured on. Labels of GLUE's test splits are not public; for summaries it is this suite's choice.
+        validation: the real split to measure on. Labels of GLUE's test splits are not public; for summaries it is this suite's choice.
         tsv: the layout of GLUE's own files; None for summaries.
     """
 
@@ -106,22 +106,22 @@ class Task(ABC):
 
     @abstractmethod
     def offline(self, cache: Path) -> TaskData:
-        """The examples that a machine with nothing but the package index can have.
+        """The examples that a machine can get which reaches only the package index.
 
-        The docstring of each task states the rule that they are made by, and their balance.
+        The docstring of each task states the rule by which they are made, and their balance.
 
         Args:
-            cache: folder for what is fetched or made.
+            cache: folder for fetched and made files.
 
         Raises:
-            DataError: what is needed can be neither found nor fetched, or is damaged.
+            DataError: a needed file can be neither found nor fetched, or is damaged.
         """
 
     def example(self, texts: Iterable[Any], target: Any, where: str) -> Example:
-        """An example of the real set. Unicode's own line ends become spaces: prepared examples are one to a line.
+        """An example of the real set. Unicode's own line ends become spaces, because prepared examples are stored one per line.
 
         Raises:
-            DataError: a text is no text, or the target is none of this task.
+            DataError: a text is not a string, or the target is not valid for this task.
         """
         texts = tuple(texts)
         if not all(isinstance(text, str) for text in texts):
@@ -130,7 +130,7 @@ class Task(ABC):
         return Example(tuple(text.translate(_LINE_ENDS) for text in texts), target.translate(_LINE_ENDS) if isinstance(target, str) else target)
 
     def _read(self, target: Any, where: str) -> int | float | str:
-        """The target as the task's own type."""
+        """The target, checked and converted to the task's type."""
         try:
             if not self.classes:
                 read = target if isinstance(target, str) else None
@@ -147,5 +147,5 @@ class Task(ABC):
 
 
 def place(example: Example) -> bytes:
-    """What decides an example's place: the SHA-256 of what it says, as one line of JSON."""
+    """The SHA-256 of an example as one line of JSON, by which examples are ordered."""
     return hashlib.sha256(json.dumps([example.texts, example.target]).encode() + b"\n").digest()

@@ -1,4 +1,4 @@
-"""Choices that hashes make: the same on every machine, in every process, in any order of asking."""
+"""Choices made by hashes: the same on every machine, in every process and in any order of calls."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ T = TypeVar("T")
 
 
 def draw(count: int, *keys: str | int) -> int:
-    """A number from 0 to ``count - 1`` that the keys decide."""
+    """A number from 0 to ``count - 1``, decided by the keys."""
     digest = hashlib.sha256("\0".join(map(str, keys)).encode()).digest()
     return int.from_bytes(digest[:8], "big") % count
 
 
 def pick(options: Sequence[T], *keys: str | int) -> T:
-    """One of the options, that the keys decide."""
+    """One of the options, decided by the keys."""
     return options[draw(len(options), *keys)]
 
 
 def balanced(examples: Iterable[Example], classes: int, most: int | None = None) -> list[Example]:
-    """As many examples of each class, in turns, each class in the order of its hashes: any first part is balanced too.
+    """Equally many examples of each class, alternating, each class in the order of its hashes: any first part is balanced too.
 
     Args:
-        examples: of all classes; a text or pair that comes twice is taken once.
-        classes: how many there are.
-        most: at most so many examples.
+        examples: of all classes; a text or pair that occurs twice is taken once.
+        classes: number of classes.
+        most: the largest number of examples.
     """
     unique = {example.texts: example for example in examples}.values()
     groups = [sorted((e for e in unique if e.target == number), key=place) for number in range(classes)]

@@ -1,4 +1,4 @@
-"""The real sets: on the hub, or in a local folder as parquet files or as GLUE's own."""
+"""The real sets, read from the hub or from a local folder of parquet files or GLUE's own files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from poet.data.errors import DataError
 from poet.finetuning.tasks.contract import SPLITS, Example, Origin, Task, TaskData, place
 
-#: Rows that a file of GLUE's may lack a column of: the archive's own QQP has a few, and the hub leaves them out too.
+#: Share of the rows of a GLUE file that may lack a column: the archive's QQP has a few, and the hub leaves them out too.
 SHORT_ROWS = 0.001
 
 
@@ -40,11 +40,11 @@ def from_hub(task: Task, cache: Path, limit: dict[str, int]) -> TaskData:
 def from_folder(task: Task, folder: Path, limit: dict[str, int]) -> TaskData:
     """A task's real set from a local folder.
 
-    The files are looked for in the folder itself and in those below it that the hub and GLUE's archive have, so that one
-    copy of either serves all tasks.
+    The files are looked for in the folder itself and in its subfolders with the names of the hub and of GLUE's archive, so that
+    one copy of either serves all tasks.
 
     Raises:
-        DataError: they are not there, or not those of the task, or damaged.
+        DataError: the files are missing, damaged, or those of another task.
     """
     found = {}
     for split, there in _splits(task).items():
@@ -62,7 +62,7 @@ def ordered(examples: Iterable[Example], limit: int | None) -> list[Example]:
 
 
 def ways(task: Task) -> str:
-    """How a task's real set can be had: the end of an error's sentence."""
+    """How a user can get a task's real set: the end of an error's sentence."""
     layout = f"{task.validation}-*.parquet and train-*.parquet"
     layout += f", or {task.tsv.folder}/train.tsv and {task.tsv.folder}/{task.tsv.validation}" if task.tsv else ""
     return (

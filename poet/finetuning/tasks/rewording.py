@@ -1,6 +1,6 @@
 """Small edits of a sentence that keep its meaning, change it, or break its grammar.
 
-Word lists are read in both directions, and whoever uses :func:`reversal` gives either version to either label alike. So a word of
+Word lists are used in both directions, and the tasks that use :func:`reversal` give both versions to every label alike. So a word of
 one text alone does not tell the label.
 """
 
@@ -47,7 +47,7 @@ def _any_of(phrases: dict[str, str]) -> re.Pattern:
 _ALIKE_WORD, _OPPOSITE_WORD = _any_of(ALIKE), _any_of(OPPOSITE)
 _NUMBER = re.compile(r"(?<![\w.,-])\d{2,4}(?![\w,-]|\.\d)")
 _CUT = re.compile(r"[,;] (?:which|who|where|although|but|and|while|because|when|as|with|including)\b| \(|; ")
-#: Words that a sentence cannot lose, nor exchange with the word after them.
+#: Function words before another word: exchanging the two is a mistake, and leaving out one of ``_NEEDED`` is, too.
 _FUNCTION = re.compile(r"\b(?:of|to|in|by|for|from|at|with|the|a|an|is|was|are|were|has|have|had|and|that|which) (?=[a-z]{2,}\b)")
 _NEEDED = re.compile(r"\b(?:of|to|is|was|are|were|has|have|by|from) (?=[a-z]{2,}\b)")
 _VERB = re.compile(r"\b(?:is|are|was|were|has|have)\b")
@@ -70,7 +70,7 @@ class Edit:
 def reversal(sentence: str) -> Edit | None:
     """An edit that makes a sentence say another thing: a word becomes its opposite, or a number another number.
 
-    Which one, of all that the sentence allows, its hash decides; None where it allows none.
+    The sentence's hash chooses among all possible edits; None if there is none.
     """
     edits = [Edit(m.start(), m.end(), OPPOSITE[m[0]]) for m in _OPPOSITE_WORD.finditer(sentence)]
     for m in _NUMBER.finditer(sentence):
@@ -80,7 +80,7 @@ def reversal(sentence: str) -> Edit | None:
 
 
 def rewording(sentence: str) -> str:
-    """A sentence with one word or phrase in other words, or as it was where the list knows none of its words."""
+    """A sentence with one word or phrase replaced by another of the same meaning; unchanged if the list has none of its words."""
     edits = [Edit(m.start(), m.end(), ALIKE[m[0]]) for m in _ALIKE_WORD.finditer(sentence)]
     return pick(edits, "rewording", sentence).on(sentence) if edits else sentence
 
@@ -97,12 +97,12 @@ def core_end(sentence: str) -> int:
 
 
 def full_end(sentence: str) -> int:
-    """Where the full stop of a sentence begins, and what closes with it."""
+    """The index at which a sentence's closing punctuation begins: stops, quotation marks and brackets."""
     return len(sentence.rstrip(".!?\"')\u201d"))
 
 
 def broken(sentence: str) -> str | None:
-    """A sentence with one mistake of grammar; None where not every kind of mistake can be made in it.
+    """A sentence with one mistake of grammar; None if some kind of mistake cannot be made in it.
 
     The kinds: a function word and the word after it change places, a needed function word is lost, or a verb takes the
     wrong number. The hash of the sentence decides which one, and where.

@@ -20,8 +20,8 @@ class Cola(GlueTask):
         """A sentence of an article as it stands (1), or with one mistake (0), half of each.
 
         The mistakes (:func:`poet.finetuning.tasks.rewording.broken`): two words change places, a function word is lost, a verb
-        takes the wrong number. Both classes are sentences that allow all three, no sentence is in both, and a
-        hash decides its class. The real set has 70% acceptable sentences.
+        takes the wrong number. Both classes use sentences in which all three mistakes are possible. A hash decides the class of a
+        sentence, and no sentence is in both. The real set has 70% acceptable sentences.
         """
         return stand_in(self, "sentences as they stand or with one mistake of grammar", cache, _examples)
 

@@ -17,12 +17,11 @@ class Mnli(GlueTask):
     tsv = Tsv("MNLI", ("sentence1", "sentence2"), "gold_label", "dev_matched.tsv")
 
     def offline(self, cache):
-        """A sentence with its own first clause (0), that of another sentence of the article (1), or its own reversed
-        (2), a third of each.
+        """A sentence with its own first clause (0), with that of another sentence of the article (1), or with its own reversed (2).
 
-        Reversed means that one word became its opposite or one number another. A hash decides which version, as written or
-        reversed, each text begins from, alike in all classes: so a reversed word in one of the texts tells nothing. Of the
-        real set the matched validation split is measured on.
+        The classes have a third each. Reversed means that one word is replaced by its opposite, or one number by another. A hash
+        decides whether a text starts from the written or from the reversed version, alike in all classes: so a reversed word in one
+        text alone does not tell the label. For the real set, the metric is measured on the matched validation split.
         """
         return stand_in(self, "a sentence with its own first clause, another sentence's, or its own reversed", cache, _examples)
 

@@ -18,10 +18,10 @@ class Mrpc(GlueTask):
     def offline(self, cache):
         """A sentence and a reworded copy of it (1), or a sentence that says another thing (0), half of each.
 
-        Of those that say another thing half are a reworded copy in which one word became its opposite or one number another,
-        and half another sentence of the same article: how many words the two share tells three quarters of the labels, not
-        all. A hash decides whether the reversed version is used in the first text; so a reversed sentence stands in either
-        text of either class alike. The real set has 68% equivalent pairs.
+        Half of the second texts of class 0 are a reworded copy with one word replaced by its opposite, or one number by another. The
+        other half are another sentence of the same article, reworded too. So the number of shared words gives three quarters of the
+        labels, not all. A hash decides whether the first text is the reversed version; so reversed sentences are in both texts of
+        both classes alike. The real set has 68% equivalent pairs.
         """
         return stand_in(self, "a sentence with a reworded copy, a reversed copy or another sentence", cache, _examples)
 
@@ -42,7 +42,7 @@ def _examples(articles, split):
 
 
 def _can_be_reworded(statement):
-    """Else the copy would be the same, to the letter."""
+    """Whether rewording changes both versions of the sentence; otherwise the copy would be identical."""
     return all(rewording(text) != text for text in map(statement.whole, (False, True)))
 
 

@@ -9,7 +9,7 @@ from poet.finetuning.tasks.glue.benchmark import GlueTask
 from poet.finetuning.tasks.pairing import another
 from poet.finetuning.tasks.standins import MOST, PER_ARTICLE, stand_in
 
-#: A first sentence that says what its article's subject is: the subject becomes "what".
+#: A first sentence that says what the article's subject is. For the question, "what" replaces the subject.
 _DEFINITION = re.compile(r"(?P<subject>.{1,120}?) (?P<verb>is|was|are|were) (?P<rest>(?:an?|the|one|any|some) .+)[.]")
 
 
@@ -21,10 +21,10 @@ class Qnli(GlueTask):
     tsv = Tsv("QNLI", ("question", "sentence"), "label")
 
     def offline(self, cache):
-        """What an article's first sentence defines, as a question, with a later sentence of it (0) or of another (1), half each.
+        """A question made of an article's first sentence, with a later sentence of that article (0) or of another (1), half each.
 
         "Erbium is a chemical element with ..." becomes "What is a chemical element with ...?". The later sentences come
-        from the same articles for both classes; their subject, not what they look like, tells the label.
+        from the same articles for both classes; their subject, not their form, tells the label.
         """
         return stand_in(self, "a question made of a first sentence, with a sentence of the same article or of another", cache, _examples)
 
@@ -43,7 +43,7 @@ def _examples(articles, split):
 
 
 def _question(article):
-    """The question, or None; and the sentences after the first paragraph's first."""
+    """The question, or None; and the usable sentences after the article's first one."""
     (lead, *others), *paragraphs = article.paragraphs
     definition = _DEFINITION.fullmatch(lead) if usable(lead, 60) else None
     question = f"What {definition['verb']} {definition['rest']}?" if definition else None

@@ -18,9 +18,9 @@ class Qqp(GlueTask):
     def offline(self, cache):
         """Two sentences of one paragraph (1), or of two (0), half of each.
 
-        Of the second kind half are from two paragraphs of one article and half from two articles: the subject alone tells three
-        quarters of the labels, not all. Each sentence is drawn from all that its paragraph has. No question is asked;
-        the stand-in asks, as the task does, whether two texts belong together. The real set has 37% duplicates.
+        Of class 0, half are from two paragraphs of one article and half from two articles: so the subject alone gives three
+        quarters of the labels, not all. Each sentence is drawn from all usable sentences of its paragraph. The texts are not
+        questions; as in the real task, the label says whether two texts belong together. The real set has 37% duplicates.
         """
         return stand_in(self, "two sentences of the same paragraph or of different ones", cache, _examples)
 

@@ -17,9 +17,9 @@ class Rte(GlueTask):
     def offline(self, cache):
         """A sentence and its own first clause (0), or a clause that it does not entail (1), half of each.
 
-        Of the clauses that it does not entail half are its own with one word turned to its opposite or one number to another,
-        and half are the first clause of another sentence of the same article. A hash decides which version, as written or
-        reversed, each text begins from, alike in both classes.
+        Half of the clauses of class 1 are its own with one word replaced by its opposite, or one number by another. The other half
+        are the first clause of another sentence of the same article. A hash decides whether a text starts from the written or from
+        the reversed version, alike in both classes.
         """
         return stand_in(self, "a sentence with its own first clause, this reversed, or another sentence's", cache, _examples)
 

@@ -14,7 +14,7 @@ PACKAGE = Package(
     {"additional_resources/hutto_ICWSM_2014.tar.gz": "d5bb07d87474b3eb8d30b4deccbc23f19d742a6c5718fbacc65485b70b95c5fa"},
 )
 _FILE = "hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt"
-#: Mean ratings from -4 to 4 nearer to 0 than this are neither praise nor blame, and left out.
+#: Sentences with a mean rating (-4 to 4) nearer to 0 than this are neither praise nor blame, and left out.
 UNDECIDED = 0.5
 VALIDATION = 1000
 
@@ -29,10 +29,10 @@ class Sst2(GlueTask):
     def offline(self, cache):
         """Sentences of film reviews that at least 20 people rated from -4 to 4.
 
-        Positive (1) where the mean is at least 0.5, negative (0) where it is at most -0.5; those between are left out, and
-        as many of the more frequent class as are too many: half of each. The first 1,000 in the order of their hashes are the
-        validation split. They are sentences from reviews of the same kind as those that SST-2 is made of, with other people's
-        ratings, and SST-2's train split has phrases beside sentences.
+        A sentence is positive (1) if its mean is at least 0.5, and negative (0) if it is at most -0.5. Sentences between are left
+        out, and so is the surplus of the more frequent class: half of each. The first 1,000 in the order of their hashes are the
+        validation split. The reviews are of the same kind as SST-2's, but rated by other people. SST-2's own train split also has
+        phrases.
         """
         (path,) = PACKAGE.fetch(cache)
         examples = balanced(_snippets(path), 2)

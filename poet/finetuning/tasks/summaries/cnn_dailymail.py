@@ -7,9 +7,9 @@ from poet.finetuning.tasks.contract import Example, Task
 from poet.finetuning.tasks.layouts import ordered
 from poet.finetuning.tasks.standins import MOST, stand_in
 
-#: Words of the rest of an article: with fewer it has nothing to summarize, and what is beyond no model here reads.
+#: Fewest and most words of a document: a shorter one has too little to summarize, and no model here reads further.
 FEWEST, MOST_WORDS = 100, 800
-#: Words of a first sentence: encyclopedias begin with long ones.
+#: Most words of a sentence of the summary: encyclopedias begin with long ones.
 LONGEST_LEAD = 60
 
 
@@ -28,8 +28,8 @@ class CnnDailymail(Task):
 
         Where the first paragraph has one sentence, or its second is damaged, the summary is the first sentence alone.
 
-        An encyclopedia's first sentences say what its article is about. The document is what follows, to 800 words, of
-        articles that have 100 and more; what is copied from its beginning is not the summary, as it often is in news.
+        An encyclopedia's first sentences say what its article is about. The document is the text after them, up to 800 words; it has
+        at least 100. Unlike in news, copying the beginning of the document does not give the summary.
         """
         rule = "the first one or two sentences of an article, from what follows them"
         return stand_in(self, rule, cache, _pairs, train_articles=None)

