@@ -7,14 +7,13 @@ import torch
 from torch import Tensor
 
 from benchmarks.case import DTYPES, Case, Work
-from benchmarks.layers import configurations
+from benchmarks.layers import SHAPES, configurations
 from poet import orthogonal, transform as transforms
 from poet.orthogonal import packed_size
 from poet.primitives import BlockPrimitive
 
 BLOCK_SIZES = (64, 128, 256, 512, 1024, 2048)
 TERMS = (1, 2, 3, 5)
-SHAPES = ((512, 1280), (512, 1376), (1024, 2816), (2048, 5376), (4096, 14336))
 TRANSFORM_BLOCKS = (64, 256, 1024)
 TRANSFORM_BUDGETS = (8, 2)
 

@@ -67,7 +67,7 @@ class Artifact:
         """The models that a scale lacks, of those that the artifact needs and of those in ``more``."""
         return [model for model in dict.fromkeys((*self.models, *more)) if model not in scale.models]
 
-    def unshown(self, claim: Claim, scale: Scale) -> str:
+    def why_unshown(self, claim: Claim, scale: Scale) -> str:
         """Why a scale cannot show a claim of this artifact; empty if it can."""
         if missing := self.missing(scale, *claim.models):
             return f"the scale has no model {', '.join(missing)}"

@@ -55,7 +55,7 @@ def begin(suite: Suite, config: dict[str, Any], arguments: Namespace) -> None:
     if sentence := suite.untuned():
         print(sentence, file=sys.stderr)
     if works(arguments):
-        pipeline.claim()
+        pipeline.lock_folder()
         for note in (*unmake_data(suite), *unmake_lost(suite, targets)):
             print(note, file=sys.stderr)
     if arguments.unlock:

@@ -23,7 +23,7 @@ from suite.artifact import Artifact, names_read
 from suite.discovery import discover
 from suite.finetuning import TASKS_OF_TABLE4, bases, searched_data, task_folder
 from suite.methods import check_methods
-from suite.recorded.origin import code_changed
+from suite.recorded.origin import changed_code
 from suite.summarization import BART
 from suite.scale import Scale, dataset_name, load_scale
 from suite.sources import noted_sources
@@ -58,6 +58,11 @@ class Suite:
     def trainable(self) -> dict[str, RunSpec]:
         """Every pretraining run that artifacts or tuning ask for, by name."""
         return self.runs | self.trials
+
+    @property
+    def all_specs(self) -> dict[str, RunSpec | FinetuningSpec]:
+        """Every run and finetuning run that artifacts or tuning ask for, by name."""
+        return self.trainable | self.finetunings
 
     @property
     def specs(self) -> dict[str, RunSpec | FinetuningSpec]:
@@ -237,7 +242,7 @@ class Suite:
         if not self.scale.settings.retrain:
             return lambda spec, record: True
         data_changed = self.data_changed
-        return lambda spec, record: not (data_changed or code_changed(spec, record, self.scale.device(spec.model)))
+        return lambda spec, record: not (data_changed or changed_code(spec, record, self.scale.device(spec.model)))
 
     def shared_jobs(self, model: str) -> list[list[str]]:
         """The names of a model's runs in each shared job; empty if every run has its own."""

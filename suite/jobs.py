@@ -21,7 +21,7 @@ def finished(suite: Suite) -> Callable[[str], bool]:
 
     A finetuning run also needs a finished base. An edited record counts as finished, so that it is not overwritten before somebody looks at it.
     """
-    is_current, specs = suite.is_current(), suite.trainable | suite.finetunings
+    is_current, specs = suite.is_current(), suite.all_specs
 
     def is_finished(name: str) -> bool:
         spec = specs.get(name)

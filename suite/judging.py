@@ -42,7 +42,7 @@ Result = Literal[
     "reproduced", "contradicted",
     "same direction", "opposite direction", "confounded", "undecided", "not at this scale",
 ]  # fmt: skip
-RESULTS: tuple[str, ...] = get_args(Result)
+RESULT_NAMES: tuple[str, ...] = get_args(Result)
 Side = Literal["inside", "outside", "neither"]
 #: Results of each scope for an effect inside and outside of the claim's region.
 WORDS: dict[Scope, dict[Side, Result]] = {
@@ -174,9 +174,9 @@ def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def fell(results: Iterable[str]) -> str:
-    """The number of each result, in words and in the order of :data:`RESULTS`."""
+    """The number of each result, in words and in the order of :data:`RESULT_NAMES`."""
     counts = Counter(results)
-    return ", ".join(f"{counts[result]} {result}" for result in RESULTS if counts[result])
+    return ", ".join(f"{counts[result]} {result}" for result in RESULT_NAMES if counts[result])
 
 
 def summary(controls: dict[str, Reading]) -> str:

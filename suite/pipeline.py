@@ -39,7 +39,7 @@ SECONDS_TO_SAVE = 120
 REPEATED = 10
 
 
-def claim() -> None:
+def lock_folder() -> None:
     """Lock this folder until the process ends, and end the jobs that a pipeline killed on this host left behind.
 
     Raises:

@@ -43,7 +43,7 @@ CLOCKS_DIFFER = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """The progress of a run, from its files.
 
     Attributes:
@@ -73,7 +73,7 @@ def _step_tokens(spec: RunSpec) -> float:
     return spec.tokens / spec.steps
 
 
-def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_current: Callable[[RunSpec | FinetuningSpec, dict[str, Any]], bool] | None = None) -> Progress:
+def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_current: Callable[[RunSpec | FinetuningSpec, dict[str, Any]], bool] | None = None) -> RunProgress:
     """The progress of a run.
 
     Args:
@@ -86,12 +86,12 @@ def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_curre
     try:
         record = _record(results, spec, notes)
         if record is not None and record["spec_digest"] == spec.digest and (is_current is None or is_current(spec, record)):
-            return Progress(spec, "diverged" if record["status"] == "diverged" else "done", record=record)
+            return RunProgress(spec, "diverged" if record["status"] == "diverged" else "done", record=record)
         status = _status(results, spec, notes)
     except OSError as error:
         notes.append(f"{error.filename} cannot be read ({error.strerror})")
     if status is None:
-        return Progress(spec, "not started" if record is None else "outdated", notes=tuple(notes))
+        return RunProgress(spec, "not started" if record is None else "outdated", notes=tuple(notes))
     ahead = status["updated"] - now
     if ahead > CLOCKS_DIFFER:
         notes.append(f"the clock of {status['host']} is {duration(ahead)} ahead of this machine's: {spec.name} may be silent")
@@ -100,7 +100,7 @@ def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_curre
         state = "stopped"  # killed before it could update its status
     elif state == "running" and age > _quiet(spec, status["tokens_per_second"]):
         state = "silent"
-    return Progress(spec, state, status, age, notes=tuple(notes))
+    return RunProgress(spec, state, status, age, notes=tuple(notes))
 
 
 def _record(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | None:
@@ -137,7 +137,7 @@ def duration(seconds: float) -> str:
     return "" if math.isnan(seconds) else format_timespan(int(seconds), max_units=2)
 
 
-def page(scale: str, found: Iterable[Progress]) -> str:
+def page(scale: str, found: Iterable[RunProgress]) -> str:
     """The printed page: totals, unfinished runs, failed and outdated ones, and notes."""
     found = list(found)
     counts = Counter(run.state for run in found)
@@ -158,7 +158,7 @@ def page(scale: str, found: Iterable[Progress]) -> str:
     return "\n".join(lines)
 
 
-def _line(run: Progress) -> dict[str, str]:
+def _line(run: RunProgress) -> dict[str, str]:
     status, speed = run.status, run.status["tokens_per_second"]
     return {
         "run": run.spec.name,
@@ -176,7 +176,7 @@ def _line(run: Progress) -> dict[str, str]:
 def status(suite: Suite, results: Path) -> str:
     """The page of all runs of a scale. Trials that have not begun are left out: ``python -m suite.tuning --status`` has them."""
     now, is_current = time.time(), suite.is_current()
-    found = [progress(results, spec, now, is_current) for spec in (*suite.trainable.values(), *suite.finetunings.values())]
+    found = [progress(results, spec, now, is_current) for spec in suite.all_specs.values()]
     asked = [run for run in found if run.spec.name in suite.specs or run.state != "not started"]
     return page(suite.scale.name, asked) + _recorded(suite, [run.spec for run in asked if run.state == "not started"])
 

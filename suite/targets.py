@@ -21,7 +21,7 @@ from suite.sources import noted_sources, sources_note
 def files(suite: Suite) -> list[str]:
     """Every file that can be a target, tables first."""
     found = [path for name in suite.artifacts for path in sorted((*suite.shown(name), *suite.outputs(name)), key=lambda p: p.suffix != ".csv")]
-    found += [path for name in (*suite.trainable, *suite.finetunings) for path in made(suite, name)]
+    found += [path for name in suite.all_specs for path in made(suite, name)]
     found += [suite.folder / "finetuning_rates.csv", *(suite.tuned_part(base, task) for base, task in suite.finetuning_searches())]
     return list(map(str, [*found, suite.dataset / "meta.json", *(suite.dataset / name for name in row_files(suite.scale.data))]))
 
@@ -53,7 +53,7 @@ def check_targets(suite: Suite, targets: Iterable[str]) -> None:
         if scale != suite.scale.name and any(output in a.outputs for a in suite.artifacts.values()):
             raise ConfigError(f"{target} is of scale {scale}, and {suite.scale.name} is asked for: add SCALE={scale}, or --config scale={scale}")
         name = target.removeprefix(f"{RESULTS}/runs/").rpartition("/")[0]
-        if target.startswith(f"{RESULTS}/runs/") and name not in suite.trainable | suite.finetunings:
+        if target.startswith(f"{RESULTS}/runs/") and name not in suite.all_specs:
             if "/finetuned/" in name:
                 known_are = f"tasks are {', '.join(TASKS)}; methods are {', '.join(FINETUNERS)}"
             else:

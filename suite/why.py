@@ -20,6 +20,7 @@ from poet.finetuning.spec import FinetuningSpec
 from poet.launch.sources import data_sources, file_digests, training_sources
 from poet.system.errors import UserError
 from poet.training.errors import RunError
+from poet.training.spec import RunSpec
 from suite.artifact import names_read
 from suite.collection import RESULTS, Suite
 from suite.recorded.run import files_of, whole_record
@@ -78,8 +79,8 @@ def _of_data(suite: Suite, folder: Path) -> str:
 
 def _runs(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
     names = dict.fromkeys(str(path.parent.relative_to(RESULTS / "runs")) for path in pending if path.name in ("record.json", "history.csv"))
-    known = suite.trainable.keys() | suite.finetunings.keys()  # a BART from elsewhere has a record, too, but is not trained
-    reasons = {name: _of_run(suite, name) for name in names if name in known}
+    known = suite.all_specs  # a BART from elsewhere has a record, too, but is not trained
+    reasons = {name: _of_run(suite, known[name]) for name in names if name in known}
     for job in itertools.chain(*map(suite.shared_jobs, suite.scale.models), suite.finetuning_jobs()):
         if any(reasons.get(name) for name in job):
             reasons |= {name: reasons[name] or "others that share their process are" for name in job if name in reasons}
@@ -94,9 +95,9 @@ def _of_snakemake(status: str) -> str:
     return f"snakemake says: {status}{others}"
 
 
-def _of_run(suite: Suite, name: str) -> str:
+def _of_run(suite: Suite, spec: RunSpec | FinetuningSpec) -> str:
     """Why a run would be trained, from its files; empty if they give no reason."""
-    spec, folder = (suite.trainable | suite.finetunings)[name], RESULTS / "runs" / name
+    folder = RESULTS / "runs" / spec.name
     if not (folder / "record.json").exists():
         return "no record yet"
     try:

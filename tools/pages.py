@@ -158,8 +158,13 @@ def _steps(table: Path) -> str:
         memory = (f"{int(line[c]) / 1e6:,.1f}" for c in ("held_bytes", "peak_bytes"))
         named = (line[column] for column in ("shape", "tokens", "threads", "variant"))
         rows.append((*named, time, ratio, f"{float(line['predicted_ratio']):.2f}", *memory))
-    about = f"{where['device']}, torch {where['torch']}; commit {where['commit']}."
-    return f"{about}\n\n{markdown_table(heads, 'lrrlrrrrr', rows)}"
+    return f"{_measured_on(where)}.\n\n{markdown_table(heads, 'lrrlrrrrr', rows)}"
+
+
+def _measured_on(line: dict[str, str]) -> str:
+    """The device, the versions and the commit behind a recorded line."""
+    versions = ", ".join(f"{name} {line[key]}" for name, key in (("torch", "torch"), ("Triton", "triton"), ("Python", "python")) if line.get(key))
+    return f"{line['device']}, {versions}; commit {line['commit']}"
 
 
 def _gpu_steps(table: Path) -> str:
@@ -171,8 +176,7 @@ def _gpu_steps(table: Path) -> str:
     rows = [(row, f"{rate:,.0f}", f"{rates['adamw'] / rate:.2f}", f"{memory[row]:.1f}") for row, rate in rates.items()]
     where = lines[0]
     about = (
-        f"{where['device']}, torch {where['torch']}, Triton {where['triton']}, Python {where['python']}; commit {where['commit']}. "
-        f"The {where['model']} of {where['scale']} scale, {int(where['tokens']):,} tokens a step; median of steps 2 to {lines[-1]['step']}."
+        f"{_measured_on(where)}. The {where['model']} of {where['scale']} scale, {int(where['tokens']):,} tokens a step; median of steps 2 to {lines[-1]['step']}."
     )
     return f"{about}\n\n{markdown_table(heads, 'lrrr', rows)}"
 
@@ -188,8 +192,7 @@ def _gpu_graphs(table: Path) -> str:
         times = (f"{float(line[column]):.1f}" for column in ("step_ms", "host_ms"))
         rows.append((f"{model} of {scale}, {width}", f"{int(line['tokens']):,}", variant, mode, *times, beside))
     where = next(iter(lines.values()))
-    about = f"{where['device']}, torch {where['torch']}, Triton {where['triton']}, Python {where['python']}; commit {where['commit']}."
-    return f"{about}\n\n{markdown_table(heads, 'lrllrrr', rows)}"
+    return f"{_measured_on(where)}.\n\n{markdown_table(heads, 'lrllrrr', rows)}"
 
 
 def _gpu_kernels(table: Path) -> str:
@@ -264,7 +267,7 @@ def _faults(table: Path) -> str:
         f"{len(faults)} faults, planted one at a time: {sum(bool(line['caught_by']) for line in faults)} are caught by a test. "
         f"{checked} were trained with, on the 60m model of {where['scale']} scale: {left} of them leave a tolerance of the check. With {stops} a run stops. "
         f"With nothing planted the perplexity that moves most moves by {abs(unplanted):.2f}%. "
-        f"{where['device']}, torch {where['torch']}, commit {where['commit']}. "
+        f"{_measured_on(where)}. "
         f"Left out: {len(recorded) - len(faults)} whose code is gone. Not recorded yet: {', '.join(sorted(new)) or 'none'}."
     )
     heads = ("fault", "what a user would suffer", "first test that fails", "perplexity that moved most (tolerance)", "left its tolerance")

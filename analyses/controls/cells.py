@@ -14,8 +14,8 @@ ADAMW, NORMALIZED, TWO_RATES, FROZEN, EXACT, EPS, POET_FS, POET_BS = (
     "AdamW", "AdamW, normalized init", "AdamW, two rates", "POET without R and P", "POET FS b=1/2, exact merge",
     "POET FS b=1/2, authors' eps", "POET FS b=1/2", "POET BS b=256",
 )
-#: Row and changed parameters of each control. AdamW with two rates takes further ones from :func:`specs_of` where it was not tuned.
-CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
+#: The row of each control, and the parameters that differ from it. AdamW with two rates takes further ones from :func:`specs_of` where it was not tuned.
+VARIED: dict[str, tuple[str, dict[str, Any]]] = {
     ADAMW: ("adamw", {}),
     NORMALIZED: ("adamw", {"init": "normalized"}),
     TWO_RATES: ("adamw-two-rates", {}),
@@ -28,35 +28,35 @@ CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A control on a model."""
+class ControlRuns:
+    """The runs of a control on a model."""
 
     model: str
-    control: str  # a key of :data:`CONTROLS`
+    control: str  # a key of :data:`VARIED`
     own_rate: bool  # False for another learning rate of :func:`other_rates`
     specs: list[RunSpec]  # one for each seed
 
 
 def specs_of(scale: Scale, model: str, control: str, **overrides: Any) -> list[RunSpec]:
     """The runs of a control on a model, by seed; ``overrides`` are further changed parameters."""
-    row, own = CONTROLS[control]
+    row, own = VARIED[control]
     if control == TWO_RATES and not scale.learning_rates(model, row):  # not tuned: it takes the rates of POET and AdamW
-        lenders = {"lr": CONTROLS[POET_FS][0], "matrix_lr": CONTROLS[ADAMW][0]}
+        lenders = {"lr": VARIED[POET_FS][0], "matrix_lr": VARIED[ADAMW][0]}
         own = {name: scale.run(model, lender, 0).parameters["lr"] for name, lender in lenders.items()}
     return cell_runs(scale, model, row, overrides={**own, **overrides})
 
 
-def cells(scale: Scale) -> list[Cell]:
+def cells(scale: Scale) -> list[ControlRuns]:
     """Every control on every model that the scale has."""
     found = []
     for model in (m for m in MODELS if m in scale.models):
         grid = other_rates(scale) if model == SMALLEST else []
-        for control in CONTROLS:
+        for control in VARIED:
             own = specs_of(scale, model, control)
-            found.append(Cell(model, control, True, own))
+            found.append(ControlRuns(model, control, True, own))
             if control in (ADAMW, NORMALIZED):
                 found += [
-                    Cell(model, control, False, specs_of(scale, model, control, lr=lr))
+                    ControlRuns(model, control, False, specs_of(scale, model, control, lr=lr))
                     for lr in grid
                 ]
     return found

@@ -40,7 +40,7 @@ from analyses.common.paper_scale import model_label
 from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published
 from analyses.controls.cells import (
-    ADAMW, CONTROLS, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells, specs_of,
+    ADAMW, VARIED, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells, specs_of,
 )
 from analyses.controls.equal_cost import COSTS, cost_lines, draw_cost
 from analyses.ladder.rungs import rung, steps_on
@@ -115,9 +115,9 @@ def answers(frame: pd.DataFrame) -> list[str]:
 
 
 def _draw_controls(axis: Axes, part: pd.DataFrame, title: str) -> None:
-    labels = list(CONTROLS)
+    labels = list(VARIED)
     for y, label in enumerate(labels):
-        drawn = look(CONTROLS[label][0])
+        drawn = look(VARIED[label][0])
         own = part[(part.control == label) & (part.own_rate == "yes")]
         others = part[(part.control == label) & (part.own_rate == "no")]
         axis.plot(
@@ -157,7 +157,7 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
         _draw_controls(axis, chosen[chosen.model == model], model_label(scale, model))
         if index:
             axis.set_yticklabels([])
-    looks = {label: look(CONTROLS[label][0]) for label in AT_EQUAL_COST}
+    looks = {label: look(VARIED[label][0]) for label in AT_EQUAL_COST}
     for axis, cost in zip(below.subplots(1, len(COSTS)), COSTS, strict=True):
         draw_cost(axis, frame, cost, looks, model_label(scale, SMALLEST))
     return figure

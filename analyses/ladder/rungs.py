@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analyses.common.grid import BASELINE
 from analyses.common.paper_scale import trainable
-from analyses.controls.cells import CONTROLS, FROZEN
+from analyses.controls.cells import VARIED, FROZEN
 from poet.methods import all_rows
 from poet.training.spec import RunSpec
 from suite.claim import UNJUDGED_SCALES
@@ -80,7 +80,7 @@ def without_rotations(scale: Scale, cell: Cell) -> Rung | None:
     found = rung(scale, cell) if cell.row == POET else None
     if found is None:
         return None
-    _, changed = CONTROLS[FROZEN]
+    _, changed = VARIED[FROZEN]
     if cell.length == 1:  # the controls' own runs
         return Rung(found.rates, [scale.run(cell.model, cell.row, seed, overrides=changed) for seed in scale.seeds])
     rates = {name: found.specs[0].parameters[name] for name in all_rows()[cell.row][0].learning_rates}

@@ -16,7 +16,7 @@ def _window(points: list[float]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def interval(effect: float, low: float, high: float, region: tuple[float, float]) -> Markup:
+def interval_drawing(effect: float, low: float, high: float, region: tuple[float, float]) -> Markup:
     """An inline SVG of an effect, its interval (which may be infinite) and its region; empty if there is no effect or no interval."""
     if any(map(math.isnan, (effect, low, high))):
         return Markup("")

@@ -44,7 +44,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ReportedModel:
     """The runs of one model."""
 
     name: str  # as in the scale
@@ -112,7 +112,7 @@ def _listed(pairs: Mapping[str, str], usual: Mapping[str, str] | None = None) ->
     return ", ".join(f"{key} {value}" for key, value in pairs.items() if (usual or {}).get(key) != value)
 
 
-def _model(name: str, runs: Sequence[ReportedRun]) -> Model:
+def _model(name: str, runs: Sequence[ReportedRun]) -> ReportedModel:
     usual = _usual([_fields(run.spec) for run in runs])
     by_method: dict[str, list[dict[str, str]]] = {}
     groups: dict[str, list[ReportedRun]] = {}
@@ -128,13 +128,13 @@ def _model(name: str, runs: Sequence[ReportedRun]) -> Model:
         fields = {key: short.get(text, text) for key, text in _fields(spec).items()}
         differing = (_listed(dict(flat(spec.parameters)), methods[spec.method]), _listed(fields, usual))
         settings.append(Setting(spec.variant, spec.method, ", ".join(filter(None, differing)), group))
-    return Model(
+    return ReportedModel(
         name=name, usual=_listed(usual), methods={method: _listed(values) for method, values in methods.items()},
         steps={id: text for text, id in short.items()}, settings=settings,
     )
 
 
-def models(runs: Sequence[ReportedRun]) -> list[Model]:
+def models(runs: Sequence[ReportedRun]) -> list[ReportedModel]:
     """The runs by model and setting."""
     names = dict.fromkeys(run.spec.model for run in runs)
     return [_model(name, [run for run in runs if run.spec.model == name]) for name in names]

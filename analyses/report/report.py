@@ -33,7 +33,7 @@ from suite.artifact import EVERY, Artifact
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
 from suite.discovery import find
-from suite.judging import RESULTS, fell
+from suite.judging import RESULT_NAMES, fell
 
 FOLDER = Path(__file__).parent
 
@@ -65,7 +65,7 @@ def page(context: Context) -> str:
         unbuilt={label: context.left_out[name] for name, label in unbuilt.items()}, cards=cards, groups=groups(cards, artifacts),
         longest=longest(), ladder=data_uri("text/csv", RECORDED.read_bytes()),
         findings=findings(context, artifacts, shown, entries), perplexities=perplexities(context, artifacts),
-        claims=shown, results=by_result(shown), every_result=RESULTS, elsewhere=[claim for claim in shown if claim["artifact"] not in artifacts],
+        claims=shown, results=by_result(shown), every_result=RESULT_NAMES, elsewhere=[claim for claim in shown if claim["artifact"] not in artifacts],
         claims_data=data_uri("text/csv", read_bytes(context, "claims.csv")),
         controls=to_html(scale_section(context, grounds_of_all(context)), "Controls"),
         errata={verdict: [entry for entry in entries if entry["verdict"] == verdict] for verdict in ERRATA_VERDICTS},

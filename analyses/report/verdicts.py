@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from analyses.report.interval import interval
+from analyses.report.interval import interval_drawing
 from analyses.report.numbers import between, number, value
 from analyses.report.sources import read_rows
 from suite.context import Context
-from suite.judging import RESULTS
+from suite.judging import RESULT_NAMES
 
 #: A claim as the page shows it: its line of ``claims.csv``, with its numbers in words (``region``, ``effect``, ``n``, ``p``, ``holm_p``),
 #: its ``key``, the ``label`` of its artifact, and a ``drawing``.
@@ -33,10 +33,10 @@ def claims(context: Context, labels: Mapping[str, str]) -> list[Shown]:
         found.append({
             **row, "key": row["claim"], "label": labels.get(row["artifact"], row["artifact"]), "region": between(*region),
             "effect": _effect(effect, low, high, row["unit"]), "n": number(row["n"]), "p": number(row["p"]), "holm_p": number(row["holm_p"]),
-            "drawing": interval(effect, low, high, region),
+            "drawing": interval_drawing(effect, low, high, region),
         })
     order = {name: i for i, name in enumerate(labels)}
-    return sorted(found, key=lambda claim: (RESULTS.index(claim["result"]), order.get(claim["artifact"], len(order))))
+    return sorted(found, key=lambda claim: (RESULT_NAMES.index(claim["result"]), order.get(claim["artifact"], len(order))))
 
 
 def reason_of(claim: Shown) -> str:

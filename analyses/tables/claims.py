@@ -36,7 +36,7 @@ def judged(name: str, artifact: Artifact, context: Context, grounds: Grounds) ->
     """The claims of an artifact, what was measured about each, and the verdict."""
     found = []
     for claim in artifact.claims:
-        if why := context.left_out.get(name) or artifact.unshown(claim, context.scale):
+        if why := context.left_out.get(name) or artifact.why_unshown(claim, context.scale):
             evidence = NOTHING
             verdict = Verdict(scope=scope_of(claim, artifact, context.scale.name), result="not at this scale", note=why)
         else:

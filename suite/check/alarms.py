@@ -18,13 +18,13 @@ from scipy import stats
 
 from suite.check.compare import recorded_folder
 from suite.check.judge import recorded_spreads
-from suite.check.spread import LEVEL, Pool, Spread, pools_of, tolerances
+from suite.check.spread import LEVEL, Pool, RecordedNumber, pools_of, tolerances
 from suite.check.tables import pairs, read
 from suite.discovery import discover
 from suite.statistics import CONFIDENCE
 
 
-def recorded(scale: str) -> list[Spread]:
+def recorded(scale: str) -> list[RecordedNumber]:
     """Every trained number that is recorded at a scale, with its spread, as a check compares it."""
     folder = recorded_folder(scale)
     names = [output for artifact in discover().values() if artifact.in_all for output in artifact.outputs if output.endswith(".csv")]
@@ -33,14 +33,14 @@ def recorded(scale: str) -> list[Spread]:
     return list(recorded_spreads(found).values())
 
 
-def alarms(numbers: Sequence[Spread], checks: int, rng: np.random.Generator) -> int:
+def alarms(numbers: Sequence[RecordedNumber], checks: int, rng: np.random.Generator) -> int:
     """In how many simulated checks of an unchanged method a number leaves its tolerance."""
     pools = pools_of(numbers)
     with np.errstate(over="ignore", invalid="ignore"):  # numbers that spread by factors may overflow; they are not judged
         return sum(_alarm(numbers, pools, rng) for _ in range(checks))
 
 
-def _alarm(numbers: Sequence[Spread], pools: Sequence[Pool], rng: np.random.Generator) -> bool:
+def _alarm(numbers: Sequence[RecordedNumber], pools: Sequence[Pool], rng: np.random.Generator) -> bool:
     olds, changes = [], []
     for one, pool in zip(numbers, pools, strict=True):
         deviation = pool.spread * np.sqrt(pool.alikeness / rng.chisquare(pool.alikeness))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from suite.check.spread import ROUNDING, Spread, Tolerance, tolerances
+from suite.check.spread import ROUNDING, RecordedNumber, Tolerance, tolerances
 from suite.check.tables import BESIDE, CONCLUSIONS, VALUES, Line, Number, Pair, as_float, interval, measurement, method, value_column
 
 #: The reason of a finding about a recorded row that the fresh table lacks.
@@ -101,9 +101,9 @@ def _from_spread(pairs: Sequence[Pair]) -> list[Tolerance | None]:
     return [found.get(i) for i in range(len(pairs))]
 
 
-def recorded_spreads(pairs: Sequence[Pair]) -> dict[int, Spread]:
+def recorded_spreads(pairs: Sequence[Pair]) -> dict[int, RecordedNumber]:
     """The recorded spread of each trained number that all recorded and all fresh runs have, by the index of its pair."""
-    spreads: dict[int, Spread] = {}
+    spreads: dict[int, RecordedNumber] = {}
     for i, pair in enumerate(pairs):
         if pair.recorded is None or pair.fresh is None or pair.kind != "trained":
             continue
@@ -112,7 +112,7 @@ def recorded_spreads(pairs: Sequence[Pair]) -> dict[int, Spread]:
             continue
         kind = (value_column(pair.recorded), pair.recorded.get("unit", ""))
         pool = (kind, method(pair.recorded), *(pair.recorded.get(column, "") for column in POOLED_BY))
-        spreads[i] = Spread(old.value, old.std, old.n, new.n, kind, pool, pair.table)
+        spreads[i] = RecordedNumber(old.value, old.std, old.n, new.n, kind, pool, pair.table)
     return spreads
 
 

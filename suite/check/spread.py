@@ -28,7 +28,7 @@ _ROUNDS = 60  # iterations of the fixed point for s0^2, which gains a digit ever
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class RecordedNumber:
     """The recorded mean and spread of one number, and the groups that it belongs to.
 
     Attributes:
@@ -36,7 +36,7 @@ class Spread:
         fresh_n: number of seeds of the fresh mean.
         kind: key of the numbers that share one d0.
         pool: key of the numbers of a kind that share one s0.
-        family: its table: each one has an equal share of :data:`LEVEL`.
+        table: its table; each table has an equal share of :data:`LEVEL`.
     """
 
     value: float
@@ -45,7 +45,7 @@ class Spread:
     fresh_n: int
     kind: Hashable
     pool: Hashable
-    family: Hashable
+    table: Hashable
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Pool:
     alikeness: float
 
 
-def tolerances(numbers: Sequence[Spread]) -> list[Tolerance | None]:
+def tolerances(numbers: Sequence[RecordedNumber]) -> list[Tolerance | None]:
     """The tolerance of every number; None where neither it nor any other of its kind has a spread beyond rounding.
 
     The tolerance is t * max(s, s0) * sqrt(1/n + 1/fresh_n), of the number or, if its pool is logarithmic, of its
@@ -95,33 +95,33 @@ def tolerances(numbers: Sequence[Spread]) -> list[Tolerance | None]:
     return found
 
 
-def pools_of(numbers: Sequence[Spread]) -> list[Pool]:
+def pools_of(numbers: Sequence[RecordedNumber]) -> list[Pool]:
     """The fitted pool of each number, in the order of the numbers."""
-    kinds: dict[Hashable, dict[Hashable, list[Spread]]] = {}
+    kinds: dict[Hashable, dict[Hashable, list[RecordedNumber]]] = {}
     for one in numbers:
         kinds.setdefault(one.kind, {}).setdefault(one.pool, []).append(one)
     fitted = {kind: _fit_kind(pools) for kind, pools in kinds.items()}
     return [fitted[one.kind][one.pool] for one in numbers]
 
 
-def _quantiles(numbers: Sequence[Spread], judged: np.ndarray, freedom: np.ndarray) -> np.ndarray:
+def _quantiles(numbers: Sequence[RecordedNumber], judged: np.ndarray, freedom: np.ndarray) -> np.ndarray:
     """The t quantile of every number; only the numbers marked in ``judged`` share the level."""
-    sizes = Counter(one.family for one, shares in zip(numbers, judged, strict=True) if shares)
-    levels = [LEVEL / max(len(sizes), 1) / max(sizes[one.family], 1) for one in numbers]
+    sizes = Counter(one.table for one, shares in zip(numbers, judged, strict=True) if shares)
+    levels = [LEVEL / max(len(sizes), 1) / max(sizes[one.table], 1) for one in numbers]
     return stats.t.isf(np.array(levels) / 2, freedom)
 
 
-def _standard_error(one: Spread, pool: Pool) -> float:
+def _standard_error(one: RecordedNumber, pool: Pool) -> float:
     own = _log_std(one.value, one.std) if pool.logarithmic else one.std
     return float(np.fmax(own, pool.spread) * math.sqrt(1 / one.n + 1 / one.fresh_n))
 
 
-def _freedom(one: Spread, pool: Pool) -> float:
+def _freedom(one: RecordedNumber, pool: Pool) -> float:
     own = one.n - 1 if one.std >= 0 else 0
     return float(own + min(pool.alikeness, max(pool.freedom - own, 0)))
 
 
-def _distinct(members: Sequence[Spread]) -> np.ndarray:
+def _distinct(members: Sequence[RecordedNumber]) -> np.ndarray:
     """(rows, 3): value, std, degrees of freedom. Equal rows count once, as artifacts share runs; rows that vary by no
     more than rounding are dropped, as they do not show how the others vary."""
     rows = {(one.value, one.std, one.n - 1.0) for one in members if one.std > ROUNDING * abs(one.value)}
@@ -133,7 +133,7 @@ def _log_std(value: float | np.ndarray, std: float | np.ndarray) -> float | np.n
     return np.sqrt(np.log1p((std / value) ** 2))
 
 
-def _fit_kind(pools: Mapping[Hashable, Sequence[Spread]]) -> dict[Hashable, Pool]:
+def _fit_kind(pools: Mapping[Hashable, Sequence[RecordedNumber]]) -> dict[Hashable, Pool]:
     """The fit of each pool; a pool with fewer than two distinct rows gets the fit of all rows of the kind."""
     crowds = {pool: members for pool, members in pools.items() if len(_distinct(members)) > 1}
     found = dict(zip(crowds, _fit(list(crowds.values())), strict=True))
@@ -141,7 +141,7 @@ def _fit_kind(pools: Mapping[Hashable, Sequence[Spread]]) -> dict[Hashable, Pool
     return {pool: found.get(pool, whole) for pool in pools}
 
 
-def _fit(pools: Sequence[Sequence[Spread]]) -> list[Pool]:
+def _fit(pools: Sequence[Sequence[RecordedNumber]]) -> list[Pool]:
     """Fit s0 of each pool and one d0 by maximum likelihood; of logarithms in pools whose numbers are all positive."""
     logarithmic = [all(one.value > 0 for one in members) for members in pools]
     rows = [_distinct(members) for members in pools]

@@ -1,6 +1,6 @@
 """The order in which to run artifacts: most evidence for each device-hour first.
 
-Evidence is the number of the paper's claims that an artifact's runs let the scale judge (``suite.artifact.Artifact.unshown``). They
+Evidence is the number of the paper's claims that an artifact's runs let the scale judge (``suite.artifact.Artifact.why_unshown``). They
 count when the last of these runs is done. The next artifact is always the one with most claims for each hour that it still adds.
 Runs that it shares with earlier artifacts add no hours.
 """
@@ -58,7 +58,7 @@ def finetuned(suite: Suite, artifact: str) -> dict[str, FinetuningSpec]:
 def evidence(suite: Suite, artifact: str) -> int:
     """How many claims of an artifact, and of the artifacts that it is built from, their runs let the scale judge."""
     parts = [part for part in _parts(suite, artifact).values() if part.runs(suite.scale)]
-    return sum(not claim.exact and not part.unshown(claim, suite.scale) for part in parts for claim in part.claims)
+    return sum(not claim.exact and not part.why_unshown(claim, suite.scale) for part in parts for claim in part.claims)
 
 
 def in_order(needs: Mapping[str, set[str]], claims: Mapping[str, int], hours: Mapping[str, float]) -> list[Step]:

@@ -39,7 +39,7 @@ def read_origin(folder: Path) -> tuple[str, dict[str, Any]] | None:
     return (note.get("origin", ""), record) if note and record and note.get("record_sha256") == record_digest(record) else None
 
 
-def code_changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str) -> str:
+def changed_code(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str) -> str:
     """What differs between today's training code and that of a record; empty if nothing. Code that prepares data is not compared.
 
     The digest is of code as Python's ``ast`` prints it, which may depend on the Python version.
@@ -73,7 +73,7 @@ def sentence(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
         where = record["provenance"]
         commit = f"commit {where['commit'][:_SHORT]}" if where["commit"] else "outside a checkout"
         device = device_of(record)
-        stale = f", {changed} changed since" if (changed := code_changed(specs[name], record, device)) else ""
+        stale = f", {changed} changed since" if (changed := changed_code(specs[name], record, device)) else ""
         source = f"foreign, from {origin}, " if origin else ""
         place = f"{source}on {where['machine']['cpu']}, {where['device']}"
         groups.setdefault((place, stale), Counter())[commit + (_DIRTY if where["dirty"] else "")] += 1

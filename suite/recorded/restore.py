@@ -11,7 +11,7 @@ from poet.system.files import atomic_path
 from poet.system.progress import say
 from poet.training.spec import RunSpec
 from suite.recorded.archive import archive_path, read
-from suite.recorded.origin import code_changed, write_note
+from suite.recorded.origin import changed_code, write_note
 from suite.recorded.run import FILES, RecordedRun, device_of, whole_record
 
 
@@ -88,7 +88,7 @@ def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str,
     finetuning, found = isinstance(spec, FinetuningSpec), []
     if (then := device_of(record)) != device:
         found.append(f"device ({then} then, {device} now)")
-    elif code := code_changed(spec, record, device):
+    elif code := changed_code(spec, record, device):
         found.append(code)
     train, validation = (read_meta(data)["splits"][split]["sha256"] for split in ("train", "validation"))
     if (record["train_sha256" if finetuning else "data_sha256"], record["validation_sha256"]) != (train, validation):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from poet.methods import all_rows
 from poet.training.spec import RunSpec
-from suite.recorded.origin import code_changed
+from suite.recorded.origin import changed_code
 from suite.recorded.run import whole_record
 from suite.scale import Scale
 from suite.settings import Tuned
@@ -130,7 +130,7 @@ class Tuning:
         record = whole_record(self.results / "runs" / spec.name / "record.json")
         if record is None or record["spec_digest"] != spec.digest:
             return None
-        stale = self.scale.settings.retrain and code_changed(spec, record, self.scale.device(spec.model))
+        stale = self.scale.settings.retrain and changed_code(spec, record, self.scale.device(spec.model))
         return None if stale else record["validation_perplexity"]
 
     def with_starts(self, cells: Iterable[Cell]) -> list[Cell]:

@@ -105,7 +105,7 @@ def measured_claims():
     def _measured(name, context):
         artifact, found = find(name), {}
         for claim in artifact.claims:
-            if not artifact.unshown(claim, context.scale):
+            if not artifact.why_unshown(claim, context.scale):
                 at = claim.measure(context)
                 side = side_of(at, claim.region)
                 found[claim.key] = {"kind": claim.kind, "side": side, "effect": at.effect, "n": at.n, "note": at.note}

@@ -167,7 +167,7 @@ def test_perplexities_themselves_are_left_to_the_papers_scale(recorded):
     artifact = dataclasses.replace(find("table2"), runs=lambda scale: cell_runs(scale, "1.3b", "poet-fs-1_2"))
     context = recorded(artifact, lambda s: {"validation_perplexity": 13.7 + noise(s)}, seeds=SEEDS)
     claim = next(claim for claim in artifact.claims if claim.key == "table2-perplexity-poet-fs-1_2-1.3b")
-    assert artifact.unshown(claim, context.scale) and scope_of(claim, artifact, "mini") == "paper"
+    assert artifact.why_unshown(claim, context.scale) and scope_of(claim, artifact, "mini") == "paper"
     assert claim.measure(context).effect == pytest.approx(14.0 / 13.7, abs=1e-4)  # 0.3 more for each seed
     assert claim.region[0] < 1 < claim.region[1]
 

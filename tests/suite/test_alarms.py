@@ -3,7 +3,7 @@
 import numpy as np
 
 from suite.check import alarms, spread
-from suite.check.spread import Spread
+from suite.check.spread import RecordedNumber
 
 CHECKS = 60
 
@@ -11,7 +11,7 @@ CHECKS = 60
 def numbers(rows=36):
     """Rows around 100 that spread by 1%, each with the deviation of three seeds."""
     deviations = np.random.default_rng(3).standard_normal((rows, 3)).std(1, ddof=1)
-    return [Spread(100.0 + i, float(s), 3, 3, "perplexity", 0, "table2") for i, s in enumerate(deviations)]
+    return [RecordedNumber(100.0 + i, float(s), 3, 3, "perplexity", 0, "table2") for i, s in enumerate(deviations)]
 
 
 def test_rows_that_spread_alike_seldom_alarm_and_the_same_draws_alarm_as_often():

@@ -26,17 +26,17 @@ sys.modules["poet"] = poet
 """
 HOLD = LIGHT + """
 import subprocess, sys, time
-from suite.pipeline import claim
-claim()
+from suite.pipeline import lock_folder
+lock_folder()
 job = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 print(job.pid, flush=True)
 time.sleep(600)
 """
-CLAIM = LIGHT + """
+LOCK = LIGHT + """
 from poet.system.errors import UserError
-from suite.pipeline import claim, failed, note_error
+from suite.pipeline import failed, lock_folder, note_error
 try:
-    claim()
+    lock_folder()
 except UserError as error:
     sys.exit(f"error: {error}")
 for word in sys.argv[1:]:
@@ -68,7 +68,7 @@ def test_a_live_pipeline_is_refused_by_name_and_a_killed_one_is_cleared_with_its
     process, job = holding
     (tmp_path / ".snakemake" / "locks").mkdir()
     (tmp_path / ".snakemake" / "locks" / "0.output.lock").write_text("results/table2.csv\n")
-    refused = call(CLAIM, tmp_path)
+    refused = call(LOCK, tmp_path)
     assert refused.returncode == 1 and refused.stderr.count("\n") == 1
     assert refused.stderr.startswith(f"error: process {process.pid} on ") and "wait for it or end it" in refused.stderr
     assert (tmp_path / ".snakemake" / "locks").exists()
@@ -76,23 +76,23 @@ def test_a_live_pipeline_is_refused_by_name_and_a_killed_one_is_cleared_with_its
     process.kill()
     process.wait()
     assert Path(f"/proc/{job}").exists()
-    taken = call(CLAIM, tmp_path)
+    taken = call(LOCK, tmp_path)
     assert taken.returncode == 0, taken.stderr
     assert f"process {process.pid} on " in taken.stderr and "1 processes that it left were ended" in taken.stderr
     assert not (tmp_path / ".snakemake" / "locks").exists()
     assert not Path(f"/proc/{job}").exists() or "Z" in Path(f"/proc/{job}/stat").read_text().rpartition(")")[2]
-    assert call(CLAIM, tmp_path).stderr == "", "one that has ended leaves nothing to say"
+    assert call(LOCK, tmp_path).stderr == "", "one that has ended leaves nothing to say"
 
 
 def test_a_pipeline_of_another_host_is_cleared_by_unlock_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     HOLDER.parent.mkdir()
     HOLDER.write_text(json.dumps({"host": "node7", "pid": 12, "started": 0, "name": "node7-12-0"}))
-    refused = call(CLAIM, tmp_path)
+    refused = call(LOCK, tmp_path)
     assert refused.returncode == 1
     assert "error: process 12 on node7 began a pipeline" in refused.stderr and "`make unlock`" in refused.stderr
     pipeline.unlock()
-    assert call(CLAIM, tmp_path).returncode == 0
+    assert call(LOCK, tmp_path).returncode == 0
 
 
 def test_a_live_pipeline_cannot_be_unlocked(holding, tmp_path, monkeypatch):
@@ -102,14 +102,14 @@ def test_a_live_pipeline_cannot_be_unlocked(holding, tmp_path, monkeypatch):
 
 
 def test_of_pipelines_that_start_at_the_same_moment_one_has_the_folder(tmp_path):
-    """A claim that looks first and writes afterwards lets two pass."""
+    """A lock that looks first and writes afterwards lets two pass."""
     together = LIGHT + """
 from poet.system.errors import UserError
-from suite.pipeline import claim
+from suite.pipeline import lock_folder
 print("ready", flush=True)
 sys.stdin.readline()
 try:
-    claim()
+    lock_folder()
 except UserError:
     sys.exit(print("refused", flush=True))
 print("has it", flush=True)
@@ -146,7 +146,7 @@ def test_a_file_system_without_locks_is_named(without_locks, capsys):
 def test_a_live_pipeline_is_refused_without_locks_too(holding, without_locks):
     """Otherwise its jobs would be ended as those of a killed one."""
     with pytest.raises(UserError, match=f"process {holding[0].pid} on .* is at work"):
-        pipeline.claim()
+        pipeline.lock_folder()
     assert Path(f"/proc/{holding[1]}").exists()
 
 
@@ -163,14 +163,14 @@ def test_a_holder_that_was_cut_short_is_nobody(tmp_path, monkeypatch):
     for content in (b"", b'{"host": "a', b"[]", b'{"pid": 1}', b"\x00" * 80, b"\xff", b'{"host": "a", "pid": null, "name": "a"}'):
         HOLDER.write_bytes(content)
         assert pipeline._holder() is None, content
-        assert call(CLAIM, tmp_path).returncode == 0, content
+        assert call(LOCK, tmp_path).returncode == 0, content
 
 
 def test_a_folder_that_is_somebody_else_s_is_refused_in_a_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     HOLDER.parent.touch()  # root may write to any folder
     with pytest.raises(UserError, match="pipeline.json cannot be written .* work in a clone of your own"):
-        pipeline.claim()
+        pipeline.lock_folder()
 
 
 def test_who_is_at_work_is_on_the_disk_before_snakemake_locks_anything(tmp_path, monkeypatch):
@@ -180,15 +180,15 @@ def test_who_is_at_work_is_on_the_disk_before_snakemake_locks_anything(tmp_path,
     monkeypatch.setattr(pipeline.atexit, "register", lambda *_: None)
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_size))
     monkeypatch.setenv(NAME, "")
-    pipeline.claim()
+    pipeline.lock_folder()
     assert synced == [HOLDER.stat().st_size] and synced[0]
 
 
 def test_errors_of_jobs_are_the_last_lines_and_each_is_said_once(tmp_path):
-    done = call(CLAIM, tmp_path, "first: do this", "second:\ndo that", "first: do this")
+    done = call(LOCK, tmp_path, "first: do this", "second:\ndo that", "first: do this")
     assert done.stderr.splitlines()[-2:] == ["error: first: do this", "error: second: do that"]
     assert NAME not in os.environ
-    call(CLAIM, tmp_path)
+    call(LOCK, tmp_path)
     assert not (tmp_path / ERRORS).exists(), "they are those of the last pipeline"
 
 

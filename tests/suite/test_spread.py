@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suite.check.spread import LEVEL, Spread, tolerances
+from suite.check.spread import LEVEL, RecordedNumber, tolerances
 
 CHECKS = 200
 #: Two standard errors of a share of 5% in so many checks.
@@ -15,9 +15,9 @@ MARGIN = 2 * math.sqrt(LEVEL * (1 - LEVEL) / CHECKS)
 
 def numbers(samples, pools=None, **changes):
     """A row of three seeds each, in one pool of one artifact if nothing else is said."""
-    fields = {"fresh_n": samples.shape[1], "kind": "perplexity", "family": "table2", **changes}
+    fields = {"fresh_n": samples.shape[1], "kind": "perplexity", "table": "table2", **changes}
     return [
-        Spread(value=float(row.mean()), std=float(row.std(ddof=1)), n=len(row), pool=pools[i] if pools else 0, **fields)
+        RecordedNumber(value=float(row.mean()), std=float(row.std(ddof=1)), n=len(row), pool=pools[i] if pools else 0, **fields)
         for i, row in enumerate(samples)
     ]
 
@@ -55,8 +55,8 @@ def table_2():
 def test_four_rows_that_spread_alike_have_the_tolerance_of_the_textbook():
     samples = np.array([[99.0, 100.0, 101.0], [-103.0, -100.0, -97.0], [99.0, 100.0, 101.0], [48.0, 50.0, 52.0]])
     rows = numbers(samples)
-    rows[1] = Spread(-100.0, 1.0, 3, 3, "perplexity", 0, "table2")  # a number below zero: no logarithms
-    rows[3] = Spread(50.0, 1.0, 3, 3, "perplexity", 0, "table2")
+    rows[1] = RecordedNumber(-100.0, 1.0, 3, 3, "perplexity", 0, "table2")  # a number below zero: no logarithms
+    rows[3] = RecordedNumber(50.0, 1.0, 3, 3, "perplexity", 0, "table2")
     # Three distinct rows of two degrees of freedom each; the first and the third are the same run.
     expected = stats.t.isf(LEVEL / 4 / 2, 6) * 1.0 * math.sqrt(1 / 3 + 1 / 3)
     for tolerance in tolerances(rows):
@@ -65,14 +65,14 @@ def test_four_rows_that_spread_alike_have_the_tolerance_of_the_textbook():
 
 
 def test_a_kind_without_any_spread_has_no_tolerance():
-    assert tolerances([Spread(1.0, math.nan, 1, 3, "a", 0, "t")] * 2) == [None, None]
+    assert tolerances([RecordedNumber(1.0, math.nan, 1, 3, "a", 0, "t")] * 2) == [None, None]
     assert tolerances([]) == []
 
 
 def test_a_row_without_others_like_it_is_held_against_all_of_its_kind():
-    crowd = [Spread(1.0 + i, 0.03 * (1.0 + i), 3, 3, "a", 0, "t") for i in range(9)]
-    alone, constant = Spread(5.0, 0.01, 3, 3, "a", 1, "t"), Spread(5.0, 0.0, 3, 3, "a", 2, "t")
-    other = Spread(5.0, 0.01, 3, 3, "b", 1, "t")
+    crowd = [RecordedNumber(1.0 + i, 0.03 * (1.0 + i), 3, 3, "a", 0, "t") for i in range(9)]
+    alone, constant = RecordedNumber(5.0, 0.01, 3, 3, "a", 1, "t"), RecordedNumber(5.0, 0.0, 3, 3, "a", 2, "t")
+    other = RecordedNumber(5.0, 0.01, 3, 3, "b", 1, "t")
     found = tolerances([*crowd, alone, constant, other])
     assert 0.15 < found[9].up < 1.5 and found[9].freedom > 4
     assert 0.15 < found[10].up < 1.5
@@ -80,29 +80,29 @@ def test_a_row_without_others_like_it_is_held_against_all_of_its_kind():
 
 
 def test_a_row_that_never_varied_has_the_tolerance_of_its_pool():
-    rows = [Spread(0.0, 0.0, 3, 3, "a", 0, "t"), *(Spread(1.0 + i, 0.1, 3, 3, "a", 0, "t") for i in range(5))]
+    rows = [RecordedNumber(0.0, 0.0, 3, 3, "a", 0, "t"), *(RecordedNumber(1.0 + i, 0.1, 3, 3, "a", 0, "t") for i in range(5))]
     assert tolerances(rows)[0].up == pytest.approx(tolerances(rows)[1].up, rel=0.2)
 
 
 def test_every_artifact_has_an_equal_share_of_the_level(rng):
     samples = 100 + rng.standard_normal((4, 3))
     alone = tolerances(numbers(samples))
-    crowd = [Spread(1.0 + i / 1e4, 0.01, 3, 3, "cosine", 0, "figure11") for i in range(1000)]
+    crowd = [RecordedNumber(1.0 + i / 1e4, 0.01, 3, 3, "cosine", 0, "figure11") for i in range(1000)]
     beside = tolerances([*numbers(samples), *crowd])[:4]
     for one, other in zip(alone, beside, strict=True):
         assert one.up < other.up < 1.3 * one.up  # half of the level, and not 4 in 1004 of it
 
 
 def test_relative_spreads_are_those_of_logarithms():
-    rows = [Spread(10.0 * (1 + i), 0.4 * (1 + i), 3, 3, "perplexity", 0, "table2") for i in range(10)]
+    rows = [RecordedNumber(10.0 * (1 + i), 0.4 * (1 + i), 3, 3, "perplexity", 0, "table2") for i in range(10)]
     first, last = (tolerances(rows)[i] for i in (0, -1))
     assert last.up == pytest.approx(10 * first.up) and last.down == pytest.approx(10 * first.down)
     assert math.log1p(first.up / 10) == pytest.approx(-math.log1p(-first.down / 10))
 
 
 def test_what_spreads_by_factors_has_no_tolerance_and_leaves_its_share_of_the_level_to_the_others():
-    calm = [Spread(10.0 + i, 0.1, 3, 3, "perplexity", 0, "t") for i in range(10)]
-    wild = [Spread(1e-4 * (1 + i), 1e-4 * (1 + i), 3, 3, "e_orth", 1, "t") for i in range(1000)]
+    calm = [RecordedNumber(10.0 + i, 0.1, 3, 3, "perplexity", 0, "t") for i in range(10)]
+    wild = [RecordedNumber(1e-4 * (1 + i), 1e-4 * (1 + i), 3, 3, "e_orth", 1, "t") for i in range(1000)]
     found = tolerances([*calm, *wild])
     assert all(math.isnan(one.up) and math.isnan(one.down) and one.freedom > 2 for one in found[10:])
     assert [one.up for one in found[:10]] == [one.up for one in tolerances(calm)]

@@ -69,7 +69,7 @@ def test_two_rates_that_were_tuned_are_adamw_s_own():
 
 def test_poet_without_r_and_p_trains_the_rest_and_resumes(make_spec, data):
     """Merges, cache, optimizer and probes with no factor at all; 12 steps with merges after steps 5 and 10."""
-    parameters = {**controls.CONTROLS[controls.FROZEN][1], "variant": "fs", "merge_every": 5, "lr": 0.03}
+    parameters = {**controls.VARIED[controls.FROZEN][1], "variant": "fs", "merge_every": 5, "lr": 0.03}
     spec = make_spec(
         method="poet", parameters=parameters, probes={"orthogonality": (3,), "rotations": (3,), "spectrum": (0, 12)}
     )

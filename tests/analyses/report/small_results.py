@@ -7,7 +7,7 @@ import struct
 import zlib
 from typing import Any
 
-from analyses.controls.cells import CONTROLS
+from analyses.controls.cells import VARIED
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.report.markup import LONG
 from analyses.report.sources import on_the_page
@@ -151,7 +151,7 @@ def control_lines(scale: str) -> list[dict[str, Any]]:
     """Every control on two models, one of whose runs diverged."""
     return [
         {"model": model, "control": control, "own_rate": own, "measured": measured, "std": 0.5, "diverged": int(math.isnan(measured)), "scale": scale}
-        for i, control in enumerate(CONTROLS)
+        for i, control in enumerate(VARIED)
         for model, own, measured in (("60m", "yes", 100.25 + i), ("60m", "no", 555.0), ("130m", "yes", math.nan if control == "AdamW" else 90.25 + i))
     ]
 

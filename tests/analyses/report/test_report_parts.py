@@ -6,7 +6,7 @@ import re
 import pandas as pd
 import pytest
 
-from analyses.report.interval import MARGIN, WIDTH, interval
+from analyses.report.interval import MARGIN, WIDTH, interval_drawing
 from analyses.report.markup import to_html
 from analyses.report.numbers import between, comparison, number
 from analyses.tables.table2.table2 import markdown
@@ -86,7 +86,7 @@ def drawn(svg):
 @pytest.mark.parametrize("half", [0.0, 0.1, 4.0])
 def test_a_drawing_shows_the_verdict(region, centre, half):
     low, high = centre - half, centre + half
-    band, line, dot = drawn(interval(centre, low, high, region))
+    band, line, dot = drawn(interval_drawing(centre, low, high, region))
     inside = band[0] <= line[0] and line[1] <= band[1]
     apart = line[1] < band[0] or band[1] < line[0]
     shown = "inside" if inside else "outside" if apart else "neither"
@@ -97,10 +97,10 @@ def test_a_drawing_shows_the_verdict(region, centre, half):
 
 
 def test_an_endless_interval_has_arrows_and_nothing_is_drawn_of_nothing():
-    endless = interval(0.5, -INFINITY, INFINITY, POSITIVE)
+    endless = interval_drawing(0.5, -INFINITY, INFINITY, POSITIVE)
     assert endless.count("v8z") == 2 and drawn(endless)[1] == (2, WIDTH - 2)
-    assert "v8z" not in interval(0.5, 0.2, 0.8, POSITIVE)
-    assert interval(math.nan, math.nan, math.nan, POSITIVE) == ""
+    assert "v8z" not in interval_drawing(0.5, 0.2, 0.8, POSITIVE)
+    assert interval_drawing(math.nan, math.nan, math.nan, POSITIVE) == ""
 
 
 def test_every_mark_of_the_paper_s_layout_gets_its_word():
