@@ -37,6 +37,10 @@ class Context:
         if self.home is None:
             object.__setattr__(self, "home", self.results)
 
+    def trained(self, spec: RunSpec | FinetuningSpec) -> bool:
+        """Whether a run has a record."""
+        return (self.home / "runs" / spec.name / "record.json").exists()
+
     def record(self, spec: RunSpec | FinetuningSpec) -> dict[str, Any]:
         """The record of a run, or of a finetuning run; see :func:`poet.launch.records.read_record` for the errors."""
         return read_record(self.home, spec)

@@ -207,6 +207,8 @@ def _steady(evidence: Evidence, region: tuple[float, float]) -> bool:
     """Whether seeds scatter little beside the effect's distance from the nearest end of its region."""
     if not math.isnan(evidence.p):
         return True  # the p-value of a permutation does not come from the scatter of seeds
+    if evidence.low == evidence.high:
+        return True  # no scatter: the sign test decides
     edge = min(_edges(evidence, region), key=lambda edge: abs(evidence.effect - edge))
     deviation = _half(evidence, edge) / t_quantile(evidence.n) * math.sqrt(evidence.n)
     return scatter_passes(deviation, evidence.effect - edge)

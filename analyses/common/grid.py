@@ -6,7 +6,7 @@ from typing import Any
 from poet.methods import table_rows
 from poet.training.spec import RunSpec
 from suite.scale import Scale
-from suite.tuning.cells import Cell, cells, run_at
+from suite.tuning.cells import Cell, cells, run_at, steps_of
 
 MODELS = ("60m", "130m", "350m", "1.3b")
 #: The row that all others are compared with.
@@ -31,12 +31,16 @@ def grid_runs(scale: Scale) -> list[RunSpec]:
 
 
 def longer_runs(scale: Scale, model: str) -> dict[int, list[RunSpec]]:
-    """AdamW's runs by factor (:data:`FACTORS`) and seed. Each length has its own cosine schedule, and all have AdamW's learning rate of the model."""
+    """AdamW's runs by factor (:data:`FACTORS`) and seed.
+
+    Each length has its own cosine schedule. It has the learning rate that was tuned for it or, if none was, AdamW's of the single length.
+    """
     return {factor: [_longer(scale, model, factor, seed) for seed in scale.seeds] for factor in FACTORS}
 
 
 def _longer(scale: Scale, model: str, factor: int, seed: int) -> RunSpec:
     cell = Cell(model, BASELINE, Fraction(factor))
     if factor > 1 and cell in cells(scale):  # the horizon ladder's run has the same name, so that it is trained only once
-        return run_at(scale, cell, seed, scale.learning_rates(model, BASELINE))
+        tuned = scale.rate_table.chosen(model, BASELINE, steps_of(scale, cell))
+        return run_at(scale, cell, seed, tuned.rates if tuned else scale.learning_rates(model, BASELINE))
     return scale.run(model, BASELINE, seed, steps=factor * scale.settings.models[model].steps)

@@ -13,7 +13,7 @@ import numpy as np
 from analyses.common.evidence import ALL, as_read, over_seeds, rank_correlation, share_in
 from analyses.common.published import read_published
 from analyses.figures.common.orthogonality import (
-    MEDIAN, TERMS, Matrix, artifact, by_terms, errors, first_tenth, middle, name_of, read_figure10, runs,
+    MEDIAN, PRINTED_TERMS, Matrix, artifact, by_terms, errors, first_tenth, middle, name_of, read_figure10, runs,
 )
 from poet.training.spec import RunSpec
 from suite.claim import NEGATIVE, Claim, Evidence
@@ -30,11 +30,11 @@ def order_of_terms(medians: Sequence[np.ndarray], specs: Sequence[RunSpec] = ())
     """Kendall's tau between k and the error, mean over matrices; ``medians`` are (k, matrices) by seed. -1 if each term lowers the error."""
     if any(np.isnan(of_seed).any() for of_seed in medians):
         return over_seeds([math.nan] * len(medians), specs, "some k has no error: its runs diverged")
-    return replace(rank_correlation([(TERMS, np.concatenate(medians, axis=1).tolist())], specs), n=len(medians))
+    return replace(rank_correlation([(PRINTED_TERMS, np.concatenate(medians, axis=1).tolist())], specs), n=len(medians))
 
 
 def lower_with_terms(context: Context) -> Evidence:
-    return order_of_terms(by_terms(context, matrices(context.scale), MEDIAN.format("first")), runs(context.scale))
+    return order_of_terms(by_terms(context, matrices(context.scale), MEDIAN.format("first")), runs(context.scale, PRINTED_TERMS))
 
 
 def falls_at_merges(at: np.ndarray, values: np.ndarray, merge_every: int, until: int) -> np.ndarray:
@@ -45,13 +45,13 @@ def falls_at_merges(at: np.ndarray, values: np.ndarray, merge_every: int, until:
 
 def resets(context: Context) -> Evidence:
     names, by_seed = list(map(name_of, matrices(context.scale))), []
-    for runs_of_seed in zip(*errors(context).values(), strict=True):
+    for runs_of_seed in zip(*errors(context, PRINTED_TERMS).values(), strict=True):
         falls = []
         for spec, found in runs_of_seed:
             at, period, until = np.array(spec.probes["orthogonality"]), spec.parameters["merge_every"], first_tenth(spec.steps)
             falls += [falls_at_merges(at, found[name], period, until) for name in names]
         by_seed.append(np.concatenate(falls))
-    return share_in(NEGATIVE, by_seed, runs(context.scale))
+    return share_in(NEGATIVE, by_seed, runs(context.scale, PRINTED_TERMS))
 
 
 def printed_ranges() -> dict[tuple[int, str], tuple[float, float]]:
@@ -70,21 +70,21 @@ def in_ranges(context: Context) -> Evidence:
         low, high = np.array(list(ranges.values())).T
         # Distance outside the range, at most 0 inside. A missing mean stays NaN.
         off.append(np.maximum(low - means, means - high))
-    return share_in((-np.inf, 0.0), off, runs(context.scale), f"{len(ranges)} ranges")
+    return share_in((-np.inf, 0.0), off, runs(context.scale, PRINTED_TERMS), f"{len(ranges)} ranges")
 
 
 CLAIMS = (
     Claim(
         key="figure10-lower-with-terms", place="Section 5.3, Neumann series approximation; Figure 10", kind="trend",
         says="With more Neumann terms the orthogonal approximation error is lower.",
-        rule="Kendall's tau of k (0 to 5) and the error at the ends of the merge periods (median of the first tenth of training), "
+        rule="Kendall's tau of k (0 to 4) and the error at the ends of the merge periods (median of the first tenth of training), "
         "mean of R and P of the matrix: below 0.",
         unit="tau", region=NEGATIVE, measure=lower_with_terms,
     ),
     Claim(
         key="figure10-merges-reset", place="Section 5.3, Neumann series approximation; Figure 10", kind="phase",
         says="Merging and reinitializing resets the error periodically.",
-        rule="Share of the merges in the first tenth of training (R and P, k = 0 to 5) one step after which the error is lower than "
+        rule="Share of the merges in the first tenth of training (R and P, k = 0 to 4) one step after which the error is lower than "
         "right before: all of them.",
         unit="share of merges", region=ALL, measure=resets,
     ),

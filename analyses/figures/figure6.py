@@ -116,8 +116,8 @@ CLAIMS = (
         unit="entropy", region=(0.0, HALF_UNIT), measure=starts,
     ),
     Claim(
-        key="figure6-poet-stays", place="Section 4, Dynamics of singular spectrum", kind="invariance",
-        says="POET keeps a high diversity of singular values throughout training.",
+        key="figure6-poet-stays", place="Figure 6", kind="invariance",
+        says="With POET the entropy stays where it starts.",
         rule="Largest change of the entropy from its start, of any matrix type (mean over blocks) at any measurement: at most one "
         "unit of the last digit read, since start and end are printed alike.",
         unit="entropy", region=(0.0, 2 * HALF_UNIT), measure=stays,

@@ -43,8 +43,7 @@ class Rung:
         Raises:
             RunError: a record is unreadable or was edited.
         """
-        there = (spec for spec in self.specs if (context.home / "runs" / spec.name / "record.json").exists())
-        return {spec.seed: context.record(spec)["validation_perplexity"] for spec in there}
+        return {spec.seed: context.record(spec)["validation_perplexity"] for spec in self.specs if context.trained(spec)}
 
 
 def steps_on(scale: Scale) -> list[Cell]:

@@ -12,6 +12,7 @@ than two standard deviations (:mod:`analyses.common.learned`). Claims compare tw
 """
 
 import itertools
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from analyses.common.evidence import over_seeds_in
 from analyses.common.layout import crossed_table, markdown_page
 from analyses.common.learned import LEARNED, all_lower, judged_orders, learned, origins, score_cell, score_columns, stand_ins
 from analyses.common.plotting import MARKERS, bars, figure_outputs, save_figure, spread_over
@@ -45,6 +47,8 @@ PRINTED = read_published("table4").set_index(["finetuning", "pretraining"]).asty
 NAMES = {task.label: key for key, task in TASKS.items() if task.label in PRINTED.columns}
 #: (rate, finetuning, pretraining, task).
 Cell = tuple[str, str, str, str]
+#: Why two cells are not compared.
+LEFT_OUT = "nothing was learned, or a rate lies at an end of what was tried"
 #: Largest possible difference of two scores: correlations lie between -1 and 1.
 GREATEST = 2.0
 #: Horizontal distances: between the two pretrained models of a finetuning method, and between a measured and a printed number.
@@ -145,23 +149,63 @@ def draw(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def _higher(context: Context, rate: str, pairs: Sequence[tuple[tuple[str, str, str], tuple[str, str, str]]], of_models: bool = False) -> Evidence:
-    """The largest mean of (second minus first metric) over pairs of cells at a rate: below zero if every first cell is better.
+#: (finetuning, pretraining, task) of two cells that are compared.
+Pair = tuple[tuple[str, str, str], tuple[str, str, str]]
 
-    ``of_models``: each pair compares the two pretrained models. There is one run of each, so the mean over finetuning seeds counts as one number.
-    """
-    frame, specs, runs, comparisons = context.table("table4"), cells(context.scale), [], []
-    if rate not in set(frame.rate):
-        return replace(NOTHING, note="no rates tuned alike")
-    frame = frame[frame.rate == rate].set_index(["finetuning", "pretraining", "task"])
+
+def _differences(context: Context, rate: str, pairs: Sequence[Pair]) -> list[list[float] | None]:
+    """Second minus first metric by seed, for each pair of cells at a rate; None if neither cell has learned, or a rate lies at an end of what was tried."""
+    frame, specs = context.table("table4"), cells(context.scale)
+    frame, found = frame[frame.rate == rate].set_index(["finetuning", "pretraining", "task"]), []
     for pair in pairs:
         ours, theirs = ([context.record(spec)["metric"] for spec in specs[rate, *cell]] for cell in pair)
-        differences = [b - a for a, b in zip(ours, theirs, strict=True)]
         able = "yes" in set(frame.loc[list(pair), "learned"]) and frame.loc[list(pair), "at_grid_end"].isna().all()
-        comparisons.append(None if not able else [statistics.fmean(differences)] if of_models else differences)
-        runs += [spec for cell in pair for spec in specs[rate, *cell]]
-    data = stand_ins({cell[2]: frame.loc[cell, "data"] for pair in pairs for cell in pair})
-    return all_lower(comparisons, runs, GREATEST, "nothing was learned, or a rate lies at an end of what was tried", data)
+        found.append([b - a for a, b in zip(ours, theirs, strict=True)] if able else None)
+    return found
+
+
+def _runs(context: Context, rate: str, pairs: Sequence[Pair]) -> tuple[FinetuningSpec, ...]:
+    specs = cells(context.scale)
+    return tuple(dict.fromkeys(spec for pair in pairs for cell in pair for spec in specs[rate, *cell]))
+
+
+def _stand_ins(context: Context, pairs: Sequence[Pair]) -> str:
+    data = context.table("table4").drop_duplicates("task").set_index("task").data
+    return stand_ins({cell[2]: data[cell[2]] for pair in pairs for cell in pair})
+
+
+def _untuned(context: Context, rate: str) -> bool:
+    return rate not in set(context.table("table4").rate)
+
+
+def pretrained_by_poet(context: Context, rate: str, pairs: Sequence[Pair]) -> Evidence:
+    """The largest (second minus first metric) over pairs of cells at a rate: below zero if every first cell is better.
+
+    Each pair compares the two pretrained models. There is one run of each, so the mean over finetuning seeds counts as one number.
+    """
+    if _untuned(context, rate):
+        return replace(NOTHING, note="no rates tuned alike")
+    means = [None if own is None else [statistics.fmean(own)] for own in _differences(context, rate, pairs)]
+    return all_lower(means, _runs(context, rate, pairs), GREATEST, LEFT_OUT, _stand_ins(context, pairs))
+
+
+def oft_lower(context: Context, rate: str, pairs: Sequence[Pair]) -> Evidence:
+    """The share of pairs of cells at a rate in which the second, OFT, is lower, by seed.
+
+    Pairs that cannot be compared may lie either way, so the interval reaches from the lower end if OFT is lower in none of them to the upper end if in all.
+    """
+    if _untuned(context, rate):
+        return replace(NOTHING, note="no rates tuned alike")
+    differences, runs = _differences(context, rate, pairs), _runs(context, rate, pairs)
+    compared = [own for own in differences if own is not None]
+    left, data = len(pairs) - len(compared), _stand_ins(context, pairs).rstrip(".")
+    note = "; ".join(filter(None, (f"{left} of {len(pairs)} comparisons left out: {LEFT_OUT}" if left else "", data)))
+    if not compared:
+        return replace(NOTHING, runs=runs, note=note)
+    lower = [sum(own[seed] < 0 for own in compared) for seed in range(len(compared[0]))]
+    at_least, at_most = (over_seeds_in((0.0, 1.0), [(count + more) / len(pairs) for count in lower]) for more in (0, left))
+    found = over_seeds_in((0.0, 1.0), [count / len(compared) for count in lower], runs, note)
+    return replace(found, low=min(found.low, at_least.low), high=max(found.high, at_most.high))
 
 
 def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:
@@ -174,15 +218,15 @@ def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:
             key=f"table4-poet-pretrained-better{suffix}", place="Section 5.2, Table 4", kind="finetuning",
             says=f"The POET-pretrained model is better than the AdamW-pretrained one on all tasks and by all finetuning methods ({where}).",
             rule="Metric of the AdamW-pretrained model minus that of the POET-pretrained one, in the mean over seeds of finetuning, in each cell that "
-            "one of the two has learned: the largest difference is below zero. One run of each is finetuned, so n is 1 and the claim stays undecided.",
-            unit="metric", region=NEGATIVE, measure=lambda context: _higher(context, rate, pretrained, of_models=True),
+            "one of the two has learned, by rates inside what was tried: the largest difference is below zero. One run of each is finetuned, so n is 1 and the claim stays undecided.",
+            unit="metric", region=NEGATIVE, measure=lambda context: pretrained_by_poet(context, rate, pretrained),
         ),
         Claim(
             key=f"table4-oft-worse{suffix}", place="Section 5.2, Table 4", kind="finetuning",
             says=f"OFT generally performs worse than full finetuning and POET ({where}).",
-            rule="Metric of OFT minus that of full finetuning and of POET, paired by seed, in each cell that one of the two has learned, by rates inside "
-            "what was tried: the largest mean difference is below zero.",
-            unit="metric", region=NEGATIVE, measure=lambda context: _higher(context, rate, others),
+            rule="Share of the comparisons of OFT with full finetuning and with POET (each task, each pretrained model) in which OFT has the lower metric, by "
+            "seed: more than half. A comparison in which neither has learned, or with a rate at an end of what was tried, is left out, and the interval allows for either result of it.",
+            unit="share of comparisons", region=(math.nextafter(0.5, 1), 1.0), measure=lambda context: oft_lower(context, rate, others),
         ),
     )
 

@@ -20,7 +20,7 @@ from suite.context import Context
 from suite.scale import Scale
 
 MODEL, ROW = "60m", "poet-fs-1_2"
-#: T_m of the paper's other tables (Table 10).
+#: T_m of the paper's other experiments (Section 5.3).
 PRINTED_DEFAULT = 400
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analyses.figures import figure10, figure23, figure25
-from analyses.figures.common.orthogonality import TERMS
+from analyses.figures.common.orthogonality import PRINTED_TERMS
 from analyses.figures.common.probed import layer
 from poet.training.memory import PROJECTIONS
 from suite.judging import side_of
@@ -100,7 +100,7 @@ def test_the_note_tells_which_term_raises_the_error(probed):
     sizes = (4, 3, 5, 0.02, 0.0012, 0.001)
     context = probed(figure10.ARTIFACT, measurement(lambda terms: sizes[terms]))
     note = CLAIMS["figure23-each-term-lowers"].measure(context).note
-    assert note.endswith("0 to 1 1.00, 1 to 2 0.00, 2 to 3 1.00, 3 to 4 1.00, 4 to 5 1.00")
+    assert note.endswith("0 to 1 1.00, 1 to 2 0.00, 2 to 3 1.00, 3 to 4 1.00")
     assert CLAIMS["figure23-k3-like-k4"].measure(context).effect == pytest.approx(0.02 - 0.0012, rel=0.1)
 
 
@@ -111,13 +111,13 @@ def test_falls_are_taken_at_the_merges_before_the_end():
 
 
 def test_the_order_of_terms():
-    lower = np.array([[6 - k, 6.0 - k] for k in TERMS])
+    lower = np.array([[5 - k, 5.0 - k] for k in PRINTED_TERMS])
     found = figure10.order_of_terms([lower, lower])
     assert found.effect == pytest.approx(-1) and found.n == 2  # seeds, not matrices
-    assert found.p == pytest.approx(2 / math.factorial(len(TERMS)))  # one order of k for all of them
+    assert found.p == pytest.approx(2 / math.factorial(len(PRINTED_TERMS)))  # one order of k for all of them
     mixed = np.stack((lower[:, 0], lower[::-1, 0]), 1)
     assert figure10.order_of_terms([mixed]).effect == pytest.approx(0)
-    assert math.isnan(figure10.order_of_terms([lower, np.where(lower == 4, np.nan, lower)]).effect)
+    assert math.isnan(figure10.order_of_terms([lower, np.where(lower == 3, np.nan, lower)]).effect)
 
 
 def test_printed_ranges_have_half_a_unit_of_their_digits():

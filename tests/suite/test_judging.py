@@ -106,6 +106,8 @@ def test_an_interval_without_width_is_undecided_until_six_seeds_agree(verdict):
     assert verdict(evidence(0.0, 0.0), kind="trend").note.startswith("3 of 3 seeds lie elsewhere")
     assert verdict(evidence(-1.0, -1.0, n=6), kind="trend").result == "same direction"
     assert verdict(evidence(-1.0, -1.0, n=1), kind="trend").result == "undecided"
+    every = {"kind": "ordering", "region": (1.0, 1.0)}  # an order that shares of 1 alone show: no scatter is little scatter
+    assert verdict(evidence(1.0, 1.0, n=6, bounds=(0.0, 1.0)), **every).result == "same direction"
 
 
 def test_one_seed_decides_nothing(verdict):

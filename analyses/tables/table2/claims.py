@@ -164,7 +164,7 @@ CLAIMS = (
     ),
     *COUNTS,
     Claim(
-        key="table2-poet-trains-stably", place="Section 1", kind="bound",
+        key="table2-poet-trains-stably", place="Section 1", kind="convergence",
         says="POET trains stably across model scales.",
         rule="The share of POET's runs that neither diverge nor end as a uniform guess, with its exact interval: "
         f"{STABLE:.0%} or more.",

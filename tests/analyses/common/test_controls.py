@@ -1,7 +1,10 @@
 """What stands above a table about its scale."""
 
-from analyses.common.controls import scale_section, table_section
+from dataclasses import replace
+
+from analyses.common.controls import grounds_of_all, scale_section, table_section
 from analyses.tables import table5, table7
+from suite.discovery import discover
 from suite.grounds import Grounds
 
 
@@ -11,3 +14,10 @@ def test_a_scale_that_cannot_judge_names_the_one_that_trains_as_long_as_the_pape
         text = table_section(context, module.ARTIFACT.runs(context.scale))
         assert "mini scale is **not fit to judge orders**" in text and f"`SCALE=night` trains {model} as long as the paper" in text
         assert "from the table's own runs" in text and "from the table's own runs" not in scale_section(context, Grounds(context, []))
+
+
+def test_trained_runs_of_an_artifact_that_could_not_be_built_count(recorded):
+    partly = replace(recorded(table5.ARTIFACT, lambda spec: {}), left_out={name: "runs are missing" for name in discover()})
+    known, scale = grounds_of_all(partly), partly.scale
+    assert known.trained(table5.ARTIFACT.runs(scale))
+    assert not any(known.trained([spec]) for spec in table7.ARTIFACT.runs(scale))

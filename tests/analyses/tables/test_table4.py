@@ -9,7 +9,6 @@ from analyses.tables.claims import named
 from analyses.common.learned import LEARNED
 from analyses.tables.table4 import ARTIFACT, CLAIMS, METHODS, NAMES, PRINTED, TUNED
 from poet.finetuning.spec import FinetuningSpec
-from suite.claim import NEGATIVE
 from suite.collection import collect_finetunings, collect_runs
 from suite.discovery import find
 from suite.judging import judge
@@ -97,16 +96,26 @@ def test_the_validation_examples_scatter_too(table):
         assert set(frame[frame.unit == "accuracy"].learned) == {expected}
 
 
-def test_the_claims_hold_where_every_cell_says_so(table):
-    def metric(spec):
-        worse = 0.1 * (spec.method == "oft")
-        return (0.8 if "poet" in spec.base else 0.7) - worse + spread(spec) * (1 + 0.1 * ("poet" in spec.base) + 0.2 * (spec.method == "oft"))
+def oft_is(worse_by, spec):
+    """A metric where OFT is worse by so much; on STS-B the later seeds of OFT are far better."""
+    lucky = 0.3 * (spec.task == "stsb" and spec.seed > 2) if worse_by > 0 else -0.3 * (spec.task == "stsb" and spec.seed > 2)
+    return 0.9 + spread(spec) + (lucky - worse_by if spec.method == "oft" else 0)
 
-    context, _ = table(metric)
+
+@pytest.mark.parametrize(("worse_by", "result", "shares"), [(0.1, "same direction", (1, 28 / 32)), (-0.05, "opposite direction", (0, 4 / 32))])
+def test_oft_is_generally_worse_if_it_is_in_more_than_half_of_the_comparisons(table, worse_by, result, shares):
+    context, _ = table(lambda spec: oft_is(worse_by, spec))
     evidence = OFT_WORSE.measure(context)
     assert set(evidence.runs) == set(ARTIFACT.finetunings(context.scale)) and "60m/rte/60m-adamw-seed0/oft-lr=2e-05{0,1,2,3,4}" in named(evidence.runs)
-    assert NEGATIVE[0] <= evidence.low <= evidence.high < 0 and evidence.n == 5
-    assert judged(OFT_WORSE, context).pending == "same direction"
+    assert evidence.effect == pytest.approx((3 * shares[0] + 2 * shares[1]) / 5) and evidence.n == 5
+    assert judged(OFT_WORSE, context).pending == result
+
+
+def test_a_comparison_that_is_left_out_may_lie_either_way(table):
+    context, _ = table(lambda spec: 0.5 + spread(spec) if spec.task != "cola" else oft_is(0.1, spec))
+    evidence = OFT_WORSE.measure(context)
+    assert evidence.effect == 1 and (evidence.low, evidence.high) == (pytest.approx(4 / 32), 1)
+    assert evidence.note.startswith("28 of 32 comparisons left out") and judged(OFT_WORSE, context).result == "undecided"
 
 
 def test_two_pretrained_models_are_one_difference_however_often_they_are_finetuned(table):
@@ -115,16 +124,6 @@ def test_two_pretrained_models_are_one_difference_however_often_they_are_finetun
     assert evidence.effect == pytest.approx(-0.1) and evidence.n == 1
     verdict = judged(POET_BETTER, context)
     assert (verdict.result, verdict.note) == ("undecided", "one seed: no interval")
-
-
-def test_one_cell_against_it_is_enough(table):
-    def metric(spec):
-        better = spec.method != "oft"
-        if (spec.method, spec.task) == ("full", "stsb"):
-            return 0.6 + 1.3 * spread(spec)
-        return (0.8 if better else 0.7) + spread(spec) * (1 + 0.1 * better)
-
-    assert judged(OFT_WORSE, table(metric)[0]).pending == "opposite direction"
 
 
 def test_tasks_without_learning_are_left_out_and_counted(table):
