@@ -265,7 +265,7 @@ def _faults(table: Path) -> str:
     where = faults[0]
     about = (
         f"{len(faults)} faults, planted one at a time: {sum(bool(line['caught_by']) for line in faults)} are caught by a test. "
-        f"{checked} were trained with, on the 60m model of {where['scale']} scale: {left} of them leave a tolerance of the check. With {stops} a run stops. "
+        f"{checked} were trained with, on the 60m model of {where['scale']} scale: {left} of them leave a tolerance of the check. With {stops} of the faults a run stops with an error. "
         f"With nothing planted the perplexity that moves most moves by {abs(unplanted):.2f}%. "
         f"{_measured_on(where)}. "
         f"Left out: {len(recorded) - len(faults)} whose code is gone. Not recorded yet: {', '.join(sorted(new)) or 'none'}."
