@@ -14,7 +14,7 @@ than two standard deviations (:mod:`analyses.common.learned`). Claims compare tw
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -151,61 +151,54 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 #: (finetuning, pretraining, task) of two cells that are compared.
 Pair = tuple[tuple[str, str, str], tuple[str, str, str]]
+#: For each pair the second minus the first metric by seed, or None if it is not compared.
+Differences = Sequence[list[float] | None]
 
 
-def _differences(context: Context, rate: str, pairs: Sequence[Pair]) -> list[list[float] | None]:
-    """Second minus first metric by seed, for each pair of cells at a rate; None if neither cell has learned, or a rate lies at an end of what was tried."""
-    frame, specs = context.table("table4"), cells(context.scale)
-    frame, found = frame[frame.rate == rate].set_index(["finetuning", "pretraining", "task"]), []
-    for pair in pairs:
-        ours, theirs = ([context.record(spec)["metric"] for spec in specs[rate, *cell]] for cell in pair)
-        able = "yes" in set(frame.loc[list(pair), "learned"]) and frame.loc[list(pair), "at_grid_end"].isna().all()
-        found.append([b - a for a, b in zip(ours, theirs, strict=True)] if able else None)
-    return found
-
-
-def _runs(context: Context, rate: str, pairs: Sequence[Pair]) -> tuple[FinetuningSpec, ...]:
-    specs = cells(context.scale)
-    return tuple(dict.fromkeys(spec for pair in pairs for cell in pair for spec in specs[rate, *cell]))
-
-
-def _stand_ins(context: Context, pairs: Sequence[Pair]) -> str:
-    data = context.table("table4").drop_duplicates("task").set_index("task").data
-    return stand_ins({cell[2]: data[cell[2]] for pair in pairs for cell in pair})
-
-
-def _untuned(context: Context, rate: str) -> bool:
-    return rate not in set(context.table("table4").rate)
-
-
-def pretrained_by_poet(context: Context, rate: str, pairs: Sequence[Pair]) -> Evidence:
-    """The largest (second minus first metric) over pairs of cells at a rate: below zero if every first cell is better.
+def pretrained_by_poet(differences: Differences, runs: tuple[FinetuningSpec, ...], data: str) -> Evidence:
+    """The largest mean difference: below zero if every first cell is better. ``data`` is the sentence of :func:`stand_ins`.
 
     Each pair compares the two pretrained models. There is one run of each, so the mean over finetuning seeds counts as one number.
     """
-    if _untuned(context, rate):
-        return replace(NOTHING, note="no rates tuned alike")
-    means = [None if own is None else [statistics.fmean(own)] for own in _differences(context, rate, pairs)]
-    return all_lower(means, _runs(context, rate, pairs), GREATEST, LEFT_OUT, _stand_ins(context, pairs))
+    means = [None if own is None else [statistics.fmean(own)] for own in differences]
+    return all_lower(means, runs, GREATEST, LEFT_OUT, data)
 
 
-def oft_lower(context: Context, rate: str, pairs: Sequence[Pair]) -> Evidence:
-    """The share of pairs of cells at a rate in which the second, OFT, is lower, by seed.
+def oft_lower(differences: Differences, runs: tuple[FinetuningSpec, ...], data: str) -> Evidence:
+    """The share of pairs in which the second cell, OFT, has the lower metric, by seed.
 
-    Pairs that cannot be compared may lie either way, so the interval reaches from the lower end if OFT is lower in none of them to the upper end if in all.
+    A pair that is not compared may lie either way: the interval reaches from its lower end if OFT is lower in none of them to its upper end if in all.
     """
-    if _untuned(context, rate):
-        return replace(NOTHING, note="no rates tuned alike")
-    differences, runs = _differences(context, rate, pairs), _runs(context, rate, pairs)
     compared = [own for own in differences if own is not None]
-    left, data = len(pairs) - len(compared), _stand_ins(context, pairs).rstrip(".")
-    note = "; ".join(filter(None, (f"{left} of {len(pairs)} comparisons left out: {LEFT_OUT}" if left else "", data)))
+    left = len(differences) - len(compared)
+    note = "; ".join(filter(None, (f"{left} of {len(differences)} comparisons left out: {LEFT_OUT}" if left else "", data.rstrip("."))))
     if not compared:
         return replace(NOTHING, runs=runs, note=note)
     lower = [sum(own[seed] < 0 for own in compared) for seed in range(len(compared[0]))]
-    at_least, at_most = (over_seeds_in((0.0, 1.0), [(count + more) / len(pairs) for count in lower]) for more in (0, left))
     found = over_seeds_in((0.0, 1.0), [count / len(compared) for count in lower], runs, note)
-    return replace(found, low=min(found.low, at_least.low), high=max(found.high, at_most.high))
+    least, most = (over_seeds_in((0.0, 1.0), [(count + more) / len(differences) for count in lower]) for more in (0, left))
+    return replace(found, low=min(found.low, least.low), high=max(found.high, most.high))
+
+
+def _measure(evidence: Callable[..., Evidence], rate: str, pairs: Sequence[Pair]) -> Callable[[Context], Evidence]:
+    """A claim's measure, from the evidence of pairs of cells at a rate.
+
+    Two cells are compared if one of them has learned, and both rates lie inside what was tried.
+    """
+
+    def measured(context: Context) -> Evidence:
+        frame, specs, differences = context.table("table4"), cells(context.scale), []
+        if rate not in set(frame.rate):
+            return replace(NOTHING, note="no rates tuned alike")
+        frame = frame[frame.rate == rate].set_index(["finetuning", "pretraining", "task"])
+        for pair in pairs:
+            ours, theirs = ([context.record(spec)["metric"] for spec in specs[rate, *cell]] for cell in pair)
+            able = "yes" in set(frame.loc[list(pair), "learned"]) and frame.loc[list(pair), "at_grid_end"].isna().all()
+            differences.append([b - a for a, b in zip(ours, theirs, strict=True)] if able else None)
+        runs = tuple(dict.fromkeys(spec for pair in pairs for cell in pair for spec in specs[rate, *cell]))
+        return evidence(differences, runs, stand_ins({cell[2]: frame.loc[cell, "data"] for pair in pairs for cell in pair}))
+
+    return measured
 
 
 def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:
@@ -219,14 +212,14 @@ def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:
             says=f"The POET-pretrained model is better than the AdamW-pretrained one on all tasks and by all finetuning methods ({where}).",
             rule="Metric of the AdamW-pretrained model minus that of the POET-pretrained one, in the mean over seeds of finetuning, in each cell that "
             "one of the two has learned, by rates inside what was tried: the largest difference is below zero. One run of each is finetuned, so n is 1 and the claim stays undecided.",
-            unit="metric", region=NEGATIVE, measure=lambda context: pretrained_by_poet(context, rate, pretrained),
+            unit="metric", region=NEGATIVE, measure=_measure(pretrained_by_poet, rate, pretrained),
         ),
         Claim(
             key=f"table4-oft-worse{suffix}", place="Section 5.2, Table 4", kind="finetuning",
             says=f"OFT generally performs worse than full finetuning and POET ({where}).",
             rule="Share of the comparisons of OFT with full finetuning and with POET (each task, each pretrained model) in which OFT has the lower metric, by "
             "seed: more than half. A comparison in which neither has learned, or with a rate at an end of what was tried, is left out, and the interval allows for either result of it.",
-            unit="share of comparisons", region=(math.nextafter(0.5, 1), 1.0), measure=lambda context: oft_lower(context, rate, others),
+            unit="share of comparisons", region=(math.nextafter(0.5, 1), 1.0), measure=_measure(oft_lower, rate, others),
         ),
     )
 
