@@ -5,13 +5,17 @@ A page marks such a part with ``<!-- name:begin -->`` and ``<!-- name:end -->``.
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+
+import pandas as pd
 
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
 from analyses.ladder.full_length import MODEL, gap_at_full_length, order_at_full_length
 from analyses.ladder.orders import MEANS, OPPOSITE, PRINTED
+from analyses.tables.claims import effect_cell
 from faults.catalogue import FAULTS
 from faults.judged import STOPS
 from suite.check.tables import read
@@ -67,6 +71,7 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-claims": _bullets(mini / "claims.md"),
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
         **{f"night-{name}": _numbers_of(kept / "night" / f"{name}.md") for name in ("table5", "table6")},
+        "night-rotations": _claims_beside(kept, ("figure2", "figure11", "figure13", "figure14")),
         "ladder-full": gap_at_full_length("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv"),
         "ladder-full-130m": gap_at_full_length("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv", "130m"),
         "ladder-full-two-rates": gap_at_full_length("poet-fs-1_2", "adamw-two-rates", kept / "night" / "ladder.csv"),
@@ -231,6 +236,15 @@ def _numbers_of(table: Path) -> str:
     blocks = table.read_text().strip().split("\n\n")
     last = max(number for number, block in enumerate(blocks) if block.startswith("|"))
     return "\n\n".join(blocks[last : last + 2])
+
+
+def _claims_beside(kept: Path, artifacts: Sequence[str]) -> str:
+    """What mini and night measured of the claims of some artifacts, side by side; exact claims are left out."""
+    frames = {scale: pd.read_csv(kept / scale / "claims.csv") for scale in ("mini", "night")}
+    cells = {scale: {line.claim: ": ".join(filter(None, (effect_cell(line), line.result))) for line in frame.itertuples()} for scale, frame in frames.items()}
+    claims = [line for line in frames["night"].itertuples() if line.artifact in artifacts and line.scope != "exact"]
+    rows = [(line.says, line.rule, *(column[line.claim] for column in cells.values())) for line in claims]
+    return markdown_table(("the paper says", "rule", *(f"{scale}: effect (95% interval)" for scale in cells)), "llll", rows)
 
 
 def _bullets(page: Path) -> str:

@@ -38,7 +38,7 @@ RATES = "lr_sweep.csv"
 #: Table of ``make faults``.
 FAULTS = "faults.csv"
 #: Figures that pages show.
-PICTURES = ("table2", "controls", "ladder")
+PICTURES = ("table2", "controls", "ladder", "figure2")
 
 
 def kept_outputs(artifacts: dict[str, Artifact]) -> list[str]:
