@@ -40,7 +40,7 @@ from analyses.common.paper_scale import model_label
 from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published
 from analyses.controls.cells import (
-    ADAMW, VARIED, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, cells, specs_of,
+    ADAMW, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, VARIED, cells, specs_of,
 )
 from analyses.controls.equal_cost import COSTS, cost_lines, draw_cost
 from analyses.ladder.rungs import rung, steps_on

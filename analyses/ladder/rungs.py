@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analyses.common.grid import BASELINE
 from analyses.common.paper_scale import trainable
-from analyses.controls.cells import VARIED, FROZEN
+from analyses.controls.cells import FROZEN, VARIED
 from poet.methods import all_rows
 from poet.training.spec import RunSpec
 from suite.claim import UNJUDGED_SCALES
