@@ -17,6 +17,7 @@ def record(repository, tmp_path, monkeypatch):
     """``record(*options)`` keeps ``tmp_path / "results"`` in a copy of what is recorded, and gives the exit code."""
     root = tmp_path / "root"
     shutil.copytree(repository / "analyses" / "recorded", root / "analyses" / "recorded", ignore=shutil.ignore_patterns("*.parquet"))
+    shutil.copy(repository / "README.md", root)
     monkeypatch.setattr(tool, "ROOT", root)
     monkeypatch.setattr(tool, "written", lambda root: {})  # test_docs.py looks at that
     (tmp_path / "results").mkdir()
@@ -123,6 +124,23 @@ def test_claims_are_kept_and_the_report_is_not(record, tmp_path):
     assert (kept / "claims.csv").read_text().startswith("claim,effect")
     assert (kept / "claims.md").read_text() == "claims.md"
     assert not (kept / "report.html").exists()
+
+
+def test_figures_that_a_page_links_to_are_kept_and_no_others(record, tmp_path):
+    figures, kept = tmp_path / "results" / "mini" / "figures", tmp_path / "root" / "analyses" / "recorded" / "mini"
+    figures.mkdir(parents=True)
+    for name in ("table2.png", "figure2.png"):
+        (figures / name).write_text("new")
+    assert record() == 0
+    assert (kept / "table2.png").read_text() == "new" and not (kept / "figure2.png").exists()
+
+
+def test_a_page_built_from_recorded_runs_is_kept_without_the_sentence_that_says_so(record, tmp_path):
+    page = tmp_path / "results" / "mini" / "table2.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("# Table 2\n\n- A finding.\n\nRecorded runs, not trained here: 3 of 3 (on A CPU).\n")
+    assert record() == 0
+    assert (tmp_path / "root" / "analyses" / "recorded" / "mini" / "table2.md").read_text() == "# Table 2\n\n- A finding.\n"
 
 
 def test_a_partial_benchmark_is_never_recorded(record, tmp_path, capsys):

@@ -1,9 +1,10 @@
 """Keep results as the recorded ones, and bring README.md and docs/ up to date with them: ``make record SCALE=mini``.
 
 Copies from ``results/<scale>/`` to ``analyses/recorded/<scale>/`` the CSV and Markdown of every artifact and the figures that pages show, and
-packs the runs in ``runs.parquet`` (:mod:`suite.recorded`). Tables of benchmarks and planted faults go to ``analyses/recorded/``. Prints
-how numbers moved, except learning rates, as ``snakemake check`` does. Refuses tables with fewer seeds or rows than the recorded ones, and, without
-``DROP=1``, to lose recorded runs. Recorded learning rates of rows that were not tuned here stay.
+packs the runs in ``runs.parquet`` (:mod:`suite.recorded`). With ``RECORDED=1`` it copies what ``make report RECORDED=1`` built from that archive.
+Tables of benchmarks and planted faults go to ``analyses/recorded/``. Prints how numbers moved, except learning rates, as ``snakemake check`` does.
+Refuses tables with fewer seeds or rows than the recorded ones, and, without ``DROP=1``, to lose recorded runs. Recorded learning rates of rows
+that were not tuned here stay.
 """
 
 import argparse
@@ -27,9 +28,10 @@ from suite.check.tables import read
 from suite.discovery import discover
 from suite.finetuning import rates_path
 from suite.recorded.merging import pack
+from suite.recorded.origin import without_sentence
 from suite.settings import read_seeds
 from suite.sources import altered, noted_sources, sources_note
-from tools.pages import left_tolerance, written
+from tools.pages import left_tolerance, pages, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
 BENCHMARKS = ("bench.csv", "bench-gpu.csv")
@@ -37,17 +39,15 @@ BENCHMARKS = ("bench.csv", "bench-gpu.csv")
 RATES = "lr_sweep.csv"
 #: Table of ``make faults``.
 FAULTS = "faults.csv"
-#: Figures that pages show.
-PICTURES = ("table2", "controls", "ladder", "figure2")
 
 
-def kept_outputs(artifacts: dict[str, Artifact]) -> list[str]:
-    """Files below ``results/<scale>/`` that are recorded."""
+def kept_outputs(artifacts: dict[str, Artifact], scale: str, shown: str) -> list[str]:
+    """Files below ``results/<scale>/`` that are recorded: tables, their pages, and the figures that ``shown``, the text of README and docs, links to."""
     return [
         output
-        for name, artifact in artifacts.items()
+        for artifact in artifacts.values()
         for output in artifact.outputs
-        if output.endswith((".csv", ".md")) or (output.endswith(".png") and name in PICTURES)
+        if output.endswith((".csv", ".md")) or f"recorded/{scale}/{Path(output).name})" in shown
     ]
 
 
@@ -127,7 +127,8 @@ def main() -> int:
     parser.add_argument("--drop", action="store_true", help="lose recorded runs whose specs nothing asks for any more")
     given = parser.parse_args()
     made, kept, artifacts = given.results / given.scale, ROOT / "analyses" / "recorded" / given.scale, discover()
-    outputs = [output for output in kept_outputs(artifacts) if (made / output).exists()]
+    shown = "".join(page.read_text() for page in pages(ROOT))
+    outputs = [output for output in kept_outputs(artifacts, given.scale, shown) if (made / output).exists()]
     seeds = read_seeds(given.seeds)
     compared = compare(kept, made, [output for output in outputs if output.endswith(".csv") and output != RATES])
     _refuse(given, seeds, outputs, artifacts, kept, compared)
@@ -138,6 +139,8 @@ def main() -> int:
     for output in outputs:
         if output == RATES and (kept / RATES).exists():
             (kept / RATES).write_text(_with_recorded_rates(made / RATES, kept / RATES))
+        elif output.endswith(".md"):
+            (kept / Path(output).name).write_text(without_sentence((made / output).read_text()))
         else:
             shutil.copy(made / output, kept / Path(output).name)
     if (rates := made / rates_path(given.scale).name).exists():

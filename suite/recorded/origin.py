@@ -23,6 +23,8 @@ NOTE = "origin.json"
 #: Characters of a commit that are shown, and the most commits of one machine that are named.
 _SHORT, _NAMED = 9, 3
 _DIRTY = " with uncommitted changes"
+#: How :func:`sentence` begins.
+_SAID = "Recorded runs, not trained here: "
 
 
 def write_note(folder: Path, origin: str, record: dict[str, Any]) -> None:
@@ -82,7 +84,13 @@ def sentence(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
     parts = [f"{place}, {_commits(commits)}{stale}" for (place, stale), commits in groups.items()]
     totals = [commits.total() for commits in groups.values()]
     listed = parts[0] if len(parts) == 1 else "; ".join(f"{n} {part}" for part, n in sorted(zip(parts, totals, strict=True)))
-    return f"Recorded runs, not trained here: {sum(totals)} of {len(specs)} ({listed})."
+    return f"{_SAID}{sum(totals)} of {len(specs)} ({listed})."
+
+
+def without_sentence(page: str) -> str:
+    """An artifact's Markdown page without the :func:`sentence` at its end, which is true of one results folder alone."""
+    before, said, _ = page.partition(f"\n\n{_SAID}")
+    return f"{before}\n" if said else page
 
 
 def _commits(commits: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from analyses.report.report import page
 from analyses.report.sources import on_the_page
 from suite.scale import load_scale
 from suite.recorded import marking
-from suite.recorded.origin import sentence
+from suite.recorded.origin import sentence, without_sentence
 from suite.recorded.restore import unpack
 from tests.analyses.report.small_results import write_results
 from tests.suite.recorded.conftest import WHERE
@@ -58,7 +58,9 @@ def test_recorded_runs_are_named_with_machine_and_commit(artifact, context, reco
         restore(context, recorded_run(spec))
     marking.build_artifact("some", context)
     said = "Recorded runs, not trained here: 3 of 3 (on A CPU, cpu (1 threads), commit aaaaaaaaa)."
-    assert (context.results / "some.md").read_text().endswith(f"- A sentence.\n\n{said}\n")
+    page = (context.results / "some.md").read_text()
+    assert page == f"# Some\n\n- A sentence.\n\n{said}\n"
+    assert without_sentence(page) == without_sentence("# Some\n\n- A sentence.\n") == "# Some\n\n- A sentence.\n"
     assert marking.caption(context, artifact).endswith(said)
     assert (context.results / "some.csv").read_text() == 'model,measured\n"60m, small",1.5\n'
 
