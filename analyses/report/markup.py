@@ -31,9 +31,9 @@ def _box(table: str, label: str) -> str:
 
 
 def to_html(text: str, label: str) -> Markup:
-    """An artifact's Markdown as HTML, without its heading. The label names the boxes of its tables for screen readers."""
+    """An artifact's Markdown as HTML, without its heading, and with the headings of its parts below that of a card. The label names the boxes of its tables for screen readers."""
     html = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink"]).render(text)
     # All HTML in the text is escaped. <br>, which the tables use, is the only tag that is restored.
-    html = re.sub("<h1>.*?</h1>\n", "", html).replace("&lt;br&gt;", "<br>").replace('style="text-align:right"', 'class="number"')
+    html = re.sub("<h1>.*?</h1>\n", "", html).replace("h2>", "h4>").replace("&lt;br&gt;", "<br>").replace('style="text-align:right"', 'class="number"')
     html = _MARK.sub(lambda found: found[1] + verdict(found[2]), html)
     return Markup(re.sub("<table>.*?</table>\n", lambda found: _box(found[0], label), html, flags=re.S))

@@ -115,3 +115,7 @@ def test_every_mark_of_the_paper_s_layout_gets_its_word():
     words = re.findall(r'<span class="mark ([\w-]+)"><span aria-hidden="true">.</span> ([\w ]+)</span>', page)
     assert words == [("as-published", "as published"), ("opposite",) * 2]
     assert "<h1" not in page and page.count("<table>") == 1 and 'class="scroll" tabindex="0"' in page
+
+
+def test_headings_of_an_artifact_s_parts_lie_below_the_card_s():
+    assert to_html("# Table 4\n\n## Tuned alike\n\nText with h2> in it.\n", "Table 4") == "<h4>Tuned alike</h4>\n<p>Text with h2&gt; in it.</p>\n"
