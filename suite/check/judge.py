@@ -84,7 +84,7 @@ def findings(pairs: Sequence[Pair]) -> list[Finding]:
             found.append(of_row(status="new", reason="not recorded"))
         elif pair.fresh is None:
             found.append(of_row(status="outside", reason=GONE))
-        elif pair.kind == "of the machine":
+        elif pair.source == "of the machine":
             found.append(of_row(status="left out"))
         else:
             one = _judge_number(pair, tolerance)
@@ -105,7 +105,7 @@ def recorded_spreads(pairs: Sequence[Pair]) -> dict[int, RecordedNumber]:
     """The recorded spread of each trained number that all recorded and all fresh runs have, by the index of its pair."""
     spreads: dict[int, RecordedNumber] = {}
     for i, pair in enumerate(pairs):
-        if pair.recorded is None or pair.fresh is None or pair.kind != "trained":
+        if pair.recorded is None or pair.fresh is None or pair.source != "trained":
             continue
         old, new = measurement(pair.recorded), measurement(pair.fresh)
         if old is None or old.found != "all" or new is None or new.found != "all":
@@ -129,7 +129,7 @@ def _judge_number(pair: Pair, spread: Tolerance | None) -> Finding | None:
     )  # fmt: skip
     if old.found != "all" or new.found != "all":
         return _judge_missing(one, old, new)
-    if pair.kind == "trained":
+    if pair.source == "trained":
         if spread:
             one = replace(one, tolerance=spread.up if one.change >= 0 else spread.down, freedom=spread.freedom)
     else:
@@ -155,7 +155,7 @@ def _judge_missing(one: Finding, old: Number, new: Number) -> Finding:
 
 def _exact_tolerance(pair: Pair, old: float, new: float) -> float:
     """The largest allowed change, in the direction of the change, of a number that no seed moves."""
-    if pair.kind == "counted" or (old.is_integer() and new.is_integer()):
+    if pair.source == "counted" or (old.is_integer() and new.is_integer()):
         return 0.0
     # An effect is a difference or a share of numbers, which may be larger than it: so is the rounding error.
     size = max(abs(old), 1.0) if "effect" in pair.recorded else abs(old)
@@ -188,7 +188,7 @@ def _texts(pair: Pair, about: Finding | None) -> Iterator[Finding]:
         if old == new or column in BESIDE or column in VALUES or _same_number(old, new):
             continue
         status, reason = "outside", ""
-        if about and column in CONCLUSIONS and pair.kind == "trained":
+        if about and column in CONCLUSIONS and pair.source == "trained":
             status = about.status if about.status in ("outside", "not judged") else "within"
             reason = f"follows from numbers that are {'not ' if status == 'not judged' else ''}judged"
         yield Finding(table=pair.table, row=pair.row, column=column, status=status, recorded=old, fresh=new, reason=reason)

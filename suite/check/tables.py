@@ -15,7 +15,8 @@ from typing import Literal
 from suite.statistics import t_quantile
 
 Line = dict[str, str]
-Kind = Literal["trained", "computed", "counted", "of the machine"]
+#: Where a number comes from, which decides its tolerance.
+Source = Literal["trained", "computed", "counted", "of the machine"]
 
 #: The column with a row's number: in tables and figures, in ``claims.csv``, and in ``lr_sweep.csv``.
 VALUES = ("measured", "effect", "perplexity")
@@ -65,7 +66,7 @@ class Pair:
     fresh: Line | None
 
     @property
-    def kind(self) -> Kind:
+    def source(self) -> Source:
         """Where the number comes from, according to the recorded row, or to the fresh row if it is new."""
         line = self.recorded or self.fresh or {}
         if line.get("device") or line.get("cost_unit") == "s" or line.get("unit", "").endswith("in bfloat16"):

@@ -14,7 +14,7 @@ from suite.recorded.run import RecordedRun
 from suite.scale import Scale
 
 #: A model's and a method's name.
-Cell = tuple[str, str]
+Trained = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Rates:
     def __init__(self, scale: Scale, costs: dict[str, Cost], device: str, mfu: float) -> None:
         self._scale, self._costs, self._device, self._mfu = scale, costs, device, mfu
         self._of_kind: dict[str, list[float]] = defaultdict(list)
-        self._archived: dict[Cell, float] = {}
+        self._archived: dict[Trained, float] = {}
 
     def add(self, spec: RunSpec, record: dict[str, Any]) -> None:
         """Take the record of a run as a measurement, if it was trained on the same device and as many of them as planned."""
@@ -81,17 +81,17 @@ class Rates:
             runs: runs of the archive. The fastest of a method on a model counts: slower ones may have shared their cores with other work.
             planned: runs whose costs are known; they give the operations for each token of a method on a model.
         """
-        per_token: dict[Cell, list[float]] = defaultdict(list)
+        per_token: dict[Trained, list[float]] = defaultdict(list)
         for spec in planned:
             per_token[spec.model, spec.method].append(self._costs[kind(spec)].operations * spec.steps / spec.tokens)
-        speeds: dict[Cell, list[float]] = defaultdict(list)
+        speeds: dict[Trained, list[float]] = defaultdict(list)
         for run in runs:
             spec, provenance = run.spec, run.record["provenance"]
             if isinstance(spec, RunSpec) and (spec.model, spec.method) in per_token and self._is_of_device(provenance["device"]):
                 if speed := run.record["cost"]["tokens_per_second"]:
                     speeds[spec.model, spec.method].append(speed / provenance.get("devices", 1))
-        for cell, found in speeds.items():
-            self._archived[cell] = max(found) * statistics.fmean(per_token[cell])
+        for trained, found in speeds.items():
+            self._archived[trained] = max(found) * statistics.fmean(per_token[trained])
 
     def of(self, spec: RunSpec) -> Rate:
         """The rate of a run."""
