@@ -36,7 +36,7 @@ class Evidence:
 
     Attributes:
         effect: the number that the rule judges; NaN if there is none, such as after a run diverged: the claim is then undecided.
-        low, high: its 95% interval; equal to ``effect`` where it is exact, NaN where ``p`` decides.
+        low, high: its 95% interval; equal to ``effect`` where it is exact, NaN where ``p`` decides. A t-interval may leave ``bounds``.
         n: number of independent measurements (seeds or settings) behind the effect.
         p: two-sided p-value against an effect of zero, by a permutation test; NaN where the interval decides.
         largest_of: (mean, half width of its 95% interval) of each mean, if the effect is the largest of several means.
@@ -56,6 +56,11 @@ class Evidence:
     compared: tuple[tuple[RunSpec, RunSpec], ...] = ()
     runs: tuple[RunSpec | FinetuningSpec, ...] = ()
     note: str = ""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """``low`` and ``high``, moved into ``bounds``."""
+        return max(self.low, self.bounds[0]), min(self.high, self.bounds[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ outside, else "undecided". If the claim compares the paper's configuration with 
    instead, which needs six seeds. Discrete outcomes have no interval: Kendall's tau has a permutation p-value.
 3. "not at this scale" if a shorter run cannot tell: a run that does not diverge could still diverge later.
 4. "undecided" if the p-value, corrected by Holm's method for all tested claims of the same artifact, is above 5%.
-5. For an effect inside the region, measured again with a control in place of the baseline: "confounded" if it is then decidedly outside, and
-   the note names the control; "undecided" if the control decides nothing; "not at this scale" if it was not measured.
+5. For an effect inside the region, measured again with a control in place of the baseline: "confounded" if it is then decidedly outside (at
+   5%, without correction), and the note names the control; "undecided" if the control decides nothing; "not at this scale" if it was not measured.
 6. "same direction" or "opposite direction".
 
 Claims of scope "paper" take the same steps without the controls of :mod:`suite.fitness` and without step 3. Their results are "reproduced"
@@ -92,19 +92,23 @@ def side_of(evidence: Evidence, region: tuple[float, float]) -> Side:
         return side if p <= LEVEL else "neither"
     if any(map(math.isnan, (evidence.effect, evidence.low, evidence.high))):
         return "neither"
-    if region[0] <= evidence.low and evidence.high <= region[1]:
+    low, high = evidence.interval
+    if region[0] <= low and high <= region[1]:
         return "inside"
-    return "outside" if evidence.high < region[0] or evidence.low > region[1] else "neither"
+    return "outside" if high < region[0] or low > region[1] else "neither"
 
 
 def side_and_p(evidence: Evidence, region: tuple[float, float]) -> tuple[Side, float]:
-    """The side that an effect of trained models is on, and its two-sided p-value; ("neither", NaN) if nothing can be tested.
+    """The side that an effect of trained models is on, and its two-sided p-value; ("neither", NaN) if nothing can be tested, ("neither", 1) if
+    the test has no value, as after a run diverged: it counts in Holm's correction, so that results do not decide how many tests there are.
 
     An effect with its own p-value (a permutation) was tested against zero. It is "outside" only if the region lies wholly on
     one side of zero, and the effect does not lie on that side.
     """
-    if math.isnan(evidence.effect) or evidence.n < 2:
+    if evidence.n < 2:
         return "neither", math.nan
+    if math.isnan(evidence.effect):
+        return "neither", 1.0
     within = region[0] <= evidence.effect <= region[1]
     if not math.isnan(evidence.p):
         beyond = evidence.effect <= 0 if region[0] > 0 else evidence.effect >= 0 if region[1] < 0 else False
@@ -210,8 +214,10 @@ def _steady(evidence: Evidence, region: tuple[float, float]) -> bool:
     if evidence.low == evidence.high:
         return True  # no scatter: the sign test decides
     edge = min(_edges(evidence, region), key=lambda edge: abs(evidence.effect - edge))
-    deviation = _half(evidence, edge) / t_quantile(evidence.n) * math.sqrt(evidence.n)
-    return scatter_passes(deviation, evidence.effect - edge)
+    parts = evidence.largest_of or ((evidence.effect, _half(evidence, edge)),)
+    above = [(mean, half) for mean, half in parts if mean > edge]
+    steady = (scatter_passes(half / t_quantile(evidence.n) * math.sqrt(evidence.n), mean - edge) for mean, half in above or parts)
+    return any(steady) if above else all(steady)  # one mean above the edge decides; below it, all of them do
 
 
 def _edges(evidence: Evidence, region: tuple[float, float]) -> list[float]:

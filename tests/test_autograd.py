@@ -20,14 +20,15 @@ CONFIGS = {
 
 
 class Dense(nn.Module):
-    """A layer that multiplies with its dense effective weight, by autograd alone."""
+    """A layer that multiplies with R W P as the paper defines them, by autograd alone."""
 
-    def __init__(self, layer):
+    def __init__(self, layer, reference):
         super().__init__()
-        self.layer = layer
+        self.layer, self.reference = layer, reference
 
     def forward(self, x):
-        return functional.linear(x, self.layer.effective_weight(), self.layer.bias)
+        r, w, p = self.reference.dense(self.layer, self.layer.skew_r, self.layer.skew_p)
+        return functional.linear(x, (r @ w @ p).T, self.layer.bias)
 
 
 def build(randomize, config=CONFIGS["bs"]):
@@ -35,12 +36,17 @@ def build(randomize, config=CONFIGS["bs"]):
     return randomize(apply_poet(model, config, generator=torch.Generator().manual_seed(0)))
 
 
-def plain(model):
-    """A copy of the model whose layers are :class:`Dense`."""
+@pytest.fixture
+def plain(reference):
+    """``plain(model)`` is a copy of the model whose layers are :class:`Dense`."""
+    return functools.partial(_plain, reference)
+
+
+def _plain(reference, model):
     twin = copy.deepcopy(model)
     for index, layer in enumerate(twin):
         if isinstance(layer, POETLinear):
-            twin[index] = Dense(layer)
+            twin[index] = Dense(layer, reference)
     return twin
 
 
@@ -60,7 +66,7 @@ def x():
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_compiled_to_one_graph(randomize, x, name):
+def test_compiled_to_one_graph(randomize, plain, x, name):
     model = build(randomize, CONFIGS[name])
     twin = plain(model)
     y = torch.compile(model, backend="aot_eager", fullgraph=True)(x)
@@ -106,7 +112,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_way_through_autograd(randomize, x, way):
+def test_each_way_through_autograd(randomize, plain, x, way):
     model = build(randomize)
     twin = plain(model)
     for each in (model, twin):

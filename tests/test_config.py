@@ -22,14 +22,17 @@ def test_defaults_are_the_paper_s():
         ("clip_ramp_steps", -1),
         ("clip_ramp_start", 0.0),
         ("clip_ramp_start", 1.5),
-        ("budget", 1.5),
-        ("budget_r", -0.5),
-        ("budget_p", float("nan")),
     ),
 )
 def test_values_out_of_range_are_refused_by_name(field, value):
     with pytest.raises(ValueError, match=f"POETConfig.*{field}"):
         POETConfig(**{field: value})
+
+
+@pytest.mark.parametrize(("field", "value"), (("budget", 1.5), ("budget_r", -0.5), ("budget_p", float("nan")), ("share_r", 1.5)))
+def test_a_share_lies_between_0_and_1(field, value):
+    with pytest.raises(ValueError, match=f"POETConfig.{field} is a share, between 0 and 1; got {value}"):
+        POETConfig(variant="fs", **{field: value})
 
 
 @pytest.mark.parametrize(

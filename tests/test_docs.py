@@ -71,6 +71,7 @@ def test_every_python_example_is_run(repository, llama, tokens):
     shown = [(repository / name).read_text() for name in SHOWN]
     examples = [block for block in blocks(repository, "python") if block not in shown]
     assert len(blocks(repository, "python")) == len(examples) + len(SHOWN)
+    assert examples
     for example in examples:
         small = example.replace("block_size=256, merge_every=400", "block_size=8, merge_every=3")
         assert small != example

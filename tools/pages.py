@@ -82,6 +82,7 @@ def _parts(root: Path) -> dict[str, str]:
         "ladder-second-rate": gap_at_full_length("adamw-two-rates", "adamw", kept / "night" / "ladder.csv"),
         **{f"rotations-{name}": _control(kept / "night" / "ladder.csv", ROTATIONS_MOVE, length) for name, length in (("short", "1/100"), ("full", "1"))},
         **{f"ladder-means-{name}": _means(kept / "night" / "ladder.csv", length) for name, length in (("short", "1/100"), ("full", "1"))},
+        **{f"ladder-ahead-{name}": _means(kept / "night" / "ladder.csv", length, poet_against=("adamw", "galore")) for name, length in (("short", "1/100"), ("full", "1"))},
         "protocol": protocol(load_protocol(root)),
         "finetuning-trials": f"{search.trials} to {search.at_most}",
         "rates": rates(sweeps),
@@ -114,7 +115,9 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
     errata = [line["verdict"] for line in read(mini / "errata.csv")]
     adamw = next(line for line in table2 if (line["model"], line["variant"]) == ("60m", "adamw"))
     stated = read_published("tokens").set_index("model").tokens["60m"]
-    shares = [float(line["gain_share"]) for line in controls if line["control"] == "POET without R and P"]
+    without = [line for line in controls if line["control"] == "POET without R and P"]
+    shares = [float(line["gain_share"]) for line in without]
+    of_seeds = [float(share) for line in without for share in line["gain_shares"].split()]
     gains = {
         control: [float(line["gain"]) for line in controls if line["control"] == control and line["own_rate"] == "yes"]
         for control in ("AdamW, two rates", "POET FS b=1/2", "POET BS b=256")
@@ -127,14 +130,20 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
         "tokens-mini": f"{int(adamw['run_tokens']) / int(adamw['run_trainable']):,.0f}",
         "tokens-paper": f"{float(stated) / int(adamw['counted_trainable_exact']):,.0f}",
         "share-without": f"{min(shares):.0%} to {max(shares):.0%}",
+        "share-without-seeds": f"{min(of_seeds):.0%} to {max(of_seeds):.0%}",
         **{f"gain-{name}": _span(gains[control]) for name, control in zip(("two-rates", "fs", "bs"), gains, strict=True)},
         "accumulation": f"{float(accumulation['effect']):.1f} ({float(accumulation['low']):.1f} to {float(accumulation['high']):.1f})",
     }
 
 
-def _means(ladder: Path, length: str) -> str:
-    """The number of pairs of rows whose means are in the printed order at a length, of all pairs with means at that length."""
+def _means(ladder: Path, length: str, poet_against: Sequence[str] = ()) -> str:
+    """The number of pairs of rows whose means are in the printed order at a length, of all pairs with means at that length.
+
+    ``poet_against`` limits them to the pairs in which POET is printed ahead of one of these rows.
+    """
     pairs = [line for line in read(ladder) if line["model"] == MODEL and line["against"]]
+    if poet_against:
+        pairs = [line for line in pairs if line["variant"].startswith("poet") and line["against"] in poet_against]
     printed, opposite = (sum(length in line[MEANS[side]].split() for line in pairs) for side in (PRINTED, OPPOSITE))
     return f"{printed} of {printed + opposite}"
 

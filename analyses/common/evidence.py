@@ -92,9 +92,8 @@ def as_read(printed: str) -> tuple[float, float]:
 def over_seeds_in(
     bounds: tuple[float, float], values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = ""
 ) -> Evidence:
-    """The mean over seeds of a quantity that cannot leave some bounds: its interval ends there."""
-    found = over_seeds(values, runs, note)
-    return replace(found, low=max(bounds[0], found.low), high=min(bounds[1], found.high), bounds=bounds)
+    """The mean over seeds of a quantity that cannot leave some bounds."""
+    return replace(over_seeds(values, runs, note), bounds=bounds)
 
 
 def share_in(region: tuple[float, float], by_seed: Sequence[np.ndarray], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:

@@ -18,7 +18,7 @@ POET differs from the AdamW baseline in more than R and P. On each of the smalle
    extrapolation. Time is wall-clock and includes evaluations and whatever else slowed the machine.
 
 ``gain`` is log(AdamW's perplexity) - log(this perplexity), in nats, paired by seed, the mean over seeds. This AdamW has the row's own
-rate and the model's own length. ``gain_share`` divides the gain by that of POET-FS, where that is positive.
+rate and the model's own length. ``gain_share`` divides the gain by that of POET-FS, where that is positive, and ``gain_shares`` does so by seed.
 """
 
 import math
@@ -74,12 +74,14 @@ def _controls(context: Context) -> list[dict[str, Any]]:
     lines = []
     for cell in found:
         columns = perplexity_columns(context, cell.specs)
-        baseline = own[cell.model, ADAMW]
-        poet, here = gain(baseline, own[cell.model, POET_FS]), gain(baseline, perplexities(context, cell.specs))
+        baseline, values = own[cell.model, ADAMW], perplexities(context, cell.specs)
+        poet, here = gain(baseline, own[cell.model, POET_FS]), gain(baseline, values)
+        by_seed = [(gain([a], [ours]), gain([a], [poets])) for a, ours, poets in zip(baseline, values, own[cell.model, POET_FS], strict=True)]
         lines.append({
             "control": cell.control, "quantity": PERPLEXITY, "own_rate": "yes" if cell.own_rate else "no",
             "published": printed.get((cell.model, columns["variant"]), math.nan), **columns, "gain": here,
             "gain_share": here / poet if poet > 0 else math.nan,
+            "gain_shares": " ".join(f"{ours / poets:.3f}" if poets > 0 else "-" for ours, poets in by_seed),
         })
     return lines
 
@@ -90,7 +92,7 @@ def table(context: Context) -> pd.DataFrame:
     frame = pd.DataFrame([*_controls(context), *cost_lines(context, SMALLEST, compared)])
     first = [
         "model", "control", "quantity", "learning_rates", "own_rate", "published", "measured", "n", "std", "diverged",
-        "collapsed", "gain", "gain_share",
+        "collapsed", "gain", "gain_share", "gain_shares",
     ]
     return frame[[*first, *(column for column in frame if column not in first)]].astype({"collapsed": "Int64"})
 

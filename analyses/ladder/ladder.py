@@ -29,7 +29,7 @@ from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, sa
 from analyses.ladder.controls import LARGER, WITHOUT, control_lines
 from analyses.ladder.orders import order_line, printed_pairs, printed_perplexities, side
 from analyses.ladder.page import markdown
-from analyses.ladder.rungs import BASELINES, PERPLEXITY, Rung, beside, gap, larger_model, p_of_gap, rung, steps_on, tokens_per_parameter, without_rotations
+from analyses.ladder.rungs import BASELINES, PERPLEXITY, Rung, at_look, beside, gap, larger_model, p_of_gap, rung, steps_on, tokens_per_parameter, without_rotations
 from poet.methods import all_rows
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
@@ -93,9 +93,10 @@ def _orders(scale: Scale, found: dict[Cell, Rung | None], values: dict[Cell, dic
             if (model, better) != (cell.model, cell.row) or both[1] not in found:
                 continue
             planned.append((model, better, worse, cell.length))
-            if usable.issuperset(both) and (between := gap(*map(values.get, both))):
+            seen = at_look(*map(values.get, both), scale.protocol.looks)
+            if usable.issuperset(both) and (between := gap(*seen)):
                 looks = len(scale.protocol.looks) if all(further_seeds(scale, one) for one in both) else 1
-                tested[planned[-1]] = between[0], p_of_gap(*map(values.get, both), looks)
+                tested[planned[-1]] = between[0], p_of_gap(*seen, looks)
     corrected = dict(zip(planned, holm([tested[key][1] if key in tested else 1.0 for key in planned]), strict=True))
     lines = []
     for model, better, worse in pairs:

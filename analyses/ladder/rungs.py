@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analyses.common.grid import BASELINE
@@ -110,6 +111,16 @@ def gap(ours: dict[int, float], theirs: dict[int, float]) -> tuple[float, float,
     if not differences:
         return None
     return (math.nan,) * 3 if any(map(math.isnan, differences)) else paired_interval(differences)
+
+
+def at_look(ours: dict[int, float], theirs: dict[int, float], looks: Sequence[int]) -> tuple[dict[int, float], dict[int, float]]:
+    """Both rows' perplexities of the seeds of the last planned look that both have reached; of all shared seeds before the first look.
+
+    Without it, every seed that is added would be a further look.
+    """
+    shared = sorted(set(ours) & set(theirs))
+    seeds = shared[: max((look for look in looks if look <= len(shared)), default=len(shared))]
+    return {seed: ours[seed] for seed in seeds}, {seed: theirs[seed] for seed in seeds}
 
 
 def p_of_gap(ours: dict[int, float], theirs: dict[int, float], looks: int) -> float:

@@ -53,7 +53,7 @@ def line(name: str, artifact: Artifact, claim: Claim, found: Evidence, verdict: 
     return {
         "claim": claim.key, "artifact": name, "place": claim.place, "says": claim.says, "kind": claim.kind,
         "rule": claim.rule, "region_low": claim.region[0], "region_high": claim.region[1], "effect": found.effect,
-        "low": found.low, "high": found.high, "n": found.n, "unit": claim.unit, "scope": verdict.scope, "result": verdict.result,
+        "low": found.interval[0], "high": found.interval[1], "n": found.n, "unit": claim.unit, "scope": verdict.scope, "result": verdict.result,
         "p": verdict.p, "holm_p": verdict.holm_p, "fitness": verdict.fitness, "note": "; ".join(notes),
         "runs": named(found.runs), "seeds": " ".join(map(str, sorted({spec.seed for spec in found.runs}))),
         "scale": "any" if artifact.scale_free else context.scale.name,

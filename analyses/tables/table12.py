@@ -82,6 +82,16 @@ def _number(line: Any) -> str:
     return f"{printed} / {score_cell(line, 2)}{'' if line.learned == 'yes' else ' °'}"
 
 
+def _documents(context: Context) -> str:
+    """Which documents are measured, and how much of them the model reads."""
+    settings = context.scale.settings.summarization
+    which = "held out by this suite" if settings.source == "offline" else "of the validation split"
+    return (
+        f"Documents are {which}; the paper does not say of which split its scores are. They are cut to {settings.sequence_length} tokens. These, and the lengths that "
+        "a summary may have, are counted by the model's own tokenizer."
+    )
+
+
 def markdown(frame: pd.DataFrame, context: Context) -> str:
     """The page: the table in the paper's layout with published / measured in each cell and a line for the lead, then notes."""
     first, seeds = frame.iloc[0], context.scale.settings.summarization.seeds
@@ -89,7 +99,7 @@ def markdown(frame: pd.DataFrame, context: Context) -> str:
         f"{ARTIFACT.caption} Each cell: published / **measured at {first.scale} scale** on {_model(context)}, mean over {seeds} {'seeds' if seeds > 1 else 'seed'} of finetuning ± "
         f"standard deviation / median. °: not above the lead by more than {LEARNED:g} standard deviations (of seeds, and the largest that the summaries can have), or one seed. The learning rate is {BART_LR:g} for "
         "all, that of BART's authors, since the paper states none for this table; no rate is tuned for it. One rate for all is a confound: LoRA and OFT train other "
-        "parameters than full finetuning, and may need another rate. Documents are of the validation split; the paper does not say of which split its scores are."
+        f"parameters than full finetuning, and may need another rate. {_documents(context)} Every run starts from one BART."
     )
     parameters = (
         "Trainable parameters: printed / counted on BART-large / **on the model here**. The count of POET on BART-large is that of R and P, as printed; on the "

@@ -107,12 +107,14 @@ def markdown(frame: pd.DataFrame, seeds: int) -> str:
         f"Learning rate as printed: {PRINTED_LR:g} for all; tuned alike: from a search of its own for each cell (\\*: chosen at an end of what was tried), "
         "by one other seed, on training examples that the search held out: a choice may follow chance."
     )
+    counts = ", ".join(f"{method} {count:,}" for method, count in frame.drop_duplicates("finetuning").set_index("finetuning").trainable.items())
+    trained = f"Trained parameters, without the head: {counts}. Full finetuning and POET train the embeddings; OFT leaves them as they are."
     parts = []
     for rate, part in frame.groupby("rate", sort=False):
         parts += [f"## Learning rate {rate}", _layout(part), fitness(part)]
     if TUNED not in set(frame.rate):
         parts.append(f"No rates tuned alike at {first['scale']} scale.")
-    return markdown_page(f"{ARTIFACT.label}, {first['scale']} scale", about, *parts, sentences=origins(frame, "validation_examples"))
+    return markdown_page(f"{ARTIFACT.label}, {first['scale']} scale", about, trained, *parts, sentences=origins(frame, "validation_examples"))
 
 
 def _layout(frame: pd.DataFrame) -> str:

@@ -142,6 +142,8 @@ def test_the_trace_is_followed_through_phase_two_alone():
     steps, phases = np.arange(11.0), Phases(0.2, 0.8)
     traces = np.interp(steps, [0, 2, 8, 10], [1.0, 0.7, 0.65, 0.5])[None]
     assert figure14.change_in_second(steps, traces, phases) == pytest.approx(0.1)
+    apart = np.concatenate((traces, np.interp(steps, [0, 2, 8, 10], [1.0, 0.7, 0.75, 0.5])[None]))  # their mean stays
+    assert figure14.change_in_second(steps, apart, phases) == pytest.approx(0.1)
     for none in (Phases(0.8, 0.2), Phases(0.2, math.nan), Phases(math.nan, math.nan)):
         assert math.isnan(figure14.change_in_second(steps, traces, none))
 

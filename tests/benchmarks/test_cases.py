@@ -35,7 +35,6 @@ def check(case, row):
     assert set(COLUMNS) - set(row) == {"note"} | (of_a_ratio if case.against is None else set())
     assert row["rounds"] >= case.least_rounds
     assert 0 < row["p20_s"] <= row["median_s"] <= row["p80_s"]
-    assert row["flops"] >= 0
     assert 0 < row["held_bytes"] <= row["peak_bytes"]
     if case.against is None:
         assert "ratio" not in row

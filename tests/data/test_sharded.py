@@ -212,6 +212,8 @@ def test_verify_names_the_damaged_file(tmp_path, description, capsys):
 
 
 def test_the_hub_s_shards_give_the_same_rows(tmp_path, description, shards, monkeypatch):
+    last = c4.C4().shards("train")[-1]
+    assert last.name == "c4-train.01023-of-01024.json.gz" and f"@{c4.HUB_REVISION}/en/{last.name}" in last.url
     local = prepare(description, tmp_path / "local", tmp_path)
     monkeypatch.setattr(c4, "HUB_FOLDER", f"file://{shards}")
     monkeypatch.setattr(c4, "HUB_SHARDS", {"train": 5, "validation": 1})

@@ -182,6 +182,13 @@ def test_the_search_says_how_far_it_is(summarize, monkeypatch, capsys):
     assert [f"beam search: {count} of 10 summaries" in said for count in (4, 8, 10)] == [True] * 3
 
 
+def test_a_loss_weighs_every_token_alike_however_rows_are_batched(pretrained, pairs, rows, monkeypatch):
+    run = FinetuningRun(summaries(), pretrained[0] / "weights", pairs, rows, "cpu")
+    whole = run.evaluate()
+    monkeypatch.setattr(bart, "EVALUATION_ROWS", 3)
+    assert run.evaluate() == pytest.approx(whole, rel=1e-5)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_each_method_begins_with_the_pretrained_function_and_is_measured_by_rouge(method, summarize, pretrained, pairs, rows):
     spec = summaries(method)

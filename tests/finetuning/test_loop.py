@@ -52,8 +52,9 @@ def test_words_are_learned_and_the_record_says_how(method, make_finetuning, run_
 
 
 def test_a_step_has_the_rate_and_the_clipping_of_the_spec_and_merges_come(make_finetuning, pretrained, sentiment):
-    run = FinetuningRun(make_finetuning("poet", clip_norm=1e-3), pretrained / "run" / "weights", sentiment, pretrained / "rows", "cpu")
+    run = FinetuningRun(make_finetuning("poet", clip_norm=1e-3, weight_decay=0.01), pretrained / "run" / "weights", sentiment, pretrained / "rows", "cpu")
     (optimizer,), seen = run.optimizers, []
+    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.0, 0.01]
     step = optimizer.step
     optimizer.step = lambda: seen.append((optimizer.param_groups[0]["lr"], torch.stack([p.grad.norm() for p in run.parameters]).norm().item())) or step()
     for _ in range(METHODS["poet"]["merge_every"]):
@@ -61,6 +62,16 @@ def test_a_step_has_the_rate_and_the_clipping_of_the_spec_and_merges_come(make_f
     assert [rate for rate, _ in seen] == pytest.approx([5e-3 * (1 - i / 18) for i in range(5)])  # six epochs of three steps
     assert [norm for _, norm in seen] == pytest.approx([1e-3] * 5, rel=1e-3)
     assert not any(layer.skew_r.any() for _, layer in poet_layers(run.model))  # merged
+
+
+@pytest.mark.parametrize("precision", ("fp32", "bf16"))
+def test_steps_and_scores_have_the_precision_of_the_spec(make_finetuning, pretrained, sentiment, precision):
+    run = FinetuningRun(make_finetuning(precision=precision), pretrained / "run" / "weights", sentiment, pretrained / "rows", "cpu")
+    seen = []
+    run.model.model.layers[0].mlp.down_proj.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    run.advance()
+    run.evaluate()
+    assert len(seen) > 1 and set(seen) == {torch.bfloat16 if precision == "bf16" else torch.float32}
 
 
 def test_what_each_method_trains(make_finetuning, pretrained, sentiment):

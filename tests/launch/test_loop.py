@@ -138,6 +138,7 @@ def test_learning_rates_follow_the_schedule_from_their_own_peaks(make_spec, data
         rates = [group["lr"] for group in run.optimizers[0].param_groups]
         assert rates == pytest.approx([0.002 * run.lr_factor(step), 0.02 * run.lr_factor(step)])
     assert run.lr_factor(5) == pytest.approx(0.505)
+    assert [group["weight_decay"] for group in run.optimizers[0].param_groups] == [0.0, spec.weight_decay] and spec.weight_decay
 
 
 def test_warm_up_and_floor_are_the_spec_s(make_spec, data):
@@ -212,6 +213,20 @@ def test_a_diverged_run_says_so_and_keeps_its_nan(make_spec, train_run):
     history = read_history((folder / "history.csv").read_text())
     assert len(history) == record["steps"] and not math.isfinite(history[-1]["train_loss"])
     assert not (folder.parent / "run-checkpoints").exists()
+
+
+@pytest.mark.parametrize("at", (4, 8))
+def test_an_evaluation_that_is_infinite_is_a_divergence(make_spec, train_run, monkeypatch, at):
+    spec = make_spec(steps=8)
+    counted = []
+
+    def overflow(run, rows):
+        counted.append(run.step)
+        return math.inf if run.step == at else 2.0
+
+    monkeypatch.setattr(Run, "evaluate", overflow)
+    record, _ = train_run(spec)
+    assert at in counted and record["status"] == "diverged" and math.isnan(record["validation_perplexity"])
 
 
 def test_weights_are_kept_only_where_asked(make_spec, train_run, tokens):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from poet.launch.sources import ROOT, data_digest, digest, file_digests, training_sources
+from poet.data.corpora import CORPORA
+from poet.launch.sources import ROOT, data_digest, data_sources, digest, file_digests, training_sources
 from poet.methods import METHODS, Method
 
 RUNS = [(method, device) for method in ("adamw", "poet", "muon", "galore-two-rates") for device in ("cpu", "cuda")]
@@ -153,5 +154,10 @@ def test_training_imports_nothing_that_retrains_nobody():
     assert not breaches(core, ("poet.launch",))
 
 
-def test_a_corpus_s_own_file_counts_for_its_data_alone():
-    assert data_digest("c4") != data_digest("enwik8")
+def test_data_depend_on_what_makes_them_and_on_their_own_corpus_alone():
+    left_out = {"rows.py", "order.py", "__main__.py", "estimate.py", "rate.py"}
+    files = {str(path.relative_to(ROOT / "poet" / "data")) for path in (ROOT / "poet" / "data").rglob("*.py")}
+    corpora = {f"corpora/{name}.py" for name in CORPORA}
+    found = {str(path.relative_to(ROOT / "poet" / "data")) for path in data_sources("enwik8")}
+    assert corpora | left_out < files and found == files - left_out - corpora | {"corpora/enwik8.py"}
+    assert data_digest("c4") != data_digest("enwik8") == digest(data_sources("enwik8"))

@@ -16,6 +16,9 @@ def test_normalized_initialization_touches_the_matrices_alone(llama):
             assert torch.equal(parameter, kept), name
     again = METHOD(Parameters(init="normalized")).prepare(llama(), seed=3)
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
+    other, attention = METHOD(Parameters(init="normalized")).prepare(llama(), seed=4), model.model.layers[0].self_attn
+    for weight in (attention.k_proj.weight, other.model.layers[0].self_attn.q_proj.weight):
+        assert not torch.equal(attention.q_proj.weight, weight)  # each matrix and each seed has draws of its own
 
 
 def test_the_default_keeps_the_model(llama):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from poet.methods import METHODS, all_rows, get_method, table_rows
+from poet.methods import METHODS, get_method, table_rows
 from poet.methods.contract import parse_parameters, scale_parameters
 
 
@@ -31,18 +31,6 @@ def test_unknown_parameters_are_refused_and_the_known_listed(name):
         parse_parameters(METHODS[name], {"learning_rate": 1.0})
 
 
-@pytest.mark.parametrize("key", all_rows())
-def test_row_parameters_are_accepted(key):
-    method, row = all_rows()[key]
-    parse_parameters(method, row.parameters)
-    assert row.ffn in ("standard", "divisible")
-
-
-def test_table_2_rows():
-    expected = {"adamw", "galore", "lora-r64", *(f"poet-bs-b{b}" for b in (64, 128, 256))}
-    assert set(table_rows()) >= expected | {f"poet-fs-1_{d}" for d in (2, 4, 8)}
-
-
 def test_coordinates_scale_with_width_and_nothing_else_does():
     poet = get_method("poet")
     scaled = scale_parameters(poet, {"block_size": 64, "block_size_p": 0, "budget": 0.25}, 16)
@@ -53,10 +41,3 @@ def test_coordinates_scale_with_width_and_nothing_else_does():
     assert scale_parameters(get_method("galore"), {}, 8)["rank"] == 16
     with pytest.raises(ValueError, match="rank=64 is not divisible by the scale's divisor 48"):
         scale_parameters(get_method("lora"), {}, 48)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_learning_rates_are_parameters(name):
-    method = METHODS[name]
-    assert "lr" in method.learning_rates
-    assert all(hasattr(method.Parameters(), rate) for rate in method.learning_rates)

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from poet.methods import get_method
-from poet.methods.contract import is_counted
+from poet.methods import METHODS, get_method
+from poet.methods.contract import is_counted, parse_parameters, scale_parameters
 from poet.training.evaluator import summed_loss
 from suite.scale import load_scale
 
 #: By the method with one rate, what else both are given.
-METHODS = {"adamw": {}, "galore": {"rank": 4, "refresh_every": 2}}
+ONE_RATE = {"adamw": {}, "galore": {"rank": 4, "refresh_every": 2}}
 
 
 def optimizer_of(name, model, **parameters):
@@ -18,20 +18,22 @@ def optimizer_of(name, model, **parameters):
     return optimizer
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_matrices_have_their_own_rate(llama, name):
-    model = llama()
-    optimizer = optimizer_of(f"{name}-two-rates", model, lr=0.5, matrix_lr=0.25, **METHODS[name])
-    rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
-    assert all(rates[id(p)] == (0.25 if is_counted(key) else 0.5) for key, p in model.named_parameters())
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if len(method.learning_rates) == 2])
+def test_matrices_or_their_factors_have_a_rate_of_their_own(llama, name):
+    cls = METHODS[name]
+    (own,) = set(cls.learning_rates) - {"lr"}
+    method = cls(parse_parameters(cls, scale_parameters(cls, {"lr": 0.5, own: 0.25}, 16)))
+    model = method.prepare(llama(), seed=0)
+    rates = {id(p): group["lr"] for optimizer in method.optimizers(model) for group in optimizer.param_groups for p in group["params"]}
+    assert rates == {id(p): 0.25 if is_counted(key) else 0.5 for key, p in model.named_parameters() if p.requires_grad}
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ONE_RATE)
 def test_equal_rates_are_the_method_with_one(llama, tokens, name):
     trained = []
     for method, own in ((name, {}), (f"{name}-two-rates", {"matrix_lr": 0.01})):
         model = llama()
-        optimizer = optimizer_of(method, model, lr=0.01, **METHODS[name], **own)
+        optimizer = optimizer_of(method, model, lr=0.01, **ONE_RATE[name], **own)
         for _ in range(4):
             summed_loss(model, tokens, tokens)[0].backward()
             optimizer.step()

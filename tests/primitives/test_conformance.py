@@ -1,7 +1,6 @@
 """What every primitive promises, one by one and in a layer. Those of ``poet.primitives``, and one more."""
 
 import copy
-import math
 
 import pytest
 import torch
@@ -43,10 +42,6 @@ def primitive(request, config):
 
 def drawn(primitive, scale=0.3):
     return scale * torch.randn(primitive.shape, dtype=torch.float64)
-
-
-def test_parameters_are_counted_from_the_shape(primitive):
-    assert primitive.parameters == math.prod(primitive.shape)
 
 
 def test_a_sample_is_a_permutation_with_what_stays_in_order(primitive):

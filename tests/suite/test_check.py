@@ -227,11 +227,12 @@ def test_rows_of_one_method_are_taken_to_spread_alike(check, variant, wide):
     assert (of(found, "method 1.0").tolerance < 2 * others) == wide
 
 
-def test_points_of_a_curve_have_tolerances_of_their_own(check):
+@pytest.mark.parametrize("column", ("step", "terms", "quantity"))
+def test_points_of_a_curve_have_tolerances_of_their_own(check, column):
     """Numbers that a run has before it learns spread less than those after: one spread for both would be neither's."""
-    rows = [{"step": step, **row, "std": (step + 1) * row["std"]} for step in (0, 9) for row in perplexities()]
+    rows = [{column: value, **row, "std": (value + 1) * row["std"]} for value in (0, 9) for row in perplexities()]
     found = check(rows, rows)
-    assert of(found, "step 9, method 1").tolerance > 6 * of(found, "step 0, method 1").tolerance
+    assert of(found, f"{column} 9, method 1").tolerance > 6 * of(found, f"{column} 0, method 1").tolerance
 
 
 def test_new_rows_and_tables_are_listed_and_do_not_fail(check):

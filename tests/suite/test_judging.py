@@ -4,13 +4,16 @@ import math
 import types
 
 import pytest
+from scipy import stats
 
+from analyses.common.evidence import ALL, over_seeds_in
 from suite import judging
 from suite.claim import NEGATIVE, POSITIVE, Confounder
 from suite.context import Context
 from suite.fitness import CONTROLS, FULL_BEATS_LORA, LITTLE_SCATTER, RATES_INSIDE, Reading
 from suite.judging import corrected, judge, scope_of, side_and_p, side_of
 from suite.scale import load_scale
+from suite.statistics import t_quantile
 from tests.claims import artifact, claim, evidence
 
 NAN, INF = math.nan, math.inf
@@ -120,6 +123,23 @@ def test_a_run_that_diverged_decides_nothing(verdict):
     assert (said.result, said.note) == ("undecided", "diverged: 1 of 3 pairs")
 
 
+def test_a_test_without_a_value_counts_in_the_correction():
+    assert side_and_p(evidence(NAN, NAN), NEGATIVE) == ("neither", 1.0)
+    assert math.isnan(side_and_p(judging.NOTHING, NEGATIVE)[1])  # no run of it was trained: nothing was tested
+    assert [v.result for v in corrected([measured(0.03), measured(1.0)])] == ["undecided"] * 2
+
+
+def test_every_mean_below_the_edge_has_to_be_steady_and_one_above_it_is_enough():
+    def steady(*parts):
+        """Of three seeds, by (mean, standard deviation)."""
+        halves = tuple((mean, deviation * t_quantile(3) / math.sqrt(3)) for mean, deviation in parts)
+        effect, half = max(halves)
+        return judging._steady(evidence(effect - half, effect + half, largest_of=halves), NEGATIVE)
+
+    assert steady((-3.1, 1.0), (-6.1, 2.0)) and not steady((-3.1, 1.0), (-6.1, 2.1))
+    assert steady((3.1, 1.0), (1.0, 1.0)) and not steady((2.9, 1.0), (1.0, 1.0))
+
+
 def rank(tau, p):
     return evidence(NAN, NAN, effect=tau, p=p)
 
@@ -140,6 +160,8 @@ def test_the_p_value_is_of_the_edge_that_decides():
     assert side == "inside" and p == pytest.approx(2 * 0.00665, rel=0.01)  # t = 0.2 / 0.1 x 4.303 = 8.605, 2 degrees of freedom
     assert side_and_p(evidence(0.0, 0.1), (0.0, 0.2))[1] > side_and_p(evidence(0.0, 0.1, bounds=(0.0, 1.0)), (0.0, 0.2))[1]
     assert side_and_p(evidence(0.2, 0.4, bounds=(0.0, 1.0)), (1.0, 1.0))[0] == "outside"
+    cut = over_seeds_in((0.0, 1.0), [1.0, 1.0, 0.95])  # its t-interval reaches above 1
+    assert cut.interval[1] == 1.0 and side_and_p(cut, ALL)[1] == pytest.approx(stats.ttest_1samp([1.0, 1.0, 0.95], 1).pvalue)
 
 
 def test_a_shorter_run_cannot_show_that_nothing_diverges(verdict):

@@ -59,13 +59,14 @@ def test_equals_a_hand_computation_at_every_batch_size(rows, llama):
         assert perplexity(model, rows, 0, batch, contextlib.nullcontext) == pytest.approx(expected, rel=1e-5)
 
 
-def test_count_limits_the_rows(rows, llama):
+def test_the_first_rows_are_read_once_each(rows, llama):
     model, seen = llama(), []
-    model.register_forward_pre_hook(lambda m, a, k: seen.append(len(k["input_ids"])), with_kwargs=True)
+    model.register_forward_pre_hook(lambda m, a, k: seen.append(k["input_ids"].clone()), with_kwargs=True)
     for count, batch, expected in ((4, 3, [3, 1]), (0, 8, [8, 2]), (99, 10, [10])):
         seen.clear()
         perplexity(model, rows, count, batch, contextlib.nullcontext)
-        assert seen == expected
+        assert [len(tokens) for tokens in seen] == expected
+        assert torch.equal(torch.cat(seen), rows.batch(range(sum(expected))))
 
 
 def test_summed_loss_ignores_padding_and_the_first_token(llama):

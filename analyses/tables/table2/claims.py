@@ -167,7 +167,7 @@ CLAIMS = (
         key="table2-poet-trains-stably", place="Section 1", kind="convergence",
         says="POET trains stably across model scales.",
         rule="The share of POET's runs that neither diverge nor end as a uniform guess, with its exact interval: "
-        f"{STABLE:.0%} or more.",
+        f"{STABLE:.0%} or more. Seeds count as independent, although those of one cell share its rates.",
         unit="share of runs", region=(STABLE, 1.0), measure=_stability,
     ),
     *(

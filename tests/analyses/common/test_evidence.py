@@ -27,9 +27,9 @@ def test_shares_count_both_ends_and_a_missing_value_spoils_them():
 def test_the_interval_of_a_share_stays_between_0_and_1():
     most, all_of_them = np.array([0.0] + 9 * [1.0]), np.ones(10)
     found = share_in((1.0, 1.0), [most, all_of_them, all_of_them])
-    assert (found.low > 0.7, found.high, found.n) == (True, 1.0, 3)
+    assert (found.interval[0] > 0.7, found.interval[1], found.n) == (True, 1.0, 3)
     alone = share_in((1.0, 1.0), [all_of_them])
-    assert (alone.low, alone.high) == (0.0, 1.0)
+    assert alone.interval == (0.0, 1.0)
 
 
 def test_a_line_has_the_t_interval_of_its_draws():

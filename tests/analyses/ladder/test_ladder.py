@@ -14,7 +14,7 @@ from analyses.ladder import ladder
 from analyses.ladder.controls import LARGER, WITHOUT, control_lines, fit_lengths
 from analyses.ladder.orders import OPPOSITE, PRINTED, UNDECIDED, appears_from, crossings, printed_pairs, side
 from analyses.ladder.page import markdown
-from analyses.ladder.rungs import TWO_RATES, gap, p_of_gap, rung, without_rotations
+from analyses.ladder.rungs import TWO_RATES, at_look, gap, larger_model, p_of_gap, rung, without_rotations
 from poet.launch.records import write_record
 from poet.training.errors import RunError
 from suite.context import Context
@@ -244,6 +244,20 @@ def test_poet_without_r_and_p_is_the_control_s_own_run_at_the_full_length():
     short = without_rotations(night(), Cell("60m", "poet-fs-1_2", Fraction(1, 10))).specs
     assert {(spec.steps, spec.parameters["budget_r"], spec.parameters["lr"], spec.seed) for spec in short} == {(5811, 0.0, 0.016, seed) for seed in range(3)}
     assert without_rotations(night(), Cell("60m", "adamw", Fraction(1, 10))) is None
+
+
+def test_the_larger_model_is_the_next_one_at_its_own_full_length():
+    larger = larger_model(night(), Cell("60m", "adamw", Fraction(1)))
+    assert {(spec.model, spec.variant, spec.steps, spec.seed) for spec in larger.specs} == {("130m", "adamw", 76_294, seed) for seed in range(3)}
+    for model, row, length in (("60m", "poet-fs-1_2", 1), ("60m", "adamw", Fraction(1, 3)), (list(night().models)[-1], "adamw", 1)):
+        assert larger_model(night(), Cell(model, row, Fraction(length))) is None
+
+
+def test_a_seed_beyond_a_planned_look_is_not_looked_at():
+    ours, theirs = dict(enumerate((50.0, 51.0, 52.0, 53.0, 54.0, 55.0))), dict(enumerate((40.0, 41.0, 42.0, 43.0, 44.0)))
+    assert at_look(ours, theirs, [3, 6]) == ({0: 50.0, 1: 51.0, 2: 52.0}, {0: 40.0, 1: 41.0, 2: 42.0})
+    assert at_look(ours, ours, [3, 6]) == (ours, ours)
+    assert at_look(ours, {1: 40.0, 4: 41.0}, [3, 6]) == ({1: 51.0, 4: 54.0}, {1: 40.0, 4: 41.0})
 
 
 def test_one_seed_decides_nothing():

@@ -13,7 +13,7 @@ import pytest
 
 from poet.data import package_index
 from poet.data.corpora import enwik8
-from poet.data.corpora.enwik8 import is_validation
+from poet.data.corpora.enwik8 import _title_hash, is_validation
 from poet.data.errors import DataError
 from poet.system.files import DiskError
 
@@ -97,7 +97,9 @@ def test_damaged_articles(tmp_path):
 def test_the_split_holds_out_two_percent_by_title():
     held_out = {f"T{i}" for i in range(20_000) if is_validation(f"T{i}")}
     assert 300 < len(held_out) < 500
-    assert held_out == {f"T{i}" for i in reversed(range(20_000)) if is_validation(f"T{i}")}
+    # Independent of the order of articles, which the first bytes of the same hash decide: those held out lie in both halves of it.
+    first = sorted((f"T{i}" for i in range(20_000)), key=lambda title: _title_hash(title)[:8])[:10_000]
+    assert 0.4 < len(held_out.intersection(first)) / len(held_out) < 0.6
 
 
 def test_a_user_s_file_that_is_not_enwik8_is_kept_and_the_error_says_where(tmp_path, monkeypatch):

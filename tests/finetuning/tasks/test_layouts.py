@@ -190,6 +190,7 @@ def test_the_hub_is_read_through_datasets(tmp_path, monkeypatch, name):
     asked = []
 
     def load(repository, configuration, *, split, revision, cache_dir):
+        assert revision == TASKS[name].revision
         asked.append((repository, configuration, split))
         return datasets.Dataset.from_dict(rows(name, split))
 
