@@ -31,7 +31,7 @@ help:
 	@echo "make faults  plant small faults in a copy of the code, one at a time, and show what catches each [NUMBERS=1: train with each, too]"
 	@echo "make bench   time layers, kernels and training steps on the CPU into results/bench.csv [K=a pytest -k expression]"
 	@echo "make bench-gpu  the same on a GPU into results/bench-gpu.csv, with PYTHON's own torch, Triton, transformers, numpy and pydantic"
-	@echo "make record  keep results/ as the recorded numbers of SCALE, and bring README.md and docs/ up to date [DROP=1: lose runs that nothing asks for any more; RECORDED=1: keep what make report RECORDED=1 built]"
+	@echo "make record  keep results/ as the recorded numbers of SCALE, and bring README.md and docs/ up to date [DROP=1: lose runs that nothing asks for any more; RECORDED=1: renew what is recorded, from what make report RECORDED=1 built]"
 	@echo "make schema  write workflow/schemas/*.json anew, by which an editor completes and checks config/"
 	@echo "make docs    build the documentation into results/site, and fail on a dead link; RECORDED=1 puts the report from recorded runs into it"
 	@echo "make lock    write requirements.lock, environment.yml and docs/requirements.txt anew from pyproject.toml (constraints-cuda.txt is kept by hand)"
@@ -111,7 +111,7 @@ bench-gpu:
 	$(PYTHON) -m benchmarks.gpu
 
 record: .venv/installed
-	.venv/bin/python tools/record.py --scale $(SCALE) --seeds '$(SEEDS)' $(if $(filter-out 0,$(DROP)),--drop) $(if $(filter-out 0,$(RECORDED)),--results results/recorded)
+	.venv/bin/python tools/record.py --scale $(SCALE) --seeds '$(SEEDS)' $(if $(filter-out 0,$(DROP)),--drop) $(if $(filter-out 0,$(RECORDED)),--recorded)
 
 schema: .venv/installed
 	.venv/bin/python -m suite.settings

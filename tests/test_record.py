@@ -135,12 +135,13 @@ def test_figures_that_a_page_links_to_are_kept_and_no_others(record, tmp_path):
     assert (kept / "table2.png").read_text() == "new" and not (kept / "figure2.png").exists()
 
 
-def test_a_page_built_from_recorded_runs_is_kept_without_the_sentence_that_says_so(record, tmp_path):
-    page = tmp_path / "results" / "mini" / "table2.md"
-    page.parent.mkdir(parents=True)
-    page.write_text("# Table 2\n\n- A finding.\n\nRecorded runs, not trained here: 3 of 3 (on A CPU).\n")
-    assert record() == 0
-    assert (tmp_path / "root" / "analyses" / "recorded" / "mini" / "table2.md").read_text() == "# Table 2\n\n- A finding.\n"
+def test_what_is_recorded_is_renewed_from_recorded_runs_and_nothing_is_added(record, tmp_path):
+    made, kept = tmp_path / "results" / "recorded" / "night", tmp_path / "root" / "analyses" / "recorded" / "night"
+    made.mkdir(parents=True)
+    for name in ("table5.md", "table8.md"):
+        (made / name).write_text("# A table\n\n- A finding.\n\nRecorded runs, not trained here: 3 of 3 (on A CPU).\n")
+    assert record("--scale", "night", "--recorded") == 0
+    assert (kept / "table5.md").read_text() == "# A table\n\n- A finding.\n" and not (kept / "table8.md").exists()
 
 
 def test_a_partial_benchmark_is_never_recorded(record, tmp_path, capsys):

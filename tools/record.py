@@ -1,7 +1,7 @@
 """Keep results as the recorded ones, and bring README.md and docs/ up to date with them: ``make record SCALE=mini``.
 
 Copies from ``results/<scale>/`` to ``analyses/recorded/<scale>/`` the CSV and Markdown of every artifact and the figures that pages show, and
-packs the runs in ``runs.parquet`` (:mod:`suite.recorded`). With ``RECORDED=1`` it copies what ``make report RECORDED=1`` built from that archive.
+packs the runs in ``runs.parquet`` (:mod:`suite.recorded`). With ``RECORDED=1`` it renews the files that are recorded, from what ``make report RECORDED=1`` built.
 Tables of benchmarks and planted faults go to ``analyses/recorded/``. Prints how numbers moved, except learning rates, as ``snakemake check`` does.
 Refuses tables with fewer seeds or rows than the recorded ones, and, without ``DROP=1``, to lose recorded runs. Recorded learning rates of rows
 that were not tuned here stay.
@@ -125,10 +125,15 @@ def main() -> int:
     parser.add_argument("--seeds", default="[0]", help="as in SEEDS=[0,1]")
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--drop", action="store_true", help="lose recorded runs whose specs nothing asks for any more")
+    parser.add_argument("--recorded", action="store_true", help="renew the files that are recorded, from what was built from recorded runs")
     given = parser.parse_args()
+    if given.recorded:
+        given.results /= "recorded"
     made, kept, artifacts = given.results / given.scale, ROOT / "analyses" / "recorded" / given.scale, discover()
     shown = "".join(page.read_text() for page in pages(ROOT))
     outputs = [output for output in kept_outputs(artifacts, given.scale, shown) if (made / output).exists()]
+    if given.recorded:
+        outputs = [output for output in outputs if (kept / Path(output).name).exists()]
     seeds = read_seeds(given.seeds)
     compared = compare(kept, made, [output for output in outputs if output.endswith(".csv") and output != RATES])
     _refuse(given, seeds, outputs, artifacts, kept, compared)
