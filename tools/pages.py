@@ -241,7 +241,7 @@ def _summary(table: Path) -> str:
 
 
 def _numbers_of(table: Path) -> str:
-    """The last table of an artifact's page and the paragraph below it, without the controls above and the origin of runs below."""
+    """The last table of an artifact's page and the paragraph below it, without the controls above."""
     blocks = table.read_text().strip().split("\n\n")
     last = max(number for number, block in enumerate(blocks) if block.startswith("|"))
     return "\n\n".join(blocks[last : last + 2])
