@@ -117,7 +117,7 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
     stated = read_published("tokens").set_index("model").tokens["60m"]
     without = [line for line in controls if line["control"] == "POET without R and P"]
     shares = [float(line["gain_share"]) for line in without]
-    of_seeds = [float(share) for line in without for share in line["gain_shares"].split()]
+    of_seeds = [float(share) for line in without for share in line["gain_shares"].split() if share != "-"]  # without a lead there is no share
     gains = {
         control: [float(line["gain"]) for line in controls if line["control"] == control and line["own_rate"] == "yes"]
         for control in ("AdamW, two rates", "POET FS b=1/2", "POET BS b=256")
