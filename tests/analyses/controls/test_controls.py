@@ -139,6 +139,7 @@ def test_gains_are_shares_of_poets_advantage(recorded):
     )
     assert own.gain[controls.POET_FS] == pytest.approx(math.log(100 / 80)) and own.gain[controls.ADAMW] == 0
     assert own.gain_share[controls.FROZEN] == pytest.approx(math.log(100 / 95) / math.log(100 / 80))
+    assert own.gain_shares[controls.FROZEN] == "0.230 0.230"
     assert own.published[controls.ADAMW] == 26.68 and math.isnan(own.published[controls.FROZEN])
     assert controls.answers(frame)[0] == (
         "60m, nats below AdamW: normalized initialization +0.105 (+0.151 at its best rate), AdamW at its best rate +0.041, two learning rates +0.030, embeddings, "
