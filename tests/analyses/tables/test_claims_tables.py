@@ -120,7 +120,7 @@ def timed(**medians):
     """``results/table11.csv`` in short, with intervals of 0.1 either side; of two numbers, one for each variant."""
     printed = {"neumann": "Neumann approximation", "kernel": "Skew-symmetric CUDA kernel", "total": "Total"}
     return pd.DataFrame([
-        {"variant": variant, "quantity": printed[name], "measured": value, "std": 0.1 * math.sqrt(5) / t_quantile(5), "n": 5,
+        {"variant": variant, "quantity": printed[name], "measured": value, "std": 0.1 / math.sqrt(math.pi / 2) * math.sqrt(5) / t_quantile(5), "n": 5,
          "device": "CPU"}
         for name, values in medians.items()
         for variant, value in zip(("FS", "BS"), values, strict=True)
