@@ -4,7 +4,7 @@ A claim about trained models is judged at a small scale only if the controls of 
 measured has not passed. The thresholds are constants of this module, fixed before any run that they judge. On 2026-11-23 an independent
 reading found rules that could pass by chance or on other models' runs. They were made stricter; no scale had passed all controls then. Since
 2026-11-27, 18:00, a control also reads the trained runs of tables and figures that could not be built. Figures 2 and 11 to 14 of night scale, which
-this lets judge, were being trained then; no result of theirs was there.
+this lets judge, were being trained then. Their results were recorded at 19:03; a record does not say when its run ended.
 Paper scale needs no controls, since the claims are about that scale.
 """
 
