@@ -9,6 +9,10 @@ c(t) is the mean of v'Rv over all R and P (``analyses.figures.common.probing``).
   rate, it falls below a quarter at 78% of a cosine schedule, where the paper's figure has the phase. If even the last interval is
   not that slow, the phase is missing.
 - Phase II (stable learning) lies between the two. If phase III begins before phase I ends, phase II is missing.
+
+A cosine that only moves in proportion to the learning rate has a phase I and a phase III by these rules, too: it stays within a tenth
+of its change from 60% of a cosine schedule on, and slows at 78%. So a run in which the cosines settle no sooner than that shows no
+three phases (:func:`length_of_second`). This last condition was added on 2026-11-28, with the results of mini and night scale known.
 """
 
 import math
@@ -17,6 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
+
+from poet.training.schedule import cosine
+from poet.training.spec import RunSpec
 
 SETTLED, LEAST_CHANGE, SLOW = 0.1, 0.05, 0.25
 
@@ -54,13 +61,23 @@ def find_phases(steps: np.ndarray, cosines: np.ndarray) -> Phases:
     return Phases(steps[first] / steps[-1], steps[last] / steps[-1] if last < len(moves) else math.nan)
 
 
-def length_of_second(steps: np.ndarray, cosines: np.ndarray) -> float:
-    """Length of phase II as a share of training: 0 if any of the three phases is missing, NaN if the run diverged.
+def drift(steps: np.ndarray, spec: RunSpec) -> np.ndarray:
+    """A cosine that moves from 1 to 0 in proportion to the run's learning rate, at the steps (s,): (1, s)."""
+    factors = [cosine(step, spec.steps, minimum_ratio=spec.minimum_lr_ratio, warmup_steps=spec.warmup_steps) for step in range(spec.steps)]
+    moved = np.concatenate([[0.0], np.cumsum(factors)])
+    return (1 - moved / moved[-1])[None, steps]
 
-    Arguments as in :func:`find_phases`.
+
+def length_of_second(steps: np.ndarray, cosines: np.ndarray, null: np.ndarray) -> float:
+    """Length of phase II as a share of training, NaN if the run diverged.
+
+    It is 0 if any of the three phases is missing, or if phase I ends no sooner than that of ``null`` (:func:`drift`).
+    Other arguments as in :func:`find_phases`.
     """
-    length = find_phases(steps, cosines).second
-    return length if np.isnan(cosines).any() else float(np.nan_to_num(length))
+    if np.isnan(cosines).any():
+        return math.nan
+    found = find_phases(steps, cosines)
+    return float(np.nan_to_num(found.second)) if found.first_end < find_phases(steps, null).first_end else 0.0
 
 
 def _holds_from(condition: np.ndarray) -> int:

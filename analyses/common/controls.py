@@ -62,9 +62,9 @@ def _section(context: Context, grounds: Grounds, specs: Sequence[RunSpec], more:
 
 
 def _longer(scale: str, specs: Sequence[RunSpec]) -> str:
-    """A phrase on the models that night scale trains as long as the paper does; empty if there are none, and at night scale."""
+    """A phrase on the models that night scale trains with the paper's tokens for each matrix parameter; empty if there are none, and at night scale."""
     models = [model for model in load_scale({"scale": LONG, "seeds": [0]}).models if any(spec.model == model for spec in specs)]
-    return f"; `SCALE={LONG}` trains {' and '.join(models)} as long as the paper" if models and scale != LONG else ""
+    return f"; `SCALE={LONG}` trains {' and '.join(models)} with the paper's tokens for each matrix parameter" if models and scale != LONG else ""
 
 
 def shown(reading: Reading) -> str:

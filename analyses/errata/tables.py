@@ -30,17 +30,20 @@ def glue_tasks() -> Computed:
 
 
 @checked(id="glue-oft-worse", where="Section 5.2 and Table 4", kind="text against table",
-         quotation="OFT uses significantly less parameters [...] so OFT generally performs worse",
-         second_quotation="CoLA: 0.361 (Full FT), 0.388 (OFT)", verdict="inconsistent",
-         explanation="On the AdamW-pretrained model OFT is above full finetuning in {computed:.0f} of {tasks} tasks; "
-         "the sentence holds for the POET-pretrained one ({poet} of {tasks}). One learning rate, 2e-5, served every "
+         quotation="less parameters than both Full FT and POET, [...] generally performs worse",
+         second_quotation="CoLA: 0.361 (Full FT), 0.388 (OFT)", verdict="explained",
+         explanation="On the AdamW-pretrained model OFT is above full finetuning in {computed:.0f} of {tasks} tasks. "
+         "But over both models and both other methods it is below in {below} of {cells} comparisons. One learning rate, 2e-5, served every "
          "method and model.",
          consequence="The gap between AdamW and POET under full finetuning may depend on that one learning rate.")
 def glue_oft() -> Computed:
     wins = {model: sum(_glue("OFT", model, task) > _glue("Full FT", model, task) for task in TASKS)
             for model in PRETRAINING}
+    below = [_glue("OFT", model, task) < _glue(row, model, task)
+             for row in FINETUNING if row != "OFT" for model in PRETRAINING for task in TASKS]
     return Computed(computed=float(wins["AdamW"]), unit="tasks where OFT is above full finetuning",
-                    values={"poet": wins["POET"], "tasks": len(TASKS)}, holds=wins["AdamW"] > len(TASKS) / 2)
+                    values={"below": sum(below), "cells": len(below), "tasks": len(TASKS)},
+                    holds=wins["AdamW"] > len(TASKS) / 2 and sum(below) > len(below) / 2)
 
 
 @checked(id="glue-majority-class", where="Section 5.2 and Table 4", kind="text against table",

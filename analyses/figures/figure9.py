@@ -139,7 +139,11 @@ def draw(frame: pd.DataFrame, title: str) -> Figure:
     for index, (label, part) in enumerate(curves.groupby("series", sort=False)):
         # AdamW's lengths have one colour.
         drawn = look(ROW) if label == POET else {**look("adamw"), "marker": MARKERS[index], "linestyle": LINES[index]}
-        axis.errorbar(part.tokens, part.measured, bars(part["std"]), **drawn, linewidth=2.2 if label == POET else 1.2, capsize=2, label=label, markersize=4.5)
+        every = max(1, len(part) // 12)  # a long run has more points than can be told apart
+        axis.errorbar(
+            part.tokens, part.measured, bars(part["std"]), **drawn, linewidth=2.2 if label == POET else 1.2, capsize=2, label=label,
+            markersize=4.5, markevery=every, errorevery=every,
+        )
         if label != POET:
             axis.axhline(part.measured.iloc[-1], color=drawn["color"], linewidth=0.8, alpha=0.6, zorder=0)
     last = curves.groupby("series", sort=False).last().measured

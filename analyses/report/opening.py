@@ -36,11 +36,11 @@ def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], 
 
 
 def longest() -> str:
-    """Sentences on POET against AdamW at the paper's length, from the recorded ladder of night scale."""
+    """Sentences on POET against AdamW at the paper's tokens for each matrix parameter, from the recorded ladder of night scale."""
     one, two = (gap_at_full_length("poet-fs-1_2", baseline) for baseline in ("adamw", "adamw-two-rates"))
     order = order_at_full_length("poet-fs-1_2")
     return (
-        f"{POET_FS} at the paper's length ({MODEL} proxy, night scale, recorded): {one} nats from AdamW with one rate, {two} with two; plus is worse. "
+        f"{POET_FS} at the paper's tokens for each matrix parameter ({MODEL} proxy, night scale, recorded): {one} nats from AdamW with one rate, {two} with two; plus is worse. "
         f"The 95% intervals are not corrected for their number. Corrected for all tests of the ladder, the order to AdamW with one rate is {order}."
     )
 

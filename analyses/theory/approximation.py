@@ -156,7 +156,7 @@ def ranks(rng: np.random.Generator, generator: torch.Generator) -> list[dict]:
                        permutation) for permutation in sets]
             counts["the identity"].append(len(sets))
             counts["random primitives"].append(
-                next((c for c in range(fewest, len(sets)) if tangent_rank(primitive, moving[:c]) == full), len(sets)))
+                next((c for c in range(1, len(sets)) if tangent_rank(primitive, moving[:c]) == full), len(sets)))
         lines.append(line(TANGENT, HEURISTIC, setting(primitive),
                           "largest |rank - pairs met|, with the last set and without",
                           Measured.around(np.abs(errors).max(), 0.0, len(errors)), published=0.0))

@@ -126,7 +126,7 @@ CLAIMS = (
             & (frame.quantity == approximation.BY_COUNT),
             "In general at least of the order of (m/b)^2 primitives are necessary."),
     general("block-more-expressive", LEMMA, "ordering", any_of(approximation.EXPRESSIVE),
-            "Block-stochastic SPO is strictly more expressive than fully stochastic SPO."),
+            "Block-stochastic SPO is strictly more expressive than fully stochastic SPO, here: needs no more primitives in the lemma's construction."),
     general("proof-windows", PROOF, "bound", any_of(approximation.WINDOWS),
             "alpha ln(m) (m/b)^2 sets finish a column; all columns with probability 1 - m^-(alpha-2)."),
     general("heuristic-pairs", HEURISTIC, "bound", any_of(approximation.PAIRS),

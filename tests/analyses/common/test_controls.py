@@ -12,7 +12,7 @@ def test_a_scale_that_cannot_judge_names_the_one_that_trains_as_long_as_the_pape
     for module, model in ((table5, "60m"), (table7, "130m")):
         context = recorded(module.ARTIFACT, lambda spec: {})
         text = table_section(context, module.ARTIFACT.runs(context.scale))
-        assert "mini scale is **not fit to judge orders**" in text and f"`SCALE=night` trains {model} as long as the paper" in text
+        assert "mini scale is **not fit to judge orders**" in text and f"`SCALE=night` trains {model} with the paper's tokens for each matrix parameter" in text
         assert "from the table's own runs" in text and "from the table's own runs" not in scale_section(context, Grounds(context, []))
 
 

@@ -55,9 +55,11 @@ def test_table_and_best_split(recorded):
     figure5.build(context)
     frame = figure5.table(context)
     assert len(frame) == 3 * 8 and frame.measured.min() == 60.0
-    assert figure5.best_shares(frame, "measured") == dict.fromkeys(("small", "medium", "large"), "0.75:0.25")
-    assert figure5.best_shares(frame, "published") == dict.fromkeys(("small", "medium", "large"), "0.5:0.5")
-    assert figure5.effect(frame, "measured") == pytest.approx(77.5 / 70 - 1)
+    assert figure5.best_shares(frame, "measured") == dict.fromkeys(("small", "medium", "large"), figure5.STANDARD)
+    assert figure5.best_shares(frame, "published") == dict.fromkeys(("small", "medium", "large"), figure5.STANDARD)
+    # What the paper prints at one half is standard POET.
+    assert frame.published[frame.share_r == figure5.EVEN].isna().all() and frame.published[frame.share_r.isna()].tolist() == [34.07, 28.70, 26.95]
+    assert figure5.effect(frame, "measured") == pytest.approx(77.5 / 60 - 1)
     line = frame[(frame.budget == "large") & (frame.share_r == 0.9)].iloc[0]
     assert (
         line.published == 27.95
@@ -74,5 +76,5 @@ def test_error_bars_and_fitness_are_said_beside_the_figure(recorded, drawn):
         figure5.build(context)
         caption = (context.results / "figures/figure5.txt").read_text()
         assert said in caption and "By these runs the mini scale is not fit to judge orders (control " in caption
-        assert error_bars(drawn[-1]) == (0 if len(seeds) == 1 else len(figure5.BUDGETS) * len(figure5.SHARES))
+        assert error_bars(drawn[-1]) == (0 if len(seeds) == 1 else len(figure5.BUDGETS) * (len(figure5.SHARES) + 1))
         assert drawn[-1].axes[0].get_title() == "60m proxy, 32 wide, measured"

@@ -10,7 +10,7 @@ import torch
 from analyses.figures.common import probing
 from analyses.figures.common.probed import layer
 from analyses.figures.figure2 import figure2
-from analyses.phases import find_phases
+from analyses.phases import drift, find_phases, length_of_second
 from poet.orthogonal import cayley, cayley_neumann, orthogonality_error
 from poet.training.llama import build_llama
 from poet.training.memory import PROJECTIONS
@@ -70,6 +70,19 @@ def test_movement_in_proportion_to_the_learning_rate_slows_where_the_paper_has_i
     share = np.linspace(0, 1, 101)
     moved = share + np.sin(np.pi * share) / np.pi  # the integral of 1 + cos
     assert find_phases(1000 * share, (1 - 0.4 * moved)[None]).last_start == pytest.approx(0.775, abs=0.01)
+
+
+@pytest.mark.parametrize("scale", ("mini", "night"))
+def test_cosines_that_only_follow_the_schedule_show_no_three_phases(scale):
+    spec = probing.run(load_scale({"scale": scale, "seeds": [0]}), 0)
+    steps = np.array(spec.probes["rotations"])
+    null = drift(steps, spec)
+    assert find_phases(steps, null).first_end == pytest.approx(0.6, abs=0.02) and find_phases(steps, null).second > 0
+    assert length_of_second(steps, 1 - 0.4 * (1 - null), null) == 0
+    sooner = curve(steps, 0.2)
+    assert length_of_second(steps, sooner, null) == find_phases(steps, sooner).second > 0
+    sooner[:, -1] = np.nan
+    assert math.isnan(length_of_second(steps, sooner, null))
 
 
 def test_the_rule_can_fail():
