@@ -9,7 +9,13 @@ SCALE ?= mini
 SEEDS ?= [0]
 CORES ?= all
 
-.PHONY: help all report check verify unlock tune plan status why compare test test-slurm faults bench bench-gpu record docs schema lock clean
+# A misspelt option would do nothing, and a run of days would have other seeds or another scale than it was asked for.
+OPTIONS := PYTHON SCALE SEEDS CORES RECORDED RESUME MODEL ROWS LENGTHS ARTIFACT TARGET A B K DROP NUMBERS
+UNKNOWN := $(filter-out $(OPTIONS),$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
+$(if $(UNKNOWN),$(error error: there is no option $(UNKNOWN): options are $(OPTIONS), in capitals))
+
+TARGETS := help all report check verify unlock tune plan status why compare test test-slurm faults bench bench-gpu record docs schema lock clean
+.PHONY: $(TARGETS)
 .DEFAULT_GOAL := help
 
 help:
@@ -138,6 +144,6 @@ clean:
 # What no rule makes: the nearest target, in a sentence.
 .DEFAULT:
 	@test -e .venv/installed || { echo "error: there is no target $@: make help says which there are" >&2; exit 2; }
-	@.venv/bin/python -m suite nearest '$@' --scale $(SCALE)
+	@.venv/bin/python -m suite nearest '$@' --scale $(SCALE) --targets $(TARGETS)
 
 FORCE:

@@ -1,7 +1,5 @@
 """The lines of the benchmark table: columns, device and versions, CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sys

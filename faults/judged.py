@@ -4,8 +4,6 @@ All recorded tables are compared with copies of themselves in which only the row
 differ. So these rows have the same tolerance as in a check of everything.
 """
 
-from __future__ import annotations
-
 import math
 import shutil
 import tempfile

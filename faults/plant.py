@@ -6,8 +6,6 @@ judges them against the recorded numbers. Writes ``results/faults.csv``; exit co
 catches a fault.
 """
 
-from __future__ import annotations
-
 import argparse
 import queue
 import sys

@@ -4,8 +4,6 @@ A check raises, warns or does nothing, so it changes no number of a finished tra
 and its calls on plain names (:mod:`poet.launch.sources`). ``tests/launch/test_sources.py`` keeps the checks in this form.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence, Set
 

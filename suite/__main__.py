@@ -1,7 +1,5 @@
 """Commands for a scale and for results: ``python -m suite plan|status|why|compare|verify|nearest``."""
 
-from __future__ import annotations
-
 import argparse
 import gc
 import sys
@@ -44,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     command("verify", "whether what is kept of runs is what was written; exit code 1 if not")
     own = command("nearest", "what was meant by a target that there is not; exit code 2", of_scale)
     own.add_argument("target")
+    own.add_argument("--targets", nargs="*", default=[], help="further targets that there are")
     return parser
 
 
@@ -67,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1 if failed(found) else 0
     suite = load_suite({"scale": given.scale, "seeds": read_seeds(given.seeds)})
     if given.command == "nearest":
-        raise UserError(f"there is no target {given.target}: the nearest is `make {nearest(suite, given.target)}`; `make help` says more")
+        raise UserError(f"there is no target {given.target}: the nearest is `make {nearest(suite, given.target, given.targets)}`; `make help` says more")
     if given.command == "plan":
         print(plan_page(make_plan(suite, RESULTS, artifact=given.artifact, device=given.device, mfu=given.mfu)))
     else:

@@ -1,7 +1,5 @@
 """The declaration of a table or figure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

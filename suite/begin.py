@@ -1,7 +1,5 @@
 """Checks of a Snakemake call, before Snakemake builds its DAG."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from argparse import Namespace

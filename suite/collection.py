@@ -1,7 +1,5 @@
 """The suite at a scale, computed once for the workflow: artifacts, runs and their inputs."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import re
@@ -156,7 +154,11 @@ class Suite:
         return f"note: scale {name} has no tuned learning rates: its runs take their methods' defaults; run make tune SCALE={name} and make record first"
 
     def crowded(self, gpus: int) -> list[str]:
-        """A sentence for each model whose runs ask for more GPUs than a machine has."""
+        """A sentence for each model whose runs ask for more GPUs than a machine has, or one for all if it has none."""
+        if not gpus:
+            models = [model for model in self.scale.models if self.scale.device(model) == "cuda"]
+            need = f"note: runs of {', '.join(models)} need a GPU and this machine shows none: data can be prepared here, and no such run trained; choose another scale, or submit to a cluster"
+            return [need] if models else []
         asked = ((model, self.scale.resources(model)["gpus"]) for model in self.scale.models)
         return [
             f"note: runs of {model} ask for {wanted} GPUs and this machine shows {gpus}: they take {gpus}, each more micro-batches"

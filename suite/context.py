@@ -1,7 +1,5 @@
 """What an artifact is built from: the scale, and the records of its runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Finding artifacts: a table or figure is recognised by the place of its file, without importing other files."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import get_args

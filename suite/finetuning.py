@@ -1,7 +1,5 @@
 """The finetuning runs of a scale: which pretrained runs, tasks, methods and seeds there are."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import itertools

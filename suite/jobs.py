@@ -1,7 +1,6 @@
-"""Checks of training jobs: finished runs, code that changed meanwhile, and the finished runs of a job that was stopped."""
+"""Training jobs: which runs are finished, code that changed meanwhile, and finished runs that outlive a stopped job or pipeline."""
 
-from __future__ import annotations
-
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,9 @@ from suite.collection import RESULTS, Suite
 from suite.recorded.restore import changed
 from suite.recorded.run import whole_record
 from suite.targets import made
+
+#: Where finished runs are kept until the pipeline has succeeded.
+FINISHED = RESULTS / "finished"
 
 
 def finished(suite: Suite) -> Callable[[str], bool]:
@@ -39,46 +41,51 @@ def finished(suite: Suite) -> Callable[[str], bool]:
     return is_finished
 
 
-class Aside:
-    """Copies of the finished runs of one job: Snakemake deletes every output of a job that fails or is stopped.
+def keep(spec: RunSpec | FinetuningSpec, folder: Path) -> None:
+    """Keep the files of a run that has just finished, its record last, under a second name that Snakemake does not know.
+
+    Snakemake deletes every output of a job that fails or is stopped, and of one whose end it did not live to see.
+    """
+    kept = FINISHED / spec.name
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("record.json"), copy_function=_link)
+    _link(folder / "record.json", kept / "record.json")
+
+
+def take_back(
+    spec: RunSpec | FinetuningSpec, folder: Path, *, known: list[str], device: str, data: Path, base: Path | None = None
+) -> bool:
+    """Put a kept run back if its spec, code and inputs are today's. Returns whether it was.
 
     Args:
-        results: the results folder.
-        shared: whether several runs share the job; a single run needs no copy, since it ends with its job.
+        spec: the run.
+        folder: the run's folder.
+        known: as in :func:`check_code`; if it is empty, other code does not matter.
+        device, data, base: as in :func:`suite.recorded.restore.changed`.
     """
+    kept = FINISHED / spec.name
+    try:
+        record = whole_record(kept / "record.json")
+    except RunError:
+        return False
+    if record is None or record["spec_digest"] != spec.digest or changed(spec, record, device, data, base, code=bool(known)):
+        return False
+    shutil.copytree(kept, folder, dirs_exist_ok=True)
+    say(f"{spec.name}: finished before its job or its pipeline was stopped")
+    return True
 
-    def __init__(self, results: Path, shared: bool) -> None:
-        self.folder, self.shared, self.kept = results / "finished", shared, []
 
-    def take_back(self, spec: RunSpec | FinetuningSpec, folder: Path, device: str, data: Path, base: Path | None = None) -> bool:
-        """Copy a finished run back if its spec, code and inputs are today's; see :func:`suite.recorded.restore.changed`. Returns whether it was."""
-        kept = self.folder / spec.name
-        if not self.shared or not kept.exists():
-            return False
-        self.kept.append(kept)
-        try:
-            record = whole_record(kept / "record.json")
-        except RunError:
-            return False
-        if record is None or record["spec_digest"] != spec.digest or changed(spec, record, device, data, base):
-            return False
-        shutil.copytree(kept, folder, dirs_exist_ok=True)
-        say(f"{spec.name}: finished before its job was stopped")
-        return True
+def forget_finished() -> None:
+    """Delete what :func:`keep` kept, once Snakemake knows all of it: after a pipeline that succeeded."""
+    shutil.rmtree(FINISHED, ignore_errors=True)
 
-    def keep(self, spec: RunSpec | FinetuningSpec, folder: Path) -> None:
-        """Copy a run that has just finished, its record last."""
-        if self.shared:
-            kept = self.folder / spec.name
-            shutil.rmtree(kept, ignore_errors=True)
-            shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("record.json"))
-            shutil.copy(folder / "record.json", kept)
-            self.kept.append(kept)
 
-    def forget(self) -> None:
-        """Delete the copies, once the job has succeeded."""
-        for kept in self.kept:
-            shutil.rmtree(kept, ignore_errors=True)
+def _link(source: str | Path, target: str | Path) -> None:
+    """A second name for a file, or a copy where the file system has none. Files are replaced whole, never written in place."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def check_code(known: list[str], digest: str) -> None:

@@ -1,9 +1,8 @@
 """Checks of the files of methods: mistakes that would fail every run, or show only at the first search."""
 
-from __future__ import annotations
-
 import inspect
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 
@@ -15,11 +14,16 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 
 
 def check_methods(methods: Mapping[str, type[Method]]) -> None:
-    """Refuse an invalid method, and a row's key or label that is used twice.
+    """Refuse an invalid method, one that its file does not name, and a row's key or label that is used twice.
 
     Raises:
         ConfigError: the message names the method's file.
     """
+    for module in [module for name, module in sys.modules.items() if name.startswith("poet.methods.")]:
+        for found in vars(module).values():
+            own = isinstance(found, type) and issubclass(found, Method) and found.__module__ == module.__name__
+            if own and isinstance(getattr(found, "name", None), str) and not hasattr(module, "METHOD"):
+                raise ConfigError(f"{_file(found)} has a method and no METHOD, so no table would have it: add METHOD = {found.__name__}")
     labels: dict[str, str] = {}
     files: dict[str, str] = {}
     for method in methods.values():

@@ -5,8 +5,6 @@ operating-system lock on a file, which ends with the process, and writes its hos
 without such locks, the process number is compared with the processes that are running.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import errno

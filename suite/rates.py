@@ -1,7 +1,5 @@
 """Learning-rate tables: ``lr_sweep.csv`` of a scale's tuning, and the published rates."""
 
-from __future__ import annotations
-
 import csv
 import math
 from dataclasses import dataclass

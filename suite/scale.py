@@ -4,8 +4,6 @@
 turns a (model, row, seed) into a :class:`RunSpec`. Nothing else in the suite depends on the scale.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

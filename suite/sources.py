@@ -1,7 +1,5 @@
 """The source files that an artifact depends on, and their digests."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -4,8 +4,6 @@ A finished run has ``results/runs/<run>/record.json``. One that has begun keeps 
 (``poet.launch.status``). Neither Slurm nor Snakemake is asked, and nothing is written.
 """
 
-from __future__ import annotations
-
 import math
 import socket
 import time

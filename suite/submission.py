@@ -1,7 +1,5 @@
 """Finding jobs that Slurm would refuse before the first is submitted, and cancelling jobs that are left in its queue."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -22,7 +20,7 @@ def check_submission(workflow: Any) -> None:
 
     Raises:
         UserError: a job asks for an unknown partition, account or quality of service, for resources that no node has, or for more time
-            than the partition gives; or jobs of a killed pipeline of this folder are in the queue.
+            than the partition gives; jobs of a killed pipeline of this folder are in the queue; or this machine has no Slurm.
     """
     if workflow.executor_plugin.name != "slurm":
         return
@@ -49,7 +47,10 @@ def check_submission(workflow: Any) -> None:
 
 def _check_queue() -> None:
     """Refuse to begin while Slurm has jobs of a killed pipeline of this folder: they would train again runs that were finished since."""
-    asked = subprocess.run(["squeue", "--me", "--noheader", "--format=%i|%Z|%k"], capture_output=True, text=True)
+    try:
+        asked = subprocess.run(["squeue", "--me", "--noheader", "--format=%i|%Z|%k"], capture_output=True, text=True)
+    except FileNotFoundError:
+        raise UserError("the slurm profile needs squeue, and this machine has none: call on a machine that submits to the cluster, or without --workflow-profile") from None
     jobs = [line.split("|", 2) for line in asked.stdout.splitlines() if line.count("|") >= 2]
     here = {str(Path.cwd()), os.environ.get("PWD")}
     if left := [number for number, folder, comment in jobs if folder in here and comment.startswith("rule_")]:

@@ -1,7 +1,5 @@
 """The runs of Table 12: a BART, pretrained here or elsewhere, finetuned on summaries."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The targets of a scale: checking those of a command line, and remaking artifacts whose runs were deleted."""
 
-from __future__ import annotations
-
 import difflib
 import os
 from collections.abc import Iterable
@@ -31,13 +29,13 @@ def made(suite: Suite, name: str) -> list[Path]:
     return [RESULTS / "runs" / name / file for file in ("record.json", *(["history.csv"] if name in suite.trainable else []))]
 
 
-def nearest(suite: Suite, target: str) -> str:
-    """The target file whose name is most like the given one."""
+def nearest(suite: Suite, target: str, others: Iterable[str] = ()) -> str:
+    """The target file, or the one of other targets, whose name is most like the given one."""
 
     def likeness(file: str) -> tuple[float, bool]:
         return difflib.SequenceMatcher(None, Path(target).stem, Path(file).stem).ratio(), Path(file).suffix == Path(target).suffix
 
-    return max((file for file in files(suite) if file.startswith(f"{RESULTS}/")), key=likeness)
+    return max([*others, *(file for file in files(suite) if file.startswith(f"{RESULTS}/"))], key=likeness)
 
 
 def check_targets(suite: Suite, targets: Iterable[str]) -> None:

@@ -1,7 +1,5 @@
 """Whether the files of runs and artifacts are as they were written: ``make verify``."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

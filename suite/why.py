@@ -4,8 +4,6 @@ Snakemake's ``--summary`` and :func:`suite.targets.lost_files` say which files w
 from the records of runs and from the notes of source digests of the prepared data and of each artifact.
 """
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

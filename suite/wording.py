@@ -1,7 +1,5 @@
 """Wording that several pages share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 

@@ -1,6 +1,7 @@
 """What the Makefile says by itself: a target is refused in a sentence, whatever lies beside it."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -41,6 +42,18 @@ def test_compare_says_what_it_needs(make, tmp_path, words):
     install(tmp_path)
     said, code = make(*words)
     assert said.startswith("error: compare needs two results folders or two tables: call make compare A=") and code == 2
+
+
+@pytest.mark.parametrize("word", ["scale=night", "SEED=[0,1]"])
+def test_an_option_that_there_is_not_is_refused(make, word):
+    said, code = make("status", word)
+    assert f"error: there is no option {word.partition('=')[0]}: options are PYTHON SCALE SEEDS" in said and code == 2
+
+
+def test_every_option_that_is_read_may_be_given(repository):
+    text = (repository / "Makefile").read_text()
+    options = re.search(r"^OPTIONS := (.*)$", text, re.MULTILINE)[1].split()
+    assert set(options) == set(re.findall(r"\$\(([A-Z]+)\)", text)) - {"CURDIR", "OPTIONS", "UNKNOWN", "TARGETS"}
 
 
 def test_a_python_that_there_is_not_is_named(make, tmp_path):

@@ -1,7 +1,5 @@
 """What recorded runs cost, by the records in their archives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import median

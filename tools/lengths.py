@@ -4,8 +4,6 @@ Prints for each model the tokens per parameter of the decoder's matrices, the st
 and the T_m that gives the scale's own steps the paper's number of merges.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path
@@ -15,10 +13,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from analyses.common.grid import BASELINE
 from analyses.common.paper_scale import paper_scale, trainable
 from analyses.common.published import read_published
+from poet.system.errors import command_line
 from suite.scale import load_scale
 
 
-def main() -> None:
+@command_line
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("scale")
     scale = load_scale({"scale": parser.parse_args().scale, "seeds": [0]})
@@ -30,7 +30,8 @@ def main() -> None:
         stated = float(tokens) / trainable(paper_scale().run(model, BASELINE, 0))
         here, merges = ours.tokens / trainable(ours), poet.steps / poet.parameters["merge_every"]
         print(f"{model:5}  {stated:,.0f}  {here:,.0f}  {stated / here * ours.steps:,.0f}  {ours.steps:,}  {ours.steps / merges:.1f}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

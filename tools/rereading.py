@@ -5,8 +5,6 @@ second reading, and over the two stretches of the same length before it. If a mo
 further at the second reading than between the two stretches before.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import sys

@@ -3,8 +3,6 @@
 So a relative link works on the site as in the repository. The site also gets the files that pages link to.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

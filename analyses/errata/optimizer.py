@@ -1,7 +1,5 @@
 """Errata of the optimizer: what the paper calls AdamW, and what the code that it builds on does (Appendix E)."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -4,8 +4,6 @@ They are the controls of :mod:`suite.fitness` that concern a length as a whole, 
 pair (rates inside what was tried, neighbouring rates, scatter of seeds) are not among them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction

@@ -11,8 +11,6 @@ different orders. Missing rungs are listed. Of models that are tuned at one leng
 An order describes the runs. A verdict on the paper needs a length that passes the controls (:mod:`analyses.ladder.controls`).
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

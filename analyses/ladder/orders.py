@@ -1,7 +1,5 @@
 """At which lengths two rows stand in the printed order, and between which they cross."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Mapping
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The ladder's page: its table as Markdown, with its controls and printed orders."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

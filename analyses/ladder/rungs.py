@@ -1,7 +1,5 @@
 """The rungs of the ladder: the runs of a row at a length, and their final perplexities."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -61,7 +61,7 @@ def prepare(data: dict, folder: Path, cache: Path, processes: int = 2) -> dict:
         # The small split first: errors show before hours of work, and it is kept when train rows are made again.
         validation = stages.run("validation", lambda: _write_split(data, "validation", folder, corpus, tokenizer))
         if data.get("stream"):
-            train = stages.run("train", lambda: _streamed(data, identity, stages.done["tokenizer"]))
+            train = stages.run("train", lambda: _streamed(wanted, identity, stages.done["tokenizer"]))
         elif isinstance(corpus, ShardedCorpus):
             train = stages.run("train", lambda: write_shards(data, folder, corpus, tokenizer))
         else:
@@ -163,11 +163,11 @@ def _write_split(data: dict, split: str, folder: Path, corpus: Corpus, tokenizer
     return described
 
 
-def _streamed(data: dict, identity: dict, tokenizer: dict) -> dict:
-    made_from = {"data": data, "corpus": identity, "tokenizer": tokenizer["sha256"]}
+def _streamed(wanted: dict, identity: dict, tokenizer: dict) -> dict:
+    made_from = wanted | {"corpus": identity, "tokenizer": tokenizer["sha256"]}
     return {
         "stream": True,
         "sha256": hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest(),
-        "sha256_of": "what the rows are made from, no row read: description, names and sizes of the shards or the "
+        "sha256_of": "what the rows are made from, no row read: description, versions of the code, names and sizes of the shards or the "
         "hub's revision, tokenizer",
     }

@@ -102,9 +102,10 @@ def _in_order(work: _Work, shards: list[Shard]) -> list[dict]:
             made = [(shard, work.note(shard) or pool.submit(work.make, shard, left)) for shard in shards]
             for shard, note in made:
                 note = note.result() if isinstance(note, Future) else note
-                reached = left is not None and not (note["all_read"] and note["tokens_without_padding"] <= left)
+                reached = _reached(note, left)
                 if reached and note["cap"] != left:
                     note = work.make(shard, left)  # not in the pool, where it would wait for all other shards
+                    reached = _reached(note, left)  # a shard that was cut at a smaller cap may end before this one
                 notes.append(note)
                 progress.add(1)
                 if reached:
@@ -117,6 +118,11 @@ def _in_order(work: _Work, shards: list[Shard]) -> list[dict]:
             "run again to go on with the missing shards, with fewer processes or more memory"
         ) from error
     return notes
+
+
+def _reached(note: dict, left: int | None) -> bool:
+    """Whether a shard reaches a cap of ``left`` tokens, None for no cap."""
+    return left is not None and not (note["all_read"] and note["tokens_without_padding"] <= left)
 
 
 def _check_space(work: _Work, shards: list[Shard]) -> None:

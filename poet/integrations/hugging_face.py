@@ -9,8 +9,6 @@ export_dense(model).save_pretrained(folder)
 ```
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments

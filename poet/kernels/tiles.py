@@ -31,12 +31,12 @@ def upper_tile(pair, tiles):
 def input_precision(dtype: torch.dtype) -> str:
     """The ``input_precision`` of ``tl.dot`` for operands of a dtype.
 
-    For fp32 it follows torch's setting (``torch.set_float32_matmul_precision``). "highest", the default, means fp32
-    products, which are three TF32 products on NVIDIA. Any other setting means one TF32 product. Half-precision operands are exact.
+    For fp32 it follows torch's setting (``torch.backends.cuda.matmul.fp32_precision``, which the older ways to allow TF32 set, too).
+    Without TF32, the default, products are of fp32, which takes three TF32 products on NVIDIA. Half-precision operands are exact.
     """
     if dtype != torch.float32:
         return "ieee"
-    if torch.get_float32_matmul_precision() != "highest":
+    if torch.backends.cuda.matmul.fp32_precision == "tf32":
         return "tf32"
     return "ieee" if torch.version.hip else "tf32x3"
 

@@ -1,7 +1,5 @@
 """Keeping freed memory in the process on a CPU: getting memory from the system takes a tenth to a quarter of a step."""
 
-from __future__ import annotations
-
 import ctypes
 
 #: ``M_TRIM_THRESHOLD`` and ``M_MMAP_MAX`` of glibc's ``malloc.h``.

@@ -1,7 +1,5 @@
 """Checkpoints: written atomically and checked by sha256; the previous one is kept until the next is complete."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

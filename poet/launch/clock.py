@@ -1,7 +1,5 @@
 """When a run saves its progress, and when it stops before its Slurm job ends."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

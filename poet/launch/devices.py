@@ -1,7 +1,5 @@
 """The GPUs of this machine: a run reserves as many as it needs, and two runs never share one."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """The training loop: one run from its spec to its record."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import resource
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from poet.methods.contract import count_trainable
 from poet.system.progress import Progress, say
@@ -187,7 +186,7 @@ def _write(run: Run, folder: Path, record: dict[str, Any]) -> None:
     if run.spec.keep_weights and record["status"] == "completed":
         try:
             run.method.export(run.model).save_pretrained(folder / "weights")
-        except OSError as error:
-            raise RunError(f"cannot write {folder / 'weights'} ({error.strerror}): free some space and run again") from None
+        except (OSError, SafetensorError) as error:
+            raise RunError(f"cannot write {folder / 'weights'} ({getattr(error, 'strerror', None) or error}): free some space and run again") from None
         record["weights_files"] = weights_files(folder / "weights")
     write_record(folder / "record.json", record)

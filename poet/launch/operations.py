@@ -1,7 +1,5 @@
 """The matrix products of a training step, counted from shapes without computing anything."""
 
-from __future__ import annotations
-
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 

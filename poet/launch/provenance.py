@@ -1,7 +1,5 @@
 """The provenance of a run's numbers: commit, versions, machine."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -1,7 +1,5 @@
 """Run records: ``record.json`` and ``history.csv``, and how a run's files, probes included, are read back."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import hashlib

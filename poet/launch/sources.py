@@ -3,8 +3,6 @@
 The other files of ``poet/`` start runs, watch them and keep their files: a change of those trains no run again.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """Starting a run: in this process, or in several processes that ``torchrun`` starts on this machine or on the nodes of a Slurm job."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -63,7 +61,7 @@ def launch(
     write_text(job, json.dumps({"spec": spec.to_dict(), **{k: str(Path(p).absolute()) for k, p in paths.items()}, **options}))
     end_of(job).unlink(missing_ok=True)  # of an earlier process with the same number
     try:
-        code = _run(_command(job, processes // nodes, nodes, threads), options["threads"])
+        code, stopped = _run(_command(job, processes // nodes, nodes, threads), options["threads"])
         end = json.loads(end_of(job).read_text(encoding="utf-8")) if code and end_of(job).exists() else {}
     finally:
         for file in (job, end_of(job)):
@@ -73,6 +71,8 @@ def launch(
         raise RunError(end["error"])
     if "code" in end:
         raise SystemExit(end["code"])
+    if code and stopped:  # while they started: nothing was trained yet
+        raise SystemExit(128 + stopped)
     if code:
         raise RunError(
             f"the processes of run {spec.name} ended without a word (exit code {code}; its log has what they printed): start "
@@ -108,8 +108,12 @@ def _command(job: Path, processes: int, nodes: int, threads: int) -> list[str]:
     return [*srun, "--kill-on-bad-exit=1", *shell]
 
 
-def _run(command: list[str], threads: int) -> int:
-    """Run a command to its end; returns its exit code. The first SIGINT or SIGTERM to this process is passed on as SIGUSR1."""
+def _run(command: list[str], threads: int) -> tuple[int, int]:
+    """Run a command to its end. The first SIGINT or SIGTERM to this process is passed on as SIGUSR1.
+
+    Returns:
+        (the command's exit code, the signal that was passed on or 0).
+    """
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": paths}
     # A session of its own: Ctrl-C reaches only this process, which passes it on. The child inherits the locks on GPUs, and keeps
@@ -125,7 +129,7 @@ def _run(command: list[str], threads: int) -> int:
 
     previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        return process.wait()
+        return process.wait(), next(iter(stopped), 0)
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -1,7 +1,5 @@
 """Atomic writing of files: a file is there completely or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -47,7 +45,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
                 os.fsync(file.fileno())  # else a power cut may leave the name without its content
             os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # of a disk that is gone or read-only: the first error says what is wrong
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,7 +1,5 @@
 """Registries of the modules in a folder."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import sys

@@ -4,8 +4,6 @@ A type says which keys and values are allowed: a :class:`Settings` or a plain da
 type, and :func:`json_schema` describes the type to an editor.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import textwrap
@@ -68,19 +66,27 @@ def parse(kind: type[T], values: Any, where: str, error: type[Exception] = Confi
         raise error(f"{where}: {_sentence(json_schema(kind), first)}") from None
 
 
-#: libyaml's loader is ten times as fast; some builds of PyYAML lack it.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # libyaml's is ten times as fast; some builds of PyYAML lack it
+    """A loader that refuses a key that stands twice, of which YAML's own takes the last in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(problem=f"{key.value} stands twice", problem_mark=key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 def read_yaml(path: Path, where: str) -> dict[str, Any]:
     """The table of keys that a YAML file holds.
 
     Raises:
-        ConfigError: the file cannot be read, is not YAML, or holds no table of keys.
+        ConfigError: the file cannot be read, is not YAML, has a key twice, or holds no table of keys.
     """
     again = f"bring it back, such as by `git checkout {where}`"
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except OSError as error:
         raise ConfigError(f"{where} cannot be read ({error.strerror}): {again}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -1,7 +1,5 @@
 """Comparing results table by table: fresh against recorded ones, or any two folders or tables."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Iterable, Sequence
@@ -60,7 +58,7 @@ def side_by_side(recorded: Path, fresh: Path) -> tuple[list[Finding], list[str]]
         if not path.exists():
             raise UserError(f"{path} is not there: name two results folders, such as results/mini, or two tables")
     if recorded.is_dir() != fresh.is_dir():
-        raise UserError(f"{recorded} and {fresh} are a folder and a file: name two folders, or two tables")
+        raise UserError(f"one of {recorded} and {fresh} is a folder, the other a table: name two folders, or two tables")
     notes, files = [], [(recorded, fresh)]
     if recorded.is_dir():
         there = {folder: _tables(folder) for folder in (recorded, fresh)}
@@ -79,7 +77,7 @@ def side_by_side(recorded: Path, fresh: Path) -> tuple[list[Finding], list[str]]
         if scales[0] != scales[1]:
             notes.append(f"{old.stem} is of scale {_named(scales[0])} and of scale {_named(scales[1])}: no tolerance holds between them")
     found = findings(within) + _unjudged(across)
-    if not found:
+    if all(one.kind == "row" for one in found):
         raise UserError(f"{recorded} and {fresh} have no number in common: make the same target at both, at one scale")
     return found, notes
 

@@ -1,7 +1,5 @@
 """Which rows moved, and whether they left their tolerance; the rule is at the top of :mod:`suite.check`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

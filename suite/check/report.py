@@ -1,7 +1,5 @@
 """Findings of a comparison as text: a table for the terminal, a summary in sentences, and a CSV of all findings."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter

@@ -6,8 +6,6 @@ a small d0 they tell little about each other. Then s^2 / s0^2 has the F distribu
 Each pool has an s0 of its own, and all pools of one *kind* share one d0; both are fitted by maximum likelihood.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence

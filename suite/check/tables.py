@@ -1,7 +1,5 @@
 """Matching the rows of recorded and fresh tables: the name of a row, its number, and its columns that are not compared."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import math

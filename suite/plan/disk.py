@@ -1,7 +1,5 @@
 """Disk space of runs, while they are trained and when they are done."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

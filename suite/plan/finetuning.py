@@ -1,7 +1,5 @@
 """Time of a plan's finetuning runs, from finished runs of their kind alone: their operations are not counted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

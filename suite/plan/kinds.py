@@ -1,7 +1,5 @@
 """Operations and memory of each kind of run. Runs of one kind have the same operations and memory, which are counted once."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -10,8 +10,6 @@ Not counted: memory that an operator allocates and frees before it returns, CUDA
 A card's memory is therefore taken as its nominal size, such as 80e9 bytes for a card with 80 GiB.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import warnings

@@ -5,8 +5,6 @@ count when the last of these runs is done. The next artifact is always the one w
 Runs that it shares with earlier artifacts add no hours.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A plan as text."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 
 from humanfriendly import format_size

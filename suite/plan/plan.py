@@ -1,7 +1,5 @@
 """A plan: the cost of every run of a scale or an artifact, and the order of the artifacts."""
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The speed of a run: measured on the same device, or without a measurement a stated share of the device's peak."""
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Recorded runs: ``python -m suite.recorded pack|import|build``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An archive of runs: a Parquet file with a row for each run, sorted by name. Equal runs give equal bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

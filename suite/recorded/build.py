@@ -1,7 +1,5 @@
 """Every table, every figure and the report from recorded runs: nothing is trained, and no job is started for a run."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Building an artifact, with a note on which of its runs were not trained here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

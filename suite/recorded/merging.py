@@ -1,7 +1,5 @@
 """Packing the runs of a results folder into an archive, and importing another machine's archive."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,6 +147,8 @@ def take_in(file: Path, label: str, archive: Path | None = None) -> Packed:
     """
     if not label.strip() or not label.isprintable() or set(label) & set("|<>`*"):
         raise RecordedError("a foreign run needs a name of where it comes from, on one line and without markup: give one with --origin")
+    if not file.exists():
+        raise RecordedError(f"{file} is not there: name the runs.parquet that another machine packed")
     theirs = read(file)
     scales = sorted({run.spec.scale for run in theirs.values()})
     if len(scales) != 1:

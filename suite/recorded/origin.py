@@ -1,7 +1,5 @@
 """Which runs of a results folder were restored from an archive, and the sentences that say so."""
 
-from __future__ import annotations
-
 import json
 import platform
 from collections import Counter

@@ -1,7 +1,5 @@
 """Restoring a recorded run instead of training it, if it is still up to date."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +70,9 @@ def _why_not(run: RecordedRun, spec: RunSpec | FinetuningSpec, device: str, data
     return f"not as recorded: {', '.join(found)}" if found else ""
 
 
-def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str, data: Path, base: Path | None) -> list[str]:
+def changed(
+    spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str, data: Path, base: Path | None, code: bool = True
+) -> list[str]:
     """What would differ if a recorded run were trained today: device, code, data, pretrained weights.
 
     Args:
@@ -81,6 +81,7 @@ def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str,
         device: "cpu" or "cuda", where it would be trained.
         data: folder of the prepared data; of the prepared task for a finetuning run.
         base: the record of the pretrained run of a finetuning run.
+        code: whether code counts.
 
     Raises:
         RunError: the pretrained run's record was edited.
@@ -88,8 +89,8 @@ def changed(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str,
     finetuning, found = isinstance(spec, FinetuningSpec), []
     if (then := device_of(record)) != device:
         found.append(f"device ({then} then, {device} now)")
-    elif code := changed_code(spec, record, device):
-        found.append(code)
+    elif code and (other := changed_code(spec, record, device)):
+        found.append(other)
     train, validation = (read_meta(data)["splits"][split]["sha256"] for split in ("train", "validation"))
     if (record["train_sha256" if finetuning else "data_sha256"], record["validation_sha256"]) != (train, validation):
         found.append("examples" if finetuning else "prepared data")

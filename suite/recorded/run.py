@@ -1,7 +1,5 @@
 """A recorded run: the exact bytes of its files, and the check that they belong together."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Snakemake trains the trials of a round, the searches are replayed over the recor
 records are the only state: after a call was killed, the next call continues its searches.
 """
 
-from __future__ import annotations
-
 import argparse
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The cells that a scale tunes, and the search of each cell, replayed over the records of a results folder."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

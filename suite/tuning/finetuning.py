@@ -1,7 +1,5 @@
 """The searches for Table 4's learning rates, by the same protocol as those of pretraining."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

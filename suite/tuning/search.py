@@ -1,7 +1,5 @@
 """The search of the protocol: which points of the grid to try next, a function of the known results alone."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping

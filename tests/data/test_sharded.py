@@ -92,6 +92,17 @@ def test_a_cap_keeps_the_first_rows(tmp_path, description, cap):
     assert after.pop("validation.npy") != validation and after == before
 
 
+@pytest.mark.parametrize("cap", [70, 100, 120])
+def test_a_cap_goes_on_past_a_shard_that_was_cut_at_a_smaller_one(tmp_path, description, shards, cap):
+    capped = description | {"train_tokens": cap}
+    prepare(capped, tmp_path / "again", tmp_path)
+    (shards / "c4-train.00000-of-00005.json.gz").unlink()  # so more is left for the others
+    for folder in ("again", "fresh"):
+        prepare(capped, tmp_path / folder, tmp_path)
+    again, fresh = (np.concatenate(rows_by_shard(tmp_path / folder)).tolist() for folder in ("again", "fresh"))
+    assert again == fresh
+
+
 INTERRUPTED = """
 import signal, sys, time
 from poet.data import __main__ as command

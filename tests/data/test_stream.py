@@ -53,6 +53,12 @@ def test_nothing_of_the_train_split_is_on_disk(streamed, description, tmp_path):
     assert prepare(description | {"stream": False}, tmp_path / "prepared", tmp_path) == prepared
 
 
+def test_rows_of_another_version_have_another_digest(streamed, description, tmp_path, monkeypatch):
+    before = json.loads((streamed / "meta.json").read_text())["splits"]["train"]["sha256"]
+    monkeypatch.setitem(C4.versions, "format", C4.versions["format"] + 1)
+    assert prepare(description | {"stream": True}, streamed, tmp_path)["splits"]["train"]["sha256"] != before
+
+
 @pytest.mark.parametrize("batch_rows", [1, 4, 7])
 def test_batches_are_the_prepared_ones_over_epochs(streamed, batch_rows):
     assert same(streamed, batch_rows, range(3 * ROWS // batch_rows))

@@ -6,8 +6,6 @@ them, and prints one line of JSON a compilation, a :class:`Outcome`. It has to b
 the kernels in Triton's interpreter, and what the interpreter decorates cannot be compiled.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import importlib

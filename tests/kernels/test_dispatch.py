@@ -9,6 +9,7 @@ from triton.runtime.jit import JITFunction
 
 import poet.kernels
 from poet import POETConfig, POETLinear, orthogonal, transform
+from poet.kernels.tiles import input_precision
 
 
 @pytest.fixture
@@ -96,3 +97,18 @@ def test_kernels_serve_on_a_gpu_but_for_fp64(monkeypatch):
     assert not serves(_Like(True, torch.float64)) and not serves(_Like(False, torch.float32))
     monkeypatch.setattr(poet.kernels, "_has_triton", lambda: False)
     assert not serves(_Like(True, torch.bfloat16))
+
+
+@pytest.mark.parametrize("setting", ["fp32_precision", "allow_tf32", "set_float32_matmul_precision"])
+def test_fp32_follows_every_way_to_allow_tf32(setting):
+    matmul = torch.backends.cuda.matmul
+    assert input_precision(torch.float32) == "tf32x3" and input_precision(torch.bfloat16) == "ieee"
+    try:
+        if setting == "set_float32_matmul_precision":
+            torch.set_float32_matmul_precision("high")
+        else:
+            setattr(matmul, setting, "tf32" if setting == "fp32_precision" else True)
+        assert input_precision(torch.float32) == "tf32"
+    finally:
+        matmul.fp32_precision = "ieee"
+        torch.set_float32_matmul_precision("highest")

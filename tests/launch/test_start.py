@@ -150,6 +150,12 @@ def test_processes_that_die_without_a_word_are_a_sentence(spec, folders, monkeyp
         launch(spec, **folders, device="cpu", threads=1, processes=2)
 
 
+def test_processes_that_are_stopped_before_they_can_save_end_as_by_the_signal(spec, folders, monkeypatch):
+    monkeypatch.setattr(module, "_command", lambda *_: ["sh", "-c", "sleep 1; kill -TERM $PPID; sleep 20"])
+    with pytest.raises(SystemExit, match="143"):
+        launch(spec, **folders, device="cpu", threads=1, processes=2)
+
+
 def test_several_nodes_are_one_srun_with_a_torchrun_on_each(monkeypatch):
     command = module._command(Path("/shared/a job.json"), 4, 2, 16)
     assert command[:6] == ["srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--cpus-per-task=16", "--kill-on-bad-exit=1"]

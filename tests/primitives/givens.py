@@ -4,8 +4,6 @@ G = G_{m-1} ... G_1, where G_i turns positions i and i + 1 by an angle of its ow
 this file, and a row in ``poet.primitives.VARIANTS``.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -4,8 +4,6 @@ Everything listens on the loopback interface alone, on free ports, and writes to
 ``/etc/slurm/{slurm,gres}.conf``: Snakemake's Slurm executor takes ``SLURM_CONF`` from a job's environment.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

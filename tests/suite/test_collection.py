@@ -41,6 +41,12 @@ def test_no_run_is_trained_twice_under_two_names(name):
     assert not [found for found in names.values() if len(found) > 1]
 
 
+def test_a_machine_without_gpus_is_told_before_data_are_prepared(smoke):
+    assert smoke.crowded(0) == [] and smoke.crowded(1) == []
+    (said,) = load_suite({"scale": "paper", "seeds": [0]}).crowded(0)
+    assert said.startswith("note: runs of 60m, 130m, 350m, 1.3b, 3b need a GPU and this machine shows none")
+
+
 @pytest.mark.parametrize(("name", "kept"), [("night", True), ("mini", False)])
 def test_where_finished_runs_are_kept_snakemake_is_told_of_no_code(name, kept):
     suite = load_suite({"scale": name, "seeds": [0]})

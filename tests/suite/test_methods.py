@@ -1,5 +1,7 @@
 """What is refused in the file of a method, before anything is trained by it."""
 
+import sys
+import types
 from dataclasses import dataclass
 
 import pytest
@@ -31,6 +33,12 @@ def test_a_row_of_another_method_is_refused_with_both_files():
 def test_an_object_in_the_place_of_a_class_is_refused():
     with pytest.raises(ConfigError, match="poet/methods/mine.py: METHOD is a class, and no object: leave out the parentheses"):
         check_methods({"mine": method()(method().Parameters())})
+
+
+def test_a_file_whose_method_has_another_name_than_the_registry_s_is_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "poet.methods.mine", types.SimpleNamespace(__name__="poet.methods.mine", METHODS=method()))
+    with pytest.raises(ConfigError, match=r"poet/methods/mine.py has a method and no METHOD, so no table would have it: add METHOD = Mine"):
+        check_methods(METHODS)
 
 
 def test_the_suite_s_own_and_a_sound_one_pass():

@@ -3,8 +3,6 @@
 With numbers (``3 17``) it tries those alone. Nothing is trained: where Snakemake is called it is with ``-n``, or refuses before it begins.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import functools

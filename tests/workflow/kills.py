@@ -5,8 +5,6 @@ A kill (SIGKILL) takes Snakemake with all that it started, or Snakemake alone. A
 results, and now and then the data, are removed, so that there is something to kill again.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import random

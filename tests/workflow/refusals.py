@@ -17,6 +17,7 @@ CALLS = (
     ("why results/table90.csv --scale smoke", ("results/table90.csv", "nearest")),
     ("nearest table2", ("table2", "make results/table2.csv")),
     ("nearest figure10.png", ("figure10.png", "make results/figures/figure10.png")),
+    ("nearest stauts --targets status test", ("stauts", "`make status`")),
     # configuration
     ("snakemake all --config scale=big", ("'big'", "choose one of")),
     ("snakemake all --config sede=1", ("'sede'", "known are scale, seeds")),
@@ -40,7 +41,7 @@ CALLS = (
     ("plan --scale smoke --artifact table90", ("table90", "table9")),
     ("compare results/none results/none", ("results/none",)),
     ("recorded build --scale big", ("'big'", "choose one of")),
-    ("recorded import none.parquet --origin x", ("none.parquet",)),
+    ("recorded import none.parquet --origin x", ("none.parquet is not there",)),
     ("recorded pack --scale smoke --seeds 3", ("not 3", "such as [0, 1, 2]")),
     ("recorded build --scale mini --seeds [x]", ("'[x]'", "such as [0,1,2]")),
     ("recorded build --scale paper", ("paper", "no recorded runs", "make record")),

@@ -94,3 +94,17 @@ def test_a_job_keeps_what_it_could_not_do_for_the_last_lines(tmp_path, monkeypat
         raise error
     assert (tmp_path / ERRORS).read_text() == said + "\n"
     assert ("Traceback" in Path("the.log").read_text()) == (raised is KeyError)
+
+
+def test_the_last_line_names_the_log_of_the_run_that_failed(tmp_path, monkeypatch):
+    """Where runs share a job, each has a log of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM"):
+        monkeypatch.setenv(name, "1")
+    script = load("workflow/scripts/job.py")
+    given = types.SimpleNamespace(threads=1, log=["first.log", "second.log"], rule="train_60m", input=[])
+    with pytest.raises(KeyError), script.job(given), script.logged("second.log"):
+        raise KeyError("seeds")
+    assert (tmp_path / ERRORS).read_text().endswith(": second.log has all of it\n")
+    assert "Traceback" in Path("second.log").read_text() and "Traceback" not in Path("first.log").read_text()

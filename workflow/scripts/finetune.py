@@ -10,10 +10,9 @@ with job(snakemake):
     from poet.finetuning.sources import finetuning_digest
     from poet.finetuning.spec import FinetuningSpec
     from poet.launch.devices import reserved_gpus
-    from suite.collection import RESULTS
     from suite.recorded.restore import restored
     from suite.recorded.run import whole_record
-    from suite.jobs import Aside, check_code
+    from suite.jobs import check_code, keep, take_back
 
     resume = snakemake.config.get("resume")  # not a param: Snakemake would train finished runs again if it changed
     base, rows = (next(map(Path, paths), None) for paths in (snakemake.input.base, snakemake.input.rows))
@@ -23,15 +22,14 @@ with job(snakemake):
         raise DataError("the prepared data are gone: call snakemake data, then call again")
     rows, device = rows and rows.parent, "cuda" if snakemake.resources.gpu else "cpu"
     given = (snakemake.params.spec, list(snakemake.input.tasks), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
-    aside = Aside(RESULTS, len(snakemake.output.record) > 1)
+    known = snakemake.params.code
     with reserved_gpus(snakemake.resources.gpu, snakemake.rule):
         for values, task, record, checkpoints, log in zip(*given, strict=True):
             spec, folder = FinetuningSpec.from_dict(values), Path(record).parent
             read = {"base": base, "data": Path(task).parent, "device": device}
             with logged(log):
-                if aside.take_back(spec, folder, **read) or (resume == "recorded" and restored(spec, folder, **read)):
+                if take_back(spec, folder, known=known, **read) or (resume == "recorded" and restored(spec, folder, **read)):
                     continue
-                check_code(snakemake.params.code, finetuning_digest(spec, device))
+                check_code(known, finetuning_digest(spec, device))
                 finetune(spec, **read, rows=rows, folder=folder, checkpoints=Path(checkpoints), threads=snakemake.threads)
-                aside.keep(spec, folder)
-    aside.forget()
+                keep(spec, folder)

@@ -12,10 +12,20 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @contextlib.contextmanager
 def logged(path):
-    """Append output to a log."""
+    """Append output to a log, and the traceback of what is no user's error. Notes in the error which log has it, the innermost one."""
+    from poet.system.errors import UserError
+
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a", buffering=1) as log, contextlib.redirect_stderr(log), contextlib.redirect_stdout(log):
-        yield
+        try:
+            yield
+        except UserError:
+            raise
+        except Exception as error:
+            if not hasattr(error, "log"):
+                error.log = path
+                traceback.print_exc()
+            raise
 
 
 def bring_back(inputs):
@@ -23,10 +33,10 @@ def bring_back(inputs):
     Snakemake takes the job for failed and deletes the output, even if it took days to make."""
     now = time.time()
     for path in map(Path, inputs):
-        if path.stat().st_mtime > now:
-            with contextlib.suppress(OSError):  # somebody else's file: Snakemake reports the problem
+        with contextlib.suppress(OSError):  # somebody else's file, or gone: Snakemake reports the problem
+            if path.stat().st_mtime > now:
                 os.utime(path, (now, now))
-            print(f"{path} was dated in the future: its date is now; check the clocks of the machines that share this folder")
+                print(f"{path} was dated in the future: its date is now; check the clocks of the machines that share this folder")
 
 
 @contextlib.contextmanager
@@ -41,19 +51,22 @@ def job(snakemake):
     from poet.system.errors import UserError
     from suite.pipeline import note_error
 
-    with logged(snakemake.log[0]):
-        try:
-            yield
-            bring_back(snakemake.input)
-        except UserError as error:
-            print(f"error: {error}", file=sys.__stderr__)
-            print(f"error: {error}")
-            note_error(str(error))
-            raise SystemExit(2) from None
-        except Exception as error:
-            traceback.print_exc()  # into the rule's log; Python would print it to Snakemake's
-            if type(error).__name__ == "OutOfMemoryError":  # by name: torch is not always loaded
-                note_error(f"rule {snakemake.rule} does not fit into the GPU's memory: raise accumulation, or gpus, of the model in the scale's file; {snakemake.log[0]} has all of it")
+    try:
+        with logged(snakemake.log[0]):
+            try:
+                yield
+                bring_back(snakemake.input)
+            except UserError as error:
+                print(f"error: {error}")
                 raise
-            note_error(f"rule {snakemake.rule} met a fault of this suite ({type(error).__name__}: {error}): {snakemake.log[0]} has all of it")
-            raise
+    except UserError as error:
+        print(f"error: {error}", file=sys.__stderr__)
+        note_error(str(error))
+        raise SystemExit(2) from None
+    except Exception as error:
+        if type(error).__name__ == "OutOfMemoryError":  # by name: torch is not always loaded
+            what = "does not fit into the GPU's memory: raise accumulation, or gpus, of the model in the scale's file;"
+        else:
+            what = f"met a fault of this suite ({type(error).__name__}: {error}):"
+        note_error(f"rule {snakemake.rule} {what} {error.log} has all of it")
+        raise

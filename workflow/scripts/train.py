@@ -16,25 +16,23 @@ with job(snakemake):
     from poet.launch.sources import training_digest
     from poet.launch.start import launch
     from poet.training.spec import RunSpec
-    from suite.collection import RESULTS
     from suite.recorded.restore import restored
-    from suite.jobs import Aside, check_code
+    from suite.jobs import check_code, keep, take_back
 
     if not snakemake.input:  # see rows_for in data.smk
         raise DataError("the prepared data are gone: call snakemake data, then call again")
     resume = snakemake.config.get("resume")  # not a param: Snakemake would train finished runs again if it changed
     asked = snakemake.resources
     given = (snakemake.params.get("spec"), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
-    runs = list(zip(*map(several, given), strict=True))
-    aside = Aside(RESULTS, len(runs) > 1)
-    for spec, record, checkpoints, log in runs:
+    known = snakemake.params.code
+    for spec, record, checkpoints, log in zip(*map(several, given), strict=True):
         spec = RunSpec.from_dict(spec)
         paths = {"data": Path(snakemake.input[0]).parent, "folder": Path(record).parent}
         device, first_seed = "cuda" if asked.gpu else "cpu", spec.seed == snakemake.config["seeds"][0]
         with logged(log):
-            if aside.take_back(spec, device=device, **paths) or (resume == "recorded" and restored(spec, device=device, first_seed=first_seed, **paths)):
+            if take_back(spec, known=known, device=device, **paths) or (resume == "recorded" and restored(spec, device=device, first_seed=first_seed, **paths)):
                 continue
-            check_code(snakemake.params.code, training_digest(spec.method, device))
+            check_code(known, training_digest(spec.method, device))
             with reserved_gpus(asked.gpu if asked.get("nodes", 1) == 1 else 0, spec.name):  # on several nodes Slurm assigns them
                 launch(
                     spec,
@@ -46,5 +44,4 @@ with job(snakemake):
                     nodes=asked.get("nodes", 1),
                     shard_optimizer=bool(asked.shard_optimizer),
                 )
-            aside.keep(spec, paths["folder"])
-    aside.forget()
+            keep(spec, paths["folder"])

@@ -4,8 +4,6 @@ A corpus is one file in this folder that defines ``CORPUS``, a subclass of :clas
 registry finds it; descriptions of data sets, preparation, estimates and training then know it by its name.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A page in headless Chromium, driven over the DevTools protocol through a pipe: no driver, no port, no network."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

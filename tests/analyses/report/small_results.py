@@ -1,7 +1,5 @@
 """A results folder with everything that the report reads, made up in a second: nothing is trained or computed."""
 
-from __future__ import annotations
-
 import math
 import struct
 import zlib

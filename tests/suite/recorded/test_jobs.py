@@ -1,5 +1,6 @@
-"""Runs that share a job: what was finished outlives it."""
+"""Jobs: what was finished outlives a stopped job or pipeline, and changed code trains nothing."""
 
+import os
 import runpy
 import shutil
 import types
@@ -8,7 +9,8 @@ import pytest
 
 from poet.launch.records import write_record
 from poet.training.errors import RunError
-from suite.jobs import Aside, check_code
+from suite import jobs
+from suite.jobs import check_code
 from tests.suite.recorded.conftest import write_meta
 
 
@@ -18,44 +20,53 @@ def data(tmp_path):
     return tmp_path / "data"
 
 
-def test_a_finished_run_is_taken_back_until_its_job_ends(specs, write_run, data, tmp_path):
+@pytest.fixture(autouse=True)
+def finished_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "FINISHED", tmp_path / "finished")
+
+
+def take_back(spec, folder, data, known=("today's",)):
+    return jobs.take_back(spec, folder, known=list(known), device="cpu", data=data)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_finished_run_is_taken_back_until_a_pipeline_succeeds(specs, write_run, data, tmp_path, monkeypatch, links):
+    if not links:  # as on a file system without them
+        monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError))
     spec = next(iter(specs.values()))
     folder = write_run(tmp_path, spec)
-    files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    Aside(tmp_path, shared=True).keep(spec, folder)
-    shutil.rmtree(folder)  # as Snakemake does where the job fails
+    (folder / "weights").mkdir()
+    (folder / "weights" / "config.json").write_text("{}")
+    files = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
+    jobs.keep(spec, folder)
+    shutil.rmtree(folder)  # as Snakemake does where the job fails, or where a pipeline was killed before the job's end
 
-    again = Aside(tmp_path, shared=True)
-    assert again.take_back(spec, folder, "cpu", data)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
-    again.forget()
-    shutil.rmtree(folder)
-    assert not Aside(tmp_path, shared=True).take_back(spec, folder, "cpu", data)
+    for _ in range(2):  # the next call may be stopped, too
+        assert take_back(spec, folder, data)
+        assert {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")} == files
+        jobs.keep(spec, folder)
+        shutil.rmtree(folder)
+    jobs.forget_finished()
+    assert not take_back(spec, folder, data)
 
 
 @pytest.mark.parametrize("changes", [{"training_digest": "other"}, {"data_sha256": "other"}, {"spec_digest": "other"}])
 def test_one_of_other_code_rows_or_spec_is_trained_again(specs, write_run, data, tmp_path, changes):
     spec = next(iter(specs.values()))
     folder = write_run(tmp_path, spec, **changes)
-    Aside(tmp_path, shared=True).keep(spec, folder)
+    jobs.keep(spec, folder)
     shutil.rmtree(folder)
-    assert not Aside(tmp_path, shared=True).take_back(spec, folder, "cpu", data) and not folder.exists()
+    assert not take_back(spec, folder, data) and not folder.exists()
+    assert take_back(spec, folder, data, known=()) == ("training_digest" in changes)  # ``retrain: false``
 
 
 def test_an_edited_or_damaged_record_is_not_taken_back(specs, write_run, data, tmp_path):
     spec = next(iter(specs.values()))
-    aside = Aside(tmp_path, shared=True)
-    aside.keep(spec, folder := write_run(tmp_path, spec))
+    jobs.keep(spec, folder := write_run(tmp_path, spec))
     record = tmp_path / "finished" / spec.name / "record.json"
     for text in (record.read_text().replace("completed", "diverged"), "{"):
         record.write_text(text)
-        assert not aside.take_back(spec, folder, "cpu", data)
-
-
-def test_a_run_alone_is_not_copied(specs, write_run, tmp_path):
-    spec = next(iter(specs.values()))
-    Aside(tmp_path, shared=False).keep(spec, write_run(tmp_path, spec))
-    assert not (tmp_path / "finished").exists()
+        assert not take_back(spec, folder, data)
 
 
 def test_code_that_changed_since_the_pipeline_began_trains_nothing():
