@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,6 @@ from suite.artifact import Artifact
 from suite.collection import collect_finetunings, collect_runs
 from suite.context import Context
 from suite.recorded.origin import foreign, origins, sentence
-
-#: Fields of a spec that identify the run; the page shows them in headings and columns.
-_IDENTITY = ("scale", "model", "variant", "method", "seed")
-#: A longer list of steps (in characters) is written once for a model, and an id stands for it elsewhere.
-LONG = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +32,8 @@ class ReportedRun:
 class Setting:
     """Runs that differ in their seed alone."""
 
-    variant: str  # as in the spec
-    method: str
-    differences: str  # from the usual values of the model and of the method on it, in words; empty if there are none
+    spec: str  # theirs as JSON, without the seed
     runs: list[ReportedRun]  # by seed
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedModel:
-    """The runs of one model."""
-
-    name: str  # as in the scale
-    usual: str  # the most frequent value of every field of their specs, in words
-    methods: dict[str, str]  # the most frequent values of the parameters of each method, in words
-    steps: dict[str, str]  # long lists of steps at which runs were probed, by the id that stands for them
-    settings: list[Setting]  # the runs by setting
-
-    @property
-    def runs(self) -> list[ReportedRun]:
-        """Every run of the model."""
-        return [run for setting in self.settings for run in setting.runs]
 
 
 def core_hours(record: Mapping[str, Any]) -> float:
@@ -67,77 +44,16 @@ def core_hours(record: Mapping[str, Any]) -> float:
     return record["cost"]["train_seconds"] * (int(threads[1]) if threads else 1) * provenance.get("devices", 1) / 3600
 
 
-def words(value: Any) -> str:
-    """A value of a spec as text, exactly; evenly spaced steps are shortened."""
-    if isinstance(value, (list, tuple)):
-        return ", ".join(_steps(value))
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _steps(steps: Sequence[int]) -> Iterator[str]:
-    """Ascending steps, four or more with one gap as "0 to 480 by 60"."""
-    start = 0
-    while start < len(steps):
-        end = start + 1
-        while end + 1 < len(steps) and steps[end + 1] - steps[end] == steps[start + 1] - steps[start]:
-            end += 1
-        if end - start < 3:
-            end = start
-        yield f"{steps[start]} to {steps[end]} by {steps[start + 1] - steps[start]}" if end > start else str(steps[start])
-        start = end + 1
-
-
-def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Every value of a spec in words, by its dotted name."""
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", words(value)
-
-
-def _fields(spec: RunSpec) -> dict[str, str]:
-    """The fields of a spec in words, without :data:`_IDENTITY` and the method's parameters."""
-    return dict(flat({key: value for key, value in spec.to_dict().items() if key not in (*_IDENTITY, "parameters")}))
-
-
-def _usual(described: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The most frequent value of every key, probes aside."""
-    keys = dict.fromkeys(key for each in described for key in each if not key.startswith("probes."))
-    return {key: Counter(each[key] for each in described if key in each).most_common(1)[0][0] for key in keys}
-
-
-def _listed(pairs: Mapping[str, str], usual: Mapping[str, str] | None = None) -> str:
-    """Keys and values as text, without values that are the usual ones."""
-    return ", ".join(f"{key} {value}" for key, value in pairs.items() if (usual or {}).get(key) != value)
-
-
-def _model(name: str, runs: Sequence[ReportedRun]) -> ReportedModel:
-    usual = _usual([_fields(run.spec) for run in runs])
-    by_method: dict[str, list[dict[str, str]]] = {}
-    groups: dict[str, list[ReportedRun]] = {}
+def settings(runs: Sequence[ReportedRun]) -> dict[str, list[Setting]]:
+    """The runs by setting, and the settings by model."""
+    by_spec: dict[tuple[str, str], list[ReportedRun]] = {}
     for run in runs:
-        by_method.setdefault(run.spec.method, []).append(dict(flat(run.spec.parameters)))
-        groups.setdefault(json.dumps({**run.spec.to_dict(), "seed": None}, sort_keys=True), []).append(run)
-    methods = {method: _usual(described) for method, described in by_method.items()}
-    listed = dict.fromkeys(text for run in runs for key, text in _fields(run.spec).items() if key.startswith("probes."))
-    short = {text: f"S{i}" for i, text in enumerate((t for t in listed if len(t) > LONG), start=1)}
-    settings = []
-    for group in groups.values():
-        spec = group[0].spec
-        fields = {key: short.get(text, text) for key, text in _fields(spec).items()}
-        differing = (_listed(dict(flat(spec.parameters)), methods[spec.method]), _listed(fields, usual))
-        settings.append(Setting(spec.variant, spec.method, ", ".join(filter(None, differing)), group))
-    return ReportedModel(
-        name=name, usual=_listed(usual), methods={method: _listed(values) for method, values in methods.items()},
-        steps={id: text for text, id in short.items()}, settings=settings,
-    )
-
-
-def models(runs: Sequence[ReportedRun]) -> list[ReportedModel]:
-    """The runs by model and setting."""
-    names = dict.fromkeys(run.spec.model for run in runs)
-    return [_model(name, [run for run in runs if run.spec.model == name]) for name in names]
+        spec = json.dumps({key: value for key, value in run.spec.to_dict().items() if key != "seed"}, sort_keys=True)
+        by_spec.setdefault((run.spec.model, spec), []).append(run)
+    by_model: dict[str, list[Setting]] = {}
+    for (model, spec), group in by_spec.items():
+        by_model.setdefault(model, []).append(Setting(spec, group))
+    return by_model
 
 
 def _numbered(keys: Sequence[str], letter: str) -> dict[str, str]:
@@ -197,7 +113,7 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
     newest = max(((context.home / "runs" / name / "record.json").stat().st_mtime for name in specs), default=0.0)
     order = {model: i for i, model in enumerate(context.scale.models)}
     return {
-        "models": models(sorted(runs, key=lambda run: order[run.spec.model])),
+        "settings": settings(sorted(runs, key=lambda run: order[run.spec.model])),
         "sources": {name: source(context, name, artifact, records, made_on) for name, artifact in artifacts.items()},
         "environments": [{"id": id, "runs": list(made_on.values()).count(id), **json.loads(key)} for key, id in environment_ids.items()],
         "machines": machines, "recorded": sentence(context.home, specs.values()),

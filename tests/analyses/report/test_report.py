@@ -11,8 +11,7 @@ from analyses.ladder.full_length import RECORDED
 from analyses.ladder.orders import LENGTHS
 from analyses.report.cards import SEPARATE
 from analyses.report.markup import LONG
-from analyses.report.provenance import ReportedRun, core_hours, flat, models
-from analyses.report.provenance import words as spec_words
+from analyses.report.provenance import ReportedRun, core_hours, settings
 from analyses.report.sources import left_out, on_the_page
 from poet.launch.records import write_record
 from poet.training.errors import RunError
@@ -300,43 +299,13 @@ def run(spec):
     return ReportedRun(spec, record(spec), "E1", "D1")
 
 
-def test_a_run_s_whole_spec_is_what_is_usual_and_what_differs(make_spec):
-    usual = {"method": "adamw", "parameters": {"lr": 0.01, "init": "keep"}}
-    specs = [make_spec(**usual, seed=seed) for seed in (0, 1)]
-    specs += [make_spec(**{**usual, "parameters": {"lr": 0.02, "init": "keep"}}, variant="faster", clip_norm=0.5)]
-    specs += [make_spec(**usual, variant="probed", probes={"energy": tuple(range(0, 13, 3))})]
-    (model,) = models(list(map(run, specs)))
-    assert "clip_norm 1.0" in model.usual and model.methods == {"adamw": "lr 0.01, init keep"}
-    by_variant = {setting.variant: setting for setting in model.settings}
-    assert [r.spec.seed for r in by_variant["adamw"].runs] == [0, 1]
-    assert by_variant["adamw"].differences == ""
-    assert by_variant["faster"].differences == "lr 0.02, clip_norm 0.5"
-    assert by_variant["probed"].differences == "probes.energy 0 to 12 by 3"
-    described = f"{model.usual}, {model.methods['adamw']}, seed, scale, model, variant, method"
-    for key, _ in flat(specs[0].to_dict()):
-        assert key.removeprefix("parameters.") in described, key
-
-
-def test_long_lists_of_steps_are_written_once(make_spec):
-    steps = tuple(sorted(n * n for n in range(40)))
-    specs = [make_spec(steps=2000, variant=v, probes={"energy": steps}, clip_norm=c) for v, c in (("a", 1.0), ("b", 2.0))]
-    (model,) = models(list(map(run, specs)))
-    assert model.steps == {"S1": spec_words(steps)}
-    assert [setting.differences for setting in model.settings] == ["probes.energy S1", "clip_norm 2.0, probes.energy S1"]
-
-
-@pytest.mark.parametrize("steps", [(0,), (0, 5), (0, 1, 2, 3, 4, 8, 12, 16, 17), tuple(range(9)), (0, 2, 4, 5, 6), (3, 1, 4)])
-def test_steps_in_short_are_the_steps(steps):
-    found = []
-    for part in spec_words(steps).split(", "):
-        numbers = list(map(int, re.findall(r"\d+", part)))
-        found += range(numbers[0], numbers[1] + 1, numbers[2]) if len(numbers) == 3 else numbers
-    assert tuple(found) == steps
-
-
-def test_values_of_a_spec_are_exact():
-    assert spec_words(0.1 + 0.2) == "0.30000000000000004"
-    assert json.loads(spec_words(1e-7)) == 1e-7 and spec_words(None) == "null" and spec_words("keep") == "keep"
+def test_runs_that_differ_in_their_seed_alone_are_one_setting_with_their_whole_spec(make_spec):
+    specs = [make_spec(seed=0), make_spec(seed=1), make_spec(variant="probed", probes={"energy": tuple(range(0, 13, 3))})]
+    ((both, probed),) = settings(list(map(run, specs))).values()
+    assert [r.spec.seed for r in both.runs] == [0, 1] and [r.spec for r in probed.runs] == specs[2:]
+    for setting in (both, probed):
+        whole = json.dumps(setting.runs[0].spec.to_dict())
+        assert json.loads(setting.spec) | {"seed": setting.runs[0].spec.seed} == json.loads(whole)
 
 
 def test_a_picture_is_as_large_as_its_file_says(tmp_path, built):
