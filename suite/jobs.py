@@ -70,7 +70,8 @@ def take_back(
         return False
     if record is None or record["spec_digest"] != spec.digest or changed(spec, record, device, data, base, code=bool(known)):
         return False
-    shutil.copytree(kept, folder, dirs_exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)  # Snakemake leaves files there that are no output of their own, such as weights
+    shutil.copytree(kept, folder, copy_function=_link)
     say(f"{spec.name}: finished before its job or its pipeline was stopped")
     return True
 
