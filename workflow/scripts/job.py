@@ -68,5 +68,5 @@ def job(snakemake):
             what = "does not fit into the GPU's memory: raise accumulation, or gpus, of the model in the scale's file;"
         else:
             what = f"met a fault of this suite ({type(error).__name__}: {error}):"
-        note_error(f"rule {snakemake.rule} {what} {error.log} has all of it")
+        note_error(f"rule {snakemake.rule} {what} {getattr(error, 'log', snakemake.log[0])} has all of it")
         raise
