@@ -98,9 +98,30 @@ def check_index(number: object) -> None:
 
 
 def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Raises TypeError for anything but an optimizer, ValueError where it has none of the trained R and P; warns where it has only a part of them."""
+    """Checks that an optimizer trains R and P.
+
+    Raises:
+        TypeError: it is no optimizer.
+        ValueError: it has none of the trained R and P, or has shards of some (FSDP2) that the model holds gathered; a merge would write into the gathered copies.
+
+    Warns where it has only a part of them.
+    """
     if not hasattr(optimizer, "param_groups"):
         raise TypeError(f"MergeSchedule takes one optimizer of torch, got {optimizer!r:.80}")
+    if any(hasattr(p, "device_mesh") for group in optimizer.param_groups for p in group["params"]) and (
+        {
+            id(p)
+            for layer in model.modules()
+            if hasattr(layer, _MERGE)
+            for p in (layer.skew_r, layer.skew_p)
+            if p is not None and p.requires_grad and not hasattr(p, "device_mesh")
+        }
+        - {id(p) for group in optimizer.param_groups for p in group["params"]}
+    ):
+        raise ValueError(
+            "R and P are gathered, as fully_shard leaves those of the root module after a forward pass without backward, and a merge would change "
+            "copies of them: call model.reshard() after an evaluation"
+        )
     if (
         trained := {
             id(p) for layer in model.modules() if hasattr(layer, _MERGE) for p in (layer.skew_r, layer.skew_p) if p is not None and p.requires_grad

@@ -157,8 +157,8 @@ class Suite:
         """A sentence for each model whose runs ask for more GPUs than a machine has, or one for all if it has none."""
         if not gpus:
             models = [model for model in self.scale.models if self.scale.device(model) == "cuda"]
-            need = f"note: runs of {', '.join(models)} need a GPU and this machine shows none: data can be prepared here, and no such run trained; choose another scale, or submit to a cluster"
-            return [need] if models else []
+            remedy = "data can be prepared here, and no such run trained; choose another scale, or submit to a cluster"
+            return [f"note: runs of {', '.join(models)} need a GPU and this machine shows none: {remedy}"] if models else []
         asked = ((model, self.scale.resources(model)["gpus"]) for model in self.scale.models)
         return [
             f"note: runs of {model} ask for {wanted} GPUs and this machine shows {gpus}: they take {gpus}, each more micro-batches"

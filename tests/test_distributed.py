@@ -7,19 +7,22 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from poet import POETConfig, apply_poet
+from poet import MergeSchedule, POETConfig, apply_poet, parameter_groups
 from tests.launch.forks import together
 
 RANKS = 2
+CONFIG = POETConfig(block_size=8)
 
 
 def _model(seed=0):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 48), nn.Tanh(), nn.Linear(48, 24)).double()
-    return apply_poet(model, POETConfig(block_size=8), generator=torch.Generator().manual_seed(seed))
+    return apply_poet(model, CONFIG, generator=torch.Generator().manual_seed(seed))
 
 
 class _Sent(TorchDispatchMode):
@@ -76,3 +79,25 @@ def test_a_forward_pass_of_ddp_sends_permutations_and_no_weights(ranks):
 def test_ddp_makes_base_weights_equal_at_the_start(ranks):
     first, second = ranks(_unequal)
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def _merged_after_an_evaluation(rank):
+    """What a merge says of a model whose root is gathered, and whether it merges after ``reshard``."""
+    model, mesh = _model(), init_device_mesh("cpu", (RANKS,))
+    fully_shard(model[0], mesh=mesh)  # a layer of its own, which is sharded again at once
+    fully_shard(model, mesh=mesh)
+    merges = MergeSchedule(model, CONFIG, torch.optim.AdamW(parameter_groups(model, lr=0.1, poet_lr=0.1)))
+    with torch.no_grad():
+        model(torch.randn(4, 8, dtype=torch.float64))
+    try:
+        merges.after_step(CONFIG.merge_every - 1)
+        said = ""
+    except ValueError as error:
+        said = str(error)
+    model.reshard()
+    return said, merges.after_step(CONFIG.merge_every - 1)
+
+
+def test_a_merge_of_gathered_parameters_is_refused(ranks):
+    for said, merged in ranks(_merged_after_an_evaluation):
+        assert "a merge would change copies of them: call model.reshard() after an evaluation" in said and merged

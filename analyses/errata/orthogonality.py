@@ -37,7 +37,8 @@ def _rounded_map(q: torch.Tensor, terms: int) -> torch.Tensor:
 @checked(id="error-not-monotone", where="Section 5.3, Neumann series approximation", kind="claim too general",
          quotation="We observe that, with more Neumann terms, [...] error is indeed lower",
          verdict="explained",
-         explanation="The sentence reports Figure 10, and as a rule for every Q it does not hold. R_k = C (I - Q^(k+1)) with C the Cayley map (checked to {rounding:.0e}), so e_orth is of order "
+         explanation="The sentence reports Figure 10, and as a rule for every Q it does not hold. "
+         "R_k = C (I - Q^(k+1)) with C the Cayley map (checked to {rounding:.0e}), so e_orth is of order "
          "||Q||^(2k+2) for even k, where Q^(k+1) is skew, and 2 ||Q||^(k+1) for odd k. At one Q of norm 0.3 it is "
          "{two:.1e} for k = 2 and {three:.1e} for k = 3: k = 2 is {computed:.0f} times closer to orthogonal. What "
          "falls with each term is the distance to C.",
@@ -78,8 +79,8 @@ def well_conditioned() -> Computed:
          second_quotation="highlighting the critical role of maintaining orthogonality", verdict="explained",
          explanation="At equal Q, k = 0 is closer to orthogonal than k = 1: its e_orth is {computed:.2f} times that of "
          "k = 1 (norm 0.1), and k = 1 trains (perplexity {trained}). But I + Q turns about half as far. With Q twice as "
-         "large, at about the same angle, its error is {angle:.1f} times that of k = 1, which fits the sentence. Also, k = 0 keeps one of the k+1 summands of Equation (6), R = I + Q: k counts powers, "
-         "not terms.",
+         "large, at about the same angle, its error is {angle:.1f} times that of k = 1, which fits the sentence. "
+         "Also, k = 0 keeps one of the k+1 summands of Equation (6), R = I + Q: k counts powers, not terms.",
          consequence="POETConfig.neumann_terms is k as in Equation (6); Table 7 runs k = 0 to 4.")
 def no_terms() -> Computed:
     errors = _errors(_skew(64, 0.1), range(2))

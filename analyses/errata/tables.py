@@ -33,8 +33,8 @@ def glue_tasks() -> Computed:
          quotation="less parameters than both Full FT and POET, [...] generally performs worse",
          second_quotation="CoLA: 0.361 (Full FT), 0.388 (OFT)", verdict="explained",
          explanation="On the AdamW-pretrained model OFT is above full finetuning in {computed:.0f} of {tasks} tasks. "
-         "But over both models and both other methods it is below in {below} of {cells} comparisons. One learning rate, 2e-5, served every "
-         "method and model.",
+         "But over both models and both other methods it is below in {below} of {cells} comparisons. "
+         "One learning rate, 2e-5, served every method and model.",
          consequence="The gap between AdamW and POET under full finetuning may depend on that one learning rate.")
 def glue_oft() -> Computed:
     wins = {model: sum(_glue("OFT", model, task) > _glue("Full FT", model, task) for task in TASKS)

@@ -4,7 +4,8 @@ The runs train the 60M model by POET-FS. The total of an m x n matrix is the par
 3. R gets a share of the total and P the rest, from 1:0 (orthogonal training) to 0:1. Block sizes are whole numbers, so the
 totals are only about constant; the CSV has the counts of the trained models. The paper calls 0.5:0.5 "standard POET". But
 standard POET (blocks m/h and n/h) gives P more parameters than R wherever n > m, so it is trained too, with its own lines in the
-CSV. The points that the paper prints at 0.5:0.5 are standard POET (erratum ``half-is-not-standard``) and stand on these lines. With h = 2 the total would not fit into the shorter side of a matrix; with these h it does, at every scale.
+CSV. The points that the paper prints at 0.5:0.5 are standard POET (erratum ``half-is-not-standard``) and stand on these lines.
+With h = 2 the total would not fit into the shorter side of a matrix; with these h it does, at every scale.
 
 Learning rates are those of the rows of Table 2 with b = 1/8 and 1/4. Table 2 has no row for h = 3, which uses those of b = 1/4.
 """

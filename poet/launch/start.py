@@ -71,7 +71,7 @@ def launch(
         raise RunError(end["error"])
     if "code" in end:
         raise SystemExit(end["code"])
-    if code and stopped:  # while they started: nothing was trained yet
+    if code and stopped:  # by the signal itself, such as before they could catch it: their last checkpoint stays
         raise SystemExit(128 + stopped)
     if code:
         raise RunError(
