@@ -17,6 +17,16 @@ _MERGE = "merge_and_reinitialize"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
+def _factors(model: nn.Module) -> list[nn.Parameter]:
+    """Parameters of R and P of every POET layer, without sides that are the identity."""
+    return [p for layer in model.modules() if hasattr(layer, _MERGE) for p in (layer.skew_r, layer.skew_p) if p is not None]
+
+
+def _optimized(optimizer: torch.optim.Optimizer) -> set[int]:
+    """Identities of the parameters that an optimizer has."""
+    return {id(p) for group in optimizer.param_groups for p in group["params"]}
+
+
 def check_config(config: object, wanted: type) -> None:
     """Raises TypeError where ``config`` is not an instance of ``wanted``."""
     if not isinstance(config, wanted):
@@ -46,14 +56,10 @@ def check_options(config: object, wanted: type, own: Sequence[str]) -> None:
         raise ValueError(f"POETConfig.budget is not read with variant={config.variant!r}: set variant='fs', or leave it out")
 
 
-def check_hooks(chosen: Sequence[tuple[str, nn.Module]]) -> None:
-    """Raises ValueError where one of the layers (name, layer) has hooks, which would be lost with the layer."""
+def check_replaced(config: object, chosen: Sequence[tuple[str, nn.Linear]]) -> None:
+    """Raises ValueError where a layer of ``chosen``, (name, layer), has hooks. Warns where frozen weights would be drawn anew, and R and P be frozen."""
     if any(getattr(layer, kind) for _, layer in chosen for kind in _HOOKS) or any(hasattr(layer, "_hf_hook") for _, layer in chosen):  # accelerate's
         raise ValueError("apply_poet replaces layers that have hooks, and the hooks would be lost: register them after apply_poet")
-
-
-def check_redrawn(config: object, chosen: Sequence[tuple[str, nn.Linear]]) -> None:
-    """Warns where frozen weights of the layers (name, layer) would be drawn anew: neither they nor their R and P are trained afterwards."""
     if config.init != "keep" and any(not layer.weight.requires_grad for _, layer in chosen):
         warnings.warn(
             "apply_poet draws frozen weights anew, and freezes their R and P: POETConfig(init='keep') keeps the weights, and exclude=(...) the layers",
@@ -62,16 +68,15 @@ def check_redrawn(config: object, chosen: Sequence[tuple[str, nn.Linear]]) -> No
 
 
 def check_wrapped(model: nn.Module) -> None:
-    """Raises ValueError where a model has no POET layer."""
+    """Raises ValueError where a model has no POET layer, or one whose base weight is not frozen.
+
+    Weight decay changes a base weight that is not frozen as soon as its gradient is zeros instead of None.
+    """
     if not any(hasattr(module, _MERGE) for module in model.modules()):
         raise ValueError(
             "the model has no POET layer: call apply_poet first; after export_dense, which works in place, training cannot go on "
             "(export a copy.deepcopy in mid-training)"
         )
-
-
-def check_base_frozen(model: nn.Module) -> None:
-    """Raises ValueError where the base weight of a POET layer is not frozen: weight decay would change it as soon as its gradient is zeros instead of None."""
     if any(layer.base_weight.requires_grad for layer in model.modules() if hasattr(layer, _MERGE)):
         raise ValueError(
             "the base weight of a POET layer is not frozen, as after model.requires_grad_(True), and weight decay could change it: call "
@@ -81,9 +86,7 @@ def check_base_frozen(model: nn.Module) -> None:
 
 def check_trained(model: nn.Module) -> None:
     """Warns where R and P of every POET layer are frozen. ``apply_poet`` freezes them where the wrapped weight is frozen."""
-    if (factors := [p for layer in model.modules() if hasattr(layer, _MERGE) for p in (layer.skew_r, layer.skew_p) if p is not None]) and not any(
-        p.requires_grad for p in factors
-    ):
+    if (factors := _factors(model)) and not any(p.requires_grad for p in factors):
         warnings.warn(
             "R and P of every POET layer are frozen, so they would not be trained: apply_poet freezes those of frozen weights; call "
             "requires_grad_(True) on each of poet_parameters(model), or freeze the weights after apply_poet",
@@ -98,52 +101,35 @@ def check_index(number: object) -> None:
 
 
 def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Checks that an optimizer trains R and P.
+    """Checks that an optimizer trains R and P, and does not decay them.
 
     Raises:
         TypeError: it is no optimizer.
-        ValueError: it has none of the trained R and P, or has shards of some (FSDP2) that the model holds gathered; a merge would write into the gathered copies.
+        ValueError: it has none of the trained R and P, or has shards of some (FSDP2) that the model holds gathered.
 
-    Warns where it has only a part of them.
+    Warns where it has only a part of them, or decays some.
     """
     if not hasattr(optimizer, "param_groups"):
         raise TypeError(f"MergeSchedule takes one optimizer of torch, got {optimizer!r:.80}")
-    if any(hasattr(p, "device_mesh") for group in optimizer.param_groups for p in group["params"]) and (
-        {
-            id(p)
-            for layer in model.modules()
-            if hasattr(layer, _MERGE)
-            for p in (layer.skew_r, layer.skew_p)
-            if p is not None and p.requires_grad and not hasattr(p, "device_mesh")
-        }
-        - {id(p) for group in optimizer.param_groups for p in group["params"]}
+    if any(hasattr(p, "device_mesh") for group in optimizer.param_groups for p in group["params"]) and any(
+        p.requires_grad and not hasattr(p, "device_mesh") and id(p) not in _optimized(optimizer) for p in _factors(model)
     ):
         raise ValueError(
             "R and P are gathered, as fully_shard leaves those of the root module after a forward pass without backward, and a merge would change "
             "copies of them: call model.reshard() after an evaluation"
         )
-    if (
-        trained := {
-            id(p) for layer in model.modules() if hasattr(layer, _MERGE) for p in (layer.skew_r, layer.skew_p) if p is not None and p.requires_grad
-        }
-    ) and not trained & {id(p) for group in optimizer.param_groups for p in group["params"]}:
+    if (trained := {id(p) for p in _factors(model) if p.requires_grad}) and not trained & _optimized(optimizer):
         raise ValueError(
             "the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet, and after "
             "load_state_dict(..., assign=True), from parameter_groups(model, ...)"
         )
-    if trained - {id(p) for group in optimizer.param_groups for p in group["params"]}:
+    if trained - _optimized(optimizer):
         warnings.warn(
             "the optimizer has only a part of the model's R and P: a merge resets its state alone, and what no optimizer has is not trained; "
             "build one from parameter_groups(model, ...)",
             stacklevel=3,
         )
-
-
-def check_decay(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Warns where the optimizer decays R or P."""
-    if decayed := {id(p) for group in optimizer.param_groups if group.get("weight_decay") for p in group["params"]} & {
-        id(p) for layer in model.modules() if hasattr(layer, _MERGE) for p in (layer.skew_r, layer.skew_p)
-    }:
+    if decayed := {id(p) for group in optimizer.param_groups if group.get("weight_decay") for p in group["params"]} & {id(p) for p in _factors(model)}:
         warnings.warn(
             f"weight decay shrinks R and P towards the identity ({len(decayed)} parameters): build the optimizer from parameter_groups(model, ...), "
             "which gives them none",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from poet.checks import check_config, check_hooks, check_model, check_names, check_redrawn
+from poet.checks import check_config, check_model, check_names, check_replaced
 from poet.config import POETConfig
 from poet.linear import POETLinear
 from poet.wrapping import CONV1D, check_exclude, summary, survey, wrapping_report
@@ -81,8 +81,7 @@ def apply_poet(
             config.primitives(linear.in_features, linear.out_features)
         except ValueError as error:
             raise ValueError(f"layer {name or '(root)'}: {error}") from None
-    check_hooks(chosen)
-    check_redrawn(config, chosen)
+    check_replaced(config, chosen)
     _warn(config, chosen, [name for name, _, why in surveyed if why == CONV1D])
     for _, linear in chosen:
         layer = POETLinear(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from poet.checks import check_base_frozen, check_config, check_decay, check_index, check_optimizer, check_resets, check_state, check_trained, check_wrapped
+from poet.checks import check_config, check_index, check_optimizer, check_resets, check_state, check_trained, check_wrapped
 from poet.config import POETConfig
 from poet.model import merge_and_reinitialize, poet_layers
 
@@ -37,7 +37,6 @@ def parameter_groups(
         ValueError: the model has no POET layer, or one whose base weight is not frozen.
     """
     check_wrapped(model)
-    check_base_frozen(model)
     check_trained(model)
     factors = poet_parameters(model)
     own = {id(p) for p in factors}
@@ -111,7 +110,6 @@ class MergeSchedule:
             )
         check_trained(model)
         check_optimizer(model, optimizer)
-        check_decay(model, optimizer)
         check_resets(optimizer, config.reset_state)
         self.model, self.config, self.optimizer, self.seed = model, config, optimizer, seed
 
