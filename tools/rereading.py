@@ -1,8 +1,11 @@
 """What a second reading of the text changes: ``python tools/rereading.py night``, with the scale's data prepared.
 
-For every recorded run that reads the text more than once and at most twice, prints training loss minus validation loss in nats: over the
-second reading, and over the two stretches of the same length before it. If a model learns rows by heart, this difference falls
-further at the second reading than between the two stretches before.
+For every recorded run that reads the text more than once, prints training loss minus validation loss in nats. If a model learns rows by
+heart, this difference falls with each reading.
+
+- More than once and at most twice: over the second reading, and over the two stretches of the same length before it. Here the difference
+  falls further at the second reading than between the two stretches before, if rows are learned by heart.
+- More than twice: over each reading, the last of which may be a part.
 """
 
 import argparse
@@ -30,12 +33,24 @@ def stretches(history: pd.DataFrame, text: int) -> list[tuple[float, float]]:
 
     Returns:
         (mean, standard error) in nats for three stretches of one length: two before the second reading, and the second reading.
-        The validation loss is interpolated linearly in tokens between evaluations.
+    """
+    length = history.tokens.max() - text
+    return differences(history, [(end - length, end) for end in (text - length, text, text + length)])
+
+
+def readings(history: pd.DataFrame, text: int) -> list[tuple[float, float]]:
+    """Training loss minus validation loss, (mean, standard error) in nats, over each reading of a text of ``text`` tokens."""
+    return differences(history, [(start, start + text) for start in range(0, int(history.tokens.max()), text)])
+
+
+def differences(history: pd.DataFrame, spans: list[tuple[int, int]]) -> list[tuple[float, float]]:
+    """Training loss minus validation loss, (mean, standard error) in nats, over each span (after, up to) in tokens.
+
+    The validation loss is interpolated linearly in tokens between evaluations.
     """
     evaluated = history.dropna(subset="validation_perplexity")
     above = history.train_loss - np.interp(history.tokens, evaluated.tokens, np.log(evaluated.validation_perplexity))
-    length = history.tokens.max() - text
-    parts = [above[(history.tokens > end - length) & (history.tokens <= end)] for end in (text - length, text, text + length)]
+    parts = [above[(history.tokens > after) & (history.tokens <= end)] for after, end in spans]
     return [(part.mean(), part.sem()) for part in parts]
 
 
@@ -44,11 +59,13 @@ def main() -> None:
     parser.add_argument("scale")
     scale = load_scale({"scale": parser.parse_args().scale, "seeds": [0]})
     text = read_meta(DATA / dataset_name(scale.data))["splits"]["train"]["tokens"]
-    print(f"The text has {text:,} training tokens. Training loss above validation loss, nats (standard error): two stretches before, second reading.")
+    print(f"The text has {text:,} training tokens. Training loss minus validation loss, nats (standard error):")
+    print("two stretches before and the second reading; where the text is read more than twice, each reading.")
     for name, run in sorted(read(archive_path(scale.name)).items()):
-        if text < run.record.get("tokens", 0) <= 2 * text:
+        if (tokens := run.record.get("tokens", 0)) > text:
             history = pd.read_csv(io.BytesIO(run.files["history.csv"]))
-            print(name, *(f"{mean:+.4f} ({error:.4f})" for mean, error in stretches(history, text)), sep="  ")
+            found = (stretches if tokens <= 2 * text else readings)(history, text)
+            print(name, *(f"{mean:+.4f} ({error:.4f})" for mean, error in found), sep="  ")
 
 
 if __name__ == "__main__":
