@@ -13,8 +13,8 @@ import pandas as pd
 
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
-from analyses.ladder.full_length import MODEL, gap_at_full_length, order_at_full_length
 from analyses.ladder.orders import MEANS, OPPOSITE, PRINTED
+from analyses.ladder.quoted import LONGEST, MODEL, gap, order_at_full_length
 from analyses.tables.claims import effect_cell
 from faults.catalogue import FAULTS
 from faults.judged import STOPS
@@ -72,15 +72,16 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
         **{f"night-{name}": _numbers_of(kept / "night" / f"{name}.md") for name in ("table5", "table6")},
         "night-rotations": _claims_beside(kept, ("figure2", "figure11", "figure13", "figure14")),
-        "ladder-full": gap_at_full_length("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv"),
-        "ladder-full-130m": gap_at_full_length("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv", "130m"),
-        "ladder-full-two-rates": gap_at_full_length("poet-fs-1_2", "adamw-two-rates", kept / "night" / "ladder.csv"),
-        "ladder-full-bs": gap_at_full_length("poet-bs-b256", "adamw", kept / "night" / "ladder.csv"),
-        "ladder-full-bs-two-rates": gap_at_full_length("poet-bs-b256", "adamw-two-rates", kept / "night" / "ladder.csv"),
+        "ladder-full": gap("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv"),
+        "ladder-full-130m": gap("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv", "130m"),
+        "ladder-full-two-rates": gap("poet-fs-1_2", "adamw-two-rates", kept / "night" / "ladder.csv"),
+        "ladder-full-bs": gap("poet-bs-b256", "adamw", kept / "night" / "ladder.csv"),
+        "ladder-full-bs-two-rates": gap("poet-bs-b256", "adamw-two-rates", kept / "night" / "ladder.csv"),
+        "ladder-longest": gap("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv", length=LONGEST),
         "ladder-full-order": order_at_full_length("poet-fs-1_2", kept / "night" / "ladder.csv"),
         "ladder-full-bs-order": order_at_full_length("poet-bs-b256", kept / "night" / "ladder.csv"),
-        "ladder-second-rate": gap_at_full_length("adamw-two-rates", "adamw", kept / "night" / "ladder.csv"),
-        **{f"rotations-{name}": _control(kept / "night" / "ladder.csv", ROTATIONS_MOVE, length) for name, length in (("short", "1/100"), ("full", "1"))},
+        "ladder-second-rate": gap("adamw-two-rates", "adamw", kept / "night" / "ladder.csv"),
+        **{f"rotations-{name}": _control(kept / "night" / "ladder.csv", ROTATIONS_MOVE, length) for name, length in (("short", "1/100"), ("full", "1"), ("longest", LONGEST))},
         **{f"ladder-means-{name}": _means(kept / "night" / "ladder.csv", length) for name, length in (("short", "1/100"), ("full", "1"))},
         **{f"ladder-ahead-{name}": _means(kept / "night" / "ladder.csv", length, poet_against=("adamw", "galore")) for name, length in (("short", "1/100"), ("full", "1"))},
         "protocol": protocol(load_protocol(root)),

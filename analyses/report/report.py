@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from analyses.common.controls import grounds_of_all, scale_section
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
-from analyses.ladder.full_length import RECORDED
+from analyses.ladder.quoted import RECORDED
 from analyses.report.cards import card, data_uri, groups
 from analyses.report.findings import errata, theory
 from analyses.report.markup import to_html

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from analyses.ladder.full_length import RECORDED
+from analyses.ladder.quoted import RECORDED
 from analyses.ladder.orders import LENGTHS
 from analyses.report.cards import SEPARATE
 from analyses.report.markup import LONG

@@ -1,4 +1,4 @@
-"""Numbers of the recorded horizon ladder at the full length, as text that pages and the report quote."""
+"""Numbers of the recorded horizon ladder, as text that pages and the report quote."""
 
 import csv
 from pathlib import Path
@@ -8,14 +8,14 @@ from suite.scale import ROOT
 
 #: The ladder of the longest runs that were recorded.
 RECORDED = ROOT / "analyses" / "recorded" / "night" / "ladder.csv"
-MODEL, FULL = "60m", "1"
+MODEL, FULL, LONGEST = "60m", "1", "3"
 
 
-def gap_at_full_length(row: str, baseline: str, ladder: Path = RECORDED, model: str = MODEL) -> str:
-    """The gap of a row to another in nats: the mean over shared seeds, its 95% interval, and the number of seeds."""
-    full = {line["variant"]: line for line in _lines(ladder) if (line["model"], line["length"]) == (model, FULL) and line["n"]}
-    mean, low, high = (float(full[row][f"gap_{baseline}{end}"]) for end in ("", "_low", "_high"))
-    shared = set(full[row]["seeds"].split()) & set(full[baseline]["seeds"].split())
+def gap(row: str, baseline: str, ladder: Path = RECORDED, model: str = MODEL, length: str = FULL) -> str:
+    """The gap of a row to another in nats at one length: the mean over shared seeds, its 95% interval, and the number of seeds."""
+    found = {line["variant"]: line for line in _lines(ladder) if (line["model"], line["length"]) == (model, length) and line["n"]}
+    mean, low, high = (float(found[row][f"gap_{baseline}{end}"]) for end in ("", "_low", "_high"))
+    shared = set(found[row]["seeds"].split()) & set(found[baseline]["seeds"].split())
     return f"{mean:+.3f} ({low:+.3f} to {high:+.3f}, {len(shared)} seeds)"
 
 
