@@ -43,7 +43,7 @@ def longest() -> str:
     return (
         f"{POET_FS} at the paper's tokens for each matrix parameter ({MODEL} proxy, night scale, recorded): {one} nats from AdamW with one rate, {two} with two. "
         f"At {LONGEST} times that length: {tripled} from AdamW with one rate. Plus is worse. "
-        f"The 95% intervals are not corrected for their number. Corrected for all tests of the ladder, the order to AdamW with one rate is {order}."
+        f"The 95% intervals are not corrected for their number. Corrected for all tests of the ladder, the order to AdamW with one rate at the paper's tokens is {order}."
     )
 
 
