@@ -236,12 +236,13 @@ def test_the_longer_runs_of_the_control_are_trained_where_their_rates_were_tuned
     scale = load_scale({"scale": "night", "seeds": [0, 1]})
     steps = 3 * scale.settings.models["60m"].steps
     long = {"adamw": {"lr": 0.002}, "poet-fs-1_2": {"lr": 0.032, "poet_lr": 0.0005}}
+    untuned = replace(scale, rate_table=RateTable(()))
     tuned = replace(scale, rate_table=RateTable(tuple(Trial("60m", row, steps, rates, True, ()) for row, rates in long.items())))
 
     def poet(scale):
         return [spec for spec in controls.runs(scale) if (spec.method, spec.steps) == ("poet", steps)]
 
-    assert not poet(scale) and [spec.seed for spec in poet(tuned)] == [0, 1]
+    assert not poet(untuned) and [spec.seed for spec in poet(tuned)] == [0, 1]
     assert [spec.parameters["poet_lr"] for spec in poet(tuned)] == [0.0005] * 2
     grounds = Grounds(types.SimpleNamespace(scale=tuned, record=lambda spec: {"validation_perplexity": 40.0}), controls.runs(tuned))
     assert grounds.longer(grounds.row("60m", "poet-fs-1_2"), 3) == poet(tuned)
