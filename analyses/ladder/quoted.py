@@ -4,11 +4,12 @@ import csv
 from pathlib import Path
 
 from analyses.ladder.orders import LENGTHS
+from suite.fitness import LONGER
 from suite.scale import ROOT
 
 #: The ladder of the longest runs that were recorded.
 RECORDED = ROOT / "analyses" / "recorded" / "night" / "ladder.csv"
-MODEL, FULL, LONGEST = "60m", "1", "3"
+MODEL, FULL, LONGEST = "60m", "1", str(LONGER)
 
 
 def gap(row: str, baseline: str, ladder: Path = RECORDED, model: str = MODEL, length: str = FULL) -> str:
