@@ -58,7 +58,8 @@ class Artifact:
 
     def described(self, scale: Scale, note: str = "") -> str:
         """Its label and caption with the scale that it was made at, and a note if there is one."""
-        where = "Independent of the scale." if self.scale_free else f"Scale: {scale.name}, {scale.corpus}."
+        made_at = ", ".join(filter(None, (scale.name, scale.corpus, scale.lacking)))
+        where = "Independent of the scale." if self.scale_free else f"Scale: {made_at}."
         return " ".join(part for part in (f"{self.label}.", self.caption, note, where) if part)
 
     def missing(self, scale: Scale, *more: str) -> list[str]:
@@ -68,7 +69,8 @@ class Artifact:
     def why_unshown(self, claim: Claim, scale: Scale) -> str:
         """Why a scale cannot show a claim of this artifact; empty if it can."""
         if missing := self.missing(scale, *claim.models):
-            return f"the scale has no model {', '.join(missing)}"
+            unknown = [model for model in missing if model not in scale.settings.models]
+            return f"the scale has no model {', '.join(unknown)}" if unknown else scale.lacking
         if scale.name in UNJUDGED_SCALES and not (self.scale_free or claim.exact):
             return f"{scale.name} checks the plumbing alone"
         return claim.paper_only if scale.name != "paper" else ""

@@ -273,15 +273,16 @@ def collect_runs(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, RunS
     Raises:
         ValueError: two artifacts use one name for different specs.
     """
-    return _distinct({name: artifact.runs(scale) for name, artifact in artifacts.items()})
+    return distinct({name: artifact.runs(scale) for name, artifact in artifacts.items()})
 
 
 def collect_finetunings(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, FinetuningSpec]:
     """Every distinct finetuning run that the artifacts ask for; see :func:`collect_runs`."""
-    return _distinct({name: artifact.finetunings(scale) for name, artifact in artifacts.items()})
+    return distinct({name: artifact.finetunings(scale) for name, artifact in artifacts.items()})
 
 
-def _distinct(asked: dict[str, list[Spec]]) -> dict[str, Spec]:
+def distinct(asked: dict[str, list[Spec]]) -> dict[str, Spec]:
+    """Every distinct run, by its own name, of those that artifacts ask for, by theirs; see :func:`collect_runs`."""
     grid: dict[str, Spec] = {}
     for name, specs in asked.items():
         for spec in specs:

@@ -1,7 +1,7 @@
 """What an artifact is built from: the scale, and the records of its runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +23,23 @@ class Context:
         scale: the scale with its seeds.
         results: the folder that artifacts are written to; :meth:`table` reads their tables from it.
         left_out: the reasons why artifacts could not be built, by name; the report and the claims do without these artifacts.
+        narrowed: the models of artifacts that are built at fewer than the scale's, since the others lack runs, by the artifact's name.
         home: the results folder that holds the runs; None stands for ``results``.
     """
 
     scale: Scale
     results: Path
     left_out: Mapping[str, str] = field(default_factory=dict)
+    narrowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     home: Path | None = None
 
     def __post_init__(self) -> None:
         if self.home is None:
             object.__setattr__(self, "home", self.results)
+
+    def of(self, name: str) -> "Context":
+        """The inputs of an artifact's build: with fewer models if it is among :attr:`narrowed`."""
+        return replace(self, scale=self.scale.only(self.narrowed[name])) if name in self.narrowed else self
 
     def trained(self, spec: RunSpec | FinetuningSpec) -> bool:
         """Whether a run has a record."""

@@ -134,6 +134,8 @@ def judge(claim: Claim, artifact: Artifact, evidence: Evidence, context: Context
     scope = scope_of(claim, artifact, context.scale.name)
     if scope == "exact":
         return _exact(claim, evidence)
+    if context.scale.lacking and not claim.models:
+        return Verdict(scope=scope, result="not at this scale", note=context.scale.lacking)  # the claim is about all models of the scale
     controls = readings(grounds, subject_of(evidence.runs, evidence.compared), NEEDS[claim.kind]) if scope == "measured" else {}
     fitness = summary(controls)
     if any(reading.outcome != "passed" for reading in controls.values()):

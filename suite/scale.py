@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ class Scale:
         settings: the scale's file.
         rate_table: learning rates, tuned or published.
         protocol: how learning rates are tuned.
+        models: model names, smallest first: all of the scale's file, or fewer (:meth:`only`).
     """
 
     name: str
@@ -42,11 +43,17 @@ class Scale:
     settings: ScaleFile
     rate_table: RateTable
     protocol: Protocol
+    models: tuple[str, ...]
+
+    def only(self, models: Iterable[str]) -> "Scale":
+        """The scale with some of its models: an artifact is built at these if the others lack runs."""
+        return replace(self, models=tuple(models))
 
     @property
-    def models(self) -> tuple[str, ...]:
-        """Model names, smallest first."""
-        return tuple(self.settings.models)
+    def lacking(self) -> str:
+        """A phrase on the models of the scale's file that are not among :attr:`models`; empty if there are none."""
+        absent = [model for model in self.settings.models if model not in self.models]
+        return f"without {' and '.join(absent)}, whose runs are not all recorded" if absent else ""
 
     def resources(self, model: str) -> dict[str, Any]:
         """The resources of a model's runs: the fields of :class:`suite.settings.Resources` by name."""
@@ -219,4 +226,4 @@ def load_scale(config: dict[str, Any]) -> Scale:
             raise ConfigError(f"{place}: {protocol.seed} is the seed of tuning ({PROTOCOL}): tables take others, such as [0, 1, 2]")
     if not table.exists() and not settings.tuning:  # a scale with tuning may have no table yet
         raise ConfigError(f"{where}: learning_rates.table: there is no file {settings.learning_rates.table}")
-    return Scale(asked.scale, tuple(asked.seeds), settings, read_rates(table, ROOT) if table.exists() else RateTable(), protocol)
+    return Scale(asked.scale, tuple(asked.seeds), settings, read_rates(table, ROOT) if table.exists() else RateTable(), protocol, tuple(settings.models))

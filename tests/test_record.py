@@ -131,6 +131,8 @@ def test_figures_that_a_page_links_to_are_kept_and_no_others(record, tmp_path):
     figures.mkdir(parents=True)
     for name in ("table2.png", "figure2.png"):
         (figures / name).write_text("new")
+    with (tmp_path / "root" / "README.md").open("a") as page:
+        page.write("![](analyses/recorded/mini/table2.png)\n")
     assert record() == 0
     assert (kept / "table2.png").read_text() == "new" and not (kept / "figure2.png").exists()
 

@@ -21,9 +21,10 @@ _UNASKED = {"paper": "", **{scale: f"The {scale} scale checks the plumbing: it i
 
 
 def grounds_of_all(context: Context) -> Grounds:
-    """The runs of everything that ``snakemake all`` makes at the scale; of artifacts that could not be built, those that were trained."""
+    """The runs of everything that ``snakemake all`` makes at the scale; of artifacts that lack runs, those that were trained."""
     makeable = {name: a for name, a in discover().items() if a.in_all and not a.missing(context.scale)}
-    runs = [spec for name, artifact in makeable.items() for spec in artifact.runs(context.scale) if name not in context.left_out or context.trained(spec)]
+    short = {*context.left_out, *context.narrowed}
+    runs = [spec for name, artifact in makeable.items() for spec in artifact.runs(context.scale) if name not in short or context.trained(spec)]
     return Grounds(context, runs)
 
 

@@ -13,7 +13,7 @@ from analyses.report.numbers import number
 from analyses.report.sources import output_of, read_bytes
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
-from suite.collection import collect_finetunings, collect_runs
+from suite.collection import distinct
 from suite.context import Context
 from suite.recorded.origin import foreign, origins, sentence
 
@@ -97,7 +97,8 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
     Raises:
         RunError: a record is missing, unreadable or of another spec; the sentence has the command that makes it again.
     """
-    pretrained, finetuned = collect_runs(artifacts, context.scale), collect_finetunings(artifacts, context.scale)
+    pretrained = distinct({name: artifact.runs(context.of(name).scale) for name, artifact in artifacts.items()})
+    finetuned = distinct({name: artifact.finetunings(context.of(name).scale) for name, artifact in artifacts.items()})
     specs = pretrained | finetuned
     records = {name: context.record(spec) for name, spec in specs.items()}
     restored = origins(context.home, specs.values())
@@ -114,7 +115,7 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
     order = {model: i for i, model in enumerate(context.scale.models)}
     return {
         "settings": settings(sorted(runs, key=lambda run: order[run.spec.model])),
-        "sources": {name: source(context, name, artifact, records, made_on) for name, artifact in artifacts.items()},
+        "sources": {name: source(context.of(name), name, artifact, records, made_on) for name, artifact in artifacts.items()},
         "environments": [{"id": id, "runs": list(made_on.values()).count(id), **json.loads(key)} for key, id in environment_ids.items()],
         "machines": machines, "recorded": sentence(context.home, specs.values()),
         "data": {name: key for key, name in data_ids.items()},

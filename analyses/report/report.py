@@ -58,7 +58,7 @@ def page(context: Context) -> str:
     beyond, unbuilt = left_out(context.scale), {name: find(name).label for name in context.left_out}
     labels = {name: a.label for name, a in artifacts.items()} | {name: label for name, (label, _) in beyond.items()} | unbuilt
     shown, entries = claims(context, labels), errata(context)
-    cards = {name: card(context, name, artifact, [c for c in shown if c["artifact"] == name]) for name, artifact in artifacts.items()}
+    cards = {name: card(context.of(name), name, artifact, [c for c in shown if c["artifact"] == name]) for name, artifact in artifacts.items()}
     return environment().get_template("page.html").render(
         # Our own file, not escaped. Nothing else is unescaped but the HTML of :mod:`markup` and :mod:`interval`.
         style=Markup((FOLDER / "style.css").read_text()), scale=context.scale, unjudged=context.scale.name in UNJUDGED_SCALES, left_out=beyond,

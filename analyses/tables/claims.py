@@ -66,7 +66,7 @@ def table(context: Context, grounds: Grounds) -> pd.DataFrame:
     return pd.DataFrame([
         line(name, artifact, *found, context)
         for name, artifact in discover().items()
-        for found in judged(name, artifact, context, grounds)
+        for found in judged(name, artifact, context.of(name), grounds)
     ])
 
 

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -55,8 +56,8 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
         seeds: None takes the :func:`fullest`.
 
     Returns:
-        (lines, failed). Lines name each seed and each artifact of ``all`` that was left out; the last one sums up. ``failed``: whether an artifact of
-        ``all`` was left out, except those with finetuning runs if the archive has no finetuning runs at all.
+        (lines, failed). Lines name each seed and each artifact of ``all`` that was left out, and each artifact that was built without some models; the last
+        one sums up. ``failed``: whether there is such an artifact, except those with finetuning runs if the archive has no finetuning runs at all.
 
     Raises:
         RecordedError: the archive is missing or damaged, or has nothing for these seeds.
@@ -80,33 +81,49 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     for name in sorted(there):
         unpack(recorded[name], results / "runs" / name)
     say(f"{scale}: {len(there)} of {len(suite.specs)} runs unpacked into {results / 'runs'}, seeds {', '.join(map(str, seeds))}")
-    reasons = {name: _missing(suite, name, recorded, there) for name in suite.artifacts}
-    left_out = {name: reason for name, reason in reasons.items() if reason}
-    names = [name for name in suite.artifacts if name not in left_out]
-    built = _in_order(suite, names, left_out, results)
+    models = {name: _models(suite, name, there) for name in suite.artifacts}
+    left_out = {name: _missing(suite, name, recorded, there) for name, found in models.items() if not found}
+    narrowed = {name: found for name, found in models.items() if found and found != suite.scale.models}
+    built = _in_order(suite, [name for name in suite.artifacts if name not in left_out], Context(suite.scale, results, left_out, narrowed))
     for name in left_out:  # a table of an earlier archive must not stay beside the others
         for output in suite.artifacts[name].outputs:
             (results / output).unlink(missing_ok=True)
     wanted = {name: reason for name, reason in left_out.items() if suite.artifacts[name].in_all}
     unfinetuned = not any(isinstance(run.spec, FinetuningSpec) for run in recorded.values())
-    failed = any(not (unfinetuned and suite.artifacts[name].finetunings(suite.scale)) for name in wanted)
+    failed = any(not (unfinetuned and suite.artifacts[name].finetunings(suite.scale)) for name in (*wanted, *narrowed))
+    lines += [f"built at {', '.join(found)} alone: {name}: {_missing(suite, name, recorded, there)}" for name, found in narrowed.items() if name in built]
     lines += [f"not built: {name}: {reason}" for name, reason in wanted.items()]
     missing = f"; {len(wanted)} not, for the reasons above" if wanted else ""
     page = results / "report.html" if "report" in built else results
     return [*lines, f"{len(built)} artifacts built from {len(there)} recorded runs in {time.monotonic() - started:.0f} s: {page}{missing}"], failed
 
 
+def _models(suite: Suite, name: str, there: set[str]) -> tuple[str, ...]:
+    """The models of the scale at which an artifact can be built: those that lack none of its runs. Empty if there are none, or it needs another."""
+    artifact, scale = suite.artifacts[name], suite.scale
+    specs = {spec.name: spec.model for spec in artifact.specs(scale)}
+    if specs.keys() <= there:
+        return scale.models
+    lacking = {model for run, model in specs.items() if run not in there}
+    part = scale.only(model for model in scale.models if model not in lacking)
+    if not part.models or artifact.missing(part):
+        return ()
+    rest = {spec.name for spec in artifact.specs(part)}
+    # An artifact that takes another model in place of a missing one would show what it does not show at this scale.
+    return part.models if rest and rest <= there & specs.keys() else ()
+
+
 def _missing(suite: Suite, name: str, recorded: dict[str, RecordedRun], there: set[str]) -> str:
-    """Why an artifact cannot be built; empty if it can."""
+    """Which runs of an artifact are missing."""
     specs = {spec.name for spec in suite.artifacts[name].specs(suite.scale)}
-    if not (missing := sorted(specs - there)):
-        return ""
+    missing = sorted(specs - there)
     why = "recorded with another spec" if missing[0] in recorded else "not recorded"
     return f"{len(missing)} of its {len(specs)} runs are missing, such as {missing[0]}, which is {why}"
 
 
-def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results: Path) -> list[str]:
-    """Build artifacts in parallel, each after those that it reads. Returns the names of those built; the others join ``left_out`` with a reason."""
+def _in_order(suite: Suite, names: list[str], context: Context) -> list[str]:
+    """Build artifacts in parallel, each after those that it reads. Returns the names of those built; the others join ``context.left_out`` with a reason."""
+    left_out = context.left_out
     waiting = TopologicalSorter({name: [other for other in names_read(suite.artifacts[name], suite.artifacts) if other in names] for name in names})
     waiting.prepare()
     done, running = [], {}
@@ -116,7 +133,7 @@ def _in_order(suite: Suite, names: list[str], left_out: dict[str, str], results:
         while waiting.is_active():
             for name in waiting.get_ready():
                 gone = {other: reason for other, reason in left_out.items() if suite.artifacts[other].in_all}
-                running[pool.submit(_build_one, name, suite.scale.name, list(suite.scale.seeds), results, gone)] = name
+                running[pool.submit(_build_one, name, replace(context, left_out=gone))] = name
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 name, (seconds, reason) = running.pop(future), future.result()
@@ -144,11 +161,11 @@ def _ended_with_its_processes(pool: ProcessPoolExecutor) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _build_one(name: str, scale: str, seeds: list[int], results: Path, left_out: dict[str, str]) -> tuple[float, str]:
+def _build_one(name: str, context: Context) -> tuple[float, str]:
     """Build an artifact in a process of the pool. Returns its seconds, and why it could not be built (empty if it was)."""
     started = time.monotonic()
     try:
-        build_artifact(name, Context(load_scale({"scale": scale, "seeds": seeds}), results, left_out))
+        build_artifact(name, context.of(name))
     except UserError as error:
         return time.monotonic() - started, str(error)
     return time.monotonic() - started, ""

@@ -14,7 +14,7 @@ from suite.recorded.origin import foreign, sentence
 
 
 def build_artifact(name: str, context: Context) -> None:
-    """Write an artifact's files, and say in its tables which runs were recorded and not trained here.
+    """Write an artifact's files, and say in its tables which models they lack, and which runs were recorded and not trained here.
 
     A table's Markdown gets a sentence on them, and its CSV a column ``origin`` if some of its runs are foreign. Figures and the
     report say it in their captions.
@@ -25,11 +25,12 @@ def build_artifact(name: str, context: Context) -> None:
     artifact = find(name)
     artifact.build(context)
     specs = runs_behind(artifact, context)
-    said, strange = sentence(context.home, specs), foreign(context.home, specs)
+    lacking = context.scale.lacking and f"This page is {context.scale.lacking}."
+    notes, strange = list(filter(None, (lacking, sentence(context.home, specs)))), foreign(context.home, specs)
     for output in artifact.outputs:
         path = context.results / output
-        if said and output.endswith(".md"):
-            write_text(path, f"{path.read_text(encoding='utf-8').rstrip()}\n\n{said}\n")
+        if notes and output.endswith(".md"):
+            write_text(path, "\n\n".join((path.read_text(encoding="utf-8").rstrip(), *notes)) + "\n")
         if strange and output.endswith(".csv"):
             _add_column(path, "origin", strange)
 
@@ -42,8 +43,8 @@ def caption(context: Context, artifact: Artifact, note: str = "") -> str:
 
 def runs_behind(artifact: Artifact, context: Context) -> list[RunSpec | FinetuningSpec]:
     """The runs of an artifact, and of the artifacts that it is built from if the scale can make them."""
-    makeable = (other for other in read_by(artifact).values() if not other.missing(context.scale))
-    return [spec for one in (artifact, *makeable) for spec in one.specs(context.scale)]
+    read = (other.specs(context.of(name).scale) for name, other in read_by(artifact).items() if not other.missing(context.scale))
+    return [spec for specs in (artifact.specs(context.scale), *read) for spec in specs]
 
 
 def _add_column(path: Path, column: str, value: str) -> None:

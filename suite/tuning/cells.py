@@ -66,8 +66,8 @@ def further_seeds(scale: Scale, cell: Cell) -> list[int]:
 
 
 def cells(scale: Scale) -> list[Cell]:
-    """All cells that the scale tunes, smaller models and shorter lengths first."""
-    found = [cell for part in scale.settings.tuning for cell in _cells_of(part)]
+    """All cells that the scale tunes on its models, smaller models and shorter lengths first."""
+    found = [cell for part in scale.settings.tuning if part.model in scale.models for cell in _cells_of(part)]
     order = list(scale.models)
     return sorted(dict.fromkeys(found), key=lambda cell: (order.index(cell.model), cell.length))
 

@@ -17,7 +17,7 @@ from tests.claims import artifact
 
 @pytest.fixture
 def context(tmp_path):
-    return Context(types.SimpleNamespace(name="tiny", corpus="a text (stand-in for C4)"), tmp_path)
+    return Context(types.SimpleNamespace(name="tiny", corpus="a text (stand-in for C4)", lacking=""), tmp_path)
 
 
 def record(context, spec, rows=()):

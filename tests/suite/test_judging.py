@@ -21,13 +21,14 @@ NAN, INF = math.nan, math.inf
 
 @pytest.fixture
 def verdict(tmp_path, monkeypatch):
-    """``verdict(evidence, controls, scale, artifact, **claim)``: with the controls' outcomes by name, all others passed."""
+    """``verdict(evidence, controls, scale, artifact, only, **claim)``: with the controls' outcomes by name, all others passed; ``only`` are the models."""
 
-    def _verdict(found, controls=(), scale="mini", of=None, **options):
+    def _verdict(found, controls=(), scale="mini", of=None, only=None, **options):
         outcomes = {control.name: Reading("passed", "") for control in CONTROLS if control.read}
         outcomes |= {name: Reading(outcome, "") for name, outcome in dict(controls).items()}
         monkeypatch.setattr(judging, "readings", lambda grounds, about, names: {n: outcomes[n] for n in names if n in outcomes})
-        context = Context(load_scale({"scale": scale, "seeds": [0]}), tmp_path)
+        loaded = load_scale({"scale": scale, "seeds": [0]})
+        context = Context(loaded.only(only) if only else loaded, tmp_path)
         (one,) = corrected([judge(claim(**options), of or artifact(), found, context, None)])
         return one
 
@@ -65,6 +66,13 @@ def test_trained_models_have_a_direction_at_a_small_scale_and_more_at_the_paper_
     assert [verdict(found).result for found in (CLEAR, REVERSE)] == ["same direction", "opposite direction"]
     assert [verdict(found, scale="paper").result for found in (CLEAR, REVERSE)] == ["reproduced", "contradicted"]
     assert verdict(evidence(-1.0, 0.1)).result == verdict(evidence(-1.0, 0.1), scale="paper").result == "undecided"
+
+
+def test_a_claim_about_all_models_is_not_judged_without_one(verdict):
+    found = verdict(CLEAR, only=("60m", "130m", "350m"))
+    assert found.result == "not at this scale" and found.note == "without 1.3b and 3b, whose runs are not all recorded"
+    assert verdict(CLEAR, only=("60m",), models=("60m",)).result == "same direction"
+    assert verdict(evidence(1.0, 1.0, n=1), only=("60m",), exact=True, region=(1.0, 1.0)).result == "confirmed"
 
 
 def test_scopes():

@@ -125,8 +125,9 @@ def dynamics_artifact(
         found = curves(context, chosen)
         frame = table(context, chosen, found, printed[CROSSING])
         shown = list(dict.fromkeys(spec.model for spec in specs))
-        panels = -(-len(shown) // 2)
-        figure, axes = plt.subplots(panels, 2, figsize=(10, 3.8 * panels + 0.8), squeeze=False)
+        across = min(2, len(shown))
+        panels, columns = -(-len(shown) // across), 5 * across // 2
+        figure, axes = plt.subplots(panels, across, figsize=(5 * across, 3.8 * panels + 0.8), squeeze=False)
         for axis, model in zip(axes.flat, shown, strict=False):
             draw(axis, context, model, found, next(spec.steps for spec in specs if spec.model == model))
         for axis in axes.flat[len(shown) :]:
@@ -134,8 +135,8 @@ def dynamics_artifact(
         for row in axes:
             row[0].set_ylabel("validation perplexity")
         handles, labels = axes[0, 0].get_legend_handles_labels()
-        lines = -(-len(labels) // 5)
-        figure.legend(handles, labels, loc="upper center", ncol=5, frameon=False)
+        lines = -(-len(labels) // columns)
+        figure.legend(handles, labels, loc="upper center", ncol=columns, frameon=False)
         figure.tight_layout(rect=(0, 0, 1, 1 - 0.28 * lines / figure.get_figheight()))
         rows = tuple(n or "all" for n in (specs[0].evaluation_rows, specs[0].final_evaluation_rows))
         parts = [

@@ -50,7 +50,8 @@ def _budget_correlation(context: Context) -> Evidence:
         budgets = printed(model).set_index("variant").trainable.map(printed_number)[list(POET)].tolist()
         groups.append((budgets, [perplexities(context, specs) for specs in cells.values()]))
         runs += [spec for specs in cells.values() for spec in specs]
-    return rank_correlation(groups, runs, f"mean over {len(groups)} models, {len(POET)} rows each")
+    over = f"mean over {len(groups)} models, {len(POET)} rows each" if len(groups) > 1 else f"{len(POET)} rows"
+    return rank_correlation(groups, runs, over)
 
 
 def _stability(context: Context) -> Evidence:

@@ -125,9 +125,11 @@ def summary(frame: pd.DataFrame, agreements: dict[str, Evidence]) -> list[str]:
 
 
 def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
-    """Perplexity against trainable parameters of the linear layers: measured above with error bars, published below."""
+    """Perplexity against trainable parameters of the linear layers: measured with error bars, and published below it, or on the right if there is one model."""
     models = list(dict.fromkeys(frame.model))
-    figure, axes = plt.subplots(2, len(models), figsize=(3.1 * len(models), 6.2), squeeze=False)
+    down, across = (2, len(models)) if len(models) > 1 else (1, 2)
+    figure, axes = plt.subplots(down, across, figsize=(3.1 * across, 3.1 * down + 0.3 * (down == 1)), squeeze=False)
+    axes = axes.reshape(2, len(models))  # by row of views and model
     further = frame[~frame.variant.isin(frame[frame.published.notna()].variant)].drop_duplicates("variant")
     families = FAMILIES | {r.variant: r.method for r in further.itertuples()}
     family_of = frame.variant.map(lambda v: v if v in families else next(f for f in FAMILIES if v.startswith(f)))
@@ -151,8 +153,9 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
         axes[0, 0].set_ylabel("validation perplexity, measured")
         axes[1, 0].set_ylabel("validation perplexity, published")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False)
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    columns = min(len(labels), 3 * across)
+    figure.legend(handles, labels, loc="lower center", ncol=columns, frameon=False)
+    figure.tight_layout(rect=(0, 0.3 / figure.get_figheight() * -(-len(labels) // columns), 1, 1))
     return figure
 
 
@@ -160,7 +163,8 @@ def build(context: Context) -> None:
     frame = table(context)
     agreements = {model: agreement(context, model) for model in dict.fromkeys(frame.model)}
     page = markdown(frame, table_section(context, grid_runs(context.scale)), summary(frame, agreements))
-    note = f"Above: measured. Below: as printed, on C4. {spread_note(context)} {fitness_sentence(context, grid_runs(context.scale))}"
+    places = ("Above", "Below") if frame.model.nunique() > 1 else ("Left", "Right")
+    note = f"{places[0]}: measured. {places[1]}: as printed, on C4. {spread_note(context)} {fitness_sentence(context, grid_runs(context.scale))}"
     save_figure(draw(frame, context.scale), frame, context, ARTIFACT, note, page=page)
 
 

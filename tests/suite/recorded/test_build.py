@@ -8,7 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from suite.recorded import archive, build as builder
+from analyses.common.controls import grounds_of_all
+from analyses.report.report import page
+from poet.system.files import write_text
+from suite.collection import load_suite
+from suite.context import Context
+from suite.discovery import find
+from suite.recorded import archive, build as builder, marking
+from suite.recorded.marking import build_artifact, caption, runs_behind
+from tests.analyses.report.small_results import write_results
 from suite.recorded.run import RecordedError
 
 
@@ -20,7 +28,7 @@ def recorded(recorded_run, specs, tmp_path, monkeypatch):
     monkeypatch.setattr(builder, "archive_path", lambda scale: tmp_path / "runs.parquet")
     monkeypatch.setattr(builder, "RESULTS", tmp_path)
     asked = []
-    monkeypatch.setattr(builder, "_in_order", lambda suite, names, left_out, results: asked.append(list(suite.scale.seeds)) or [])
+    monkeypatch.setattr(builder, "_in_order", lambda suite, names, context: asked.append(list(suite.scale.seeds)) or [])
     return asked
 
 
@@ -37,6 +45,60 @@ def test_a_seed_that_nobody_recorded_is_refused_and_what_was_made_stays(recorded
     with pytest.raises(RecordedError, match="no run of seed 7 is recorded at scale smoke: ask for some of 0, 1"):
         builder.build("smoke", [0, 7])
     assert recorded == [] and table.read_text() == "of before"
+
+
+@pytest.fixture(scope="module")
+def smoke():
+    return load_suite({"scale": "smoke", "seeds": [0]})
+
+
+def test_an_artifact_is_built_at_the_models_that_lack_none_of_its_runs(smoke):
+    every = smoke.specs.keys()
+    assert builder._models(smoke, "table2", every) == builder._models(smoke, "claims", set()) == smoke.scale.models
+    one = "smoke/350m/poet-fs-1_2/seed0"
+    assert one in every and builder._models(smoke, "table2", every - {one}) == ("60m", "130m", "1.3b", "3b")
+    assert builder._models(smoke, "table2", set()) == ()
+
+
+def test_an_artifact_is_not_built_without_a_model_that_it_needs_or_takes_another_for(smoke):
+    for name in ("controls", "figure1"):  # controls needs 60m; figure1 is of one model, the deepest that there is up to its own
+        specs = smoke.artifacts[name].specs(smoke.scale)
+        lost = next(spec for spec in specs if spec.model == ("60m" if name == "controls" else specs[0].model))
+        assert builder._models(smoke, name, smoke.specs.keys() - {lost.name}) == ()
+
+
+LOST = "smoke/350m/galore/seed0"
+
+
+@pytest.fixture
+def narrowed(tmp_path, smoke):
+    """Results without one run of Table 2, as a build from recorded runs has them."""
+    models = {name: builder._models(smoke, name, smoke.specs.keys() - {LOST}) for name in smoke.artifacts}
+    left_out = {name: "a run is missing" for name, found in models.items() if not found}
+    context = Context(smoke.scale, tmp_path, left_out, {name: found for name, found in models.items() if found and found != smoke.scale.models})
+    assert "table2" in context.narrowed
+    write_results(Context(smoke.scale, tmp_path))
+    (tmp_path / "runs" / LOST / "record.json").unlink()
+    return context
+
+
+def test_a_table_without_a_model_says_so(narrowed, monkeypatch):
+    plain = replace(find("table2"), outputs=("table2.md",), build=lambda context: write_text(context.results / "table2.md", "A table.\n"))
+    monkeypatch.setattr(marking, "find", lambda name: plain)
+    build_artifact("table2", narrowed.of("table2"))
+    assert (narrowed.results / "table2.md").read_text() == "A table.\n\nThis page is without 350m, whose runs are not all recorded.\n"
+    assert caption(narrowed.of("table2"), plain).endswith("enwik8 (stand-in for C4), without 350m, whose runs are not all recorded.")
+    assert "without" not in caption(narrowed, plain)
+
+
+def test_what_is_gathered_reads_no_run_that_is_missing(narrowed):
+    kept = LOST.replace("350m", "60m")
+    behind = {spec.name for spec in runs_behind(find("claims"), narrowed)}
+    assert kept in behind and LOST not in behind
+    assert grounds_of_all(narrowed).trained([narrowed.scale.run("60m", "galore", 0)])
+    assert not grounds_of_all(narrowed).trained([narrowed.scale.run("350m", "galore", 0)])
+    text = page(narrowed)
+    assert f'data-run="{kept}"' in text and f'data-run="{LOST}"' not in text
 
 
 ENDLESS = """
