@@ -29,6 +29,7 @@ class Artifact:
         runs: the runs it needs at a scale.
         finetunings: the finetuning runs that it needs at a scale.
         in_all: whether ``snakemake all`` makes it; other artifacts, such as sweeps, are made only by name.
+        timed: whether its numbers are times of the machine that builds it. A build from recorded runs takes the recorded ones.
         scale_free: whether its numbers come from formulas and simulations alone, and so are the same at every scale.
         models: the models that it needs; it cannot be made at a scale that lacks one.
         claims: the paper's claims about it that can be checked; ``results/claims.csv`` has those of all artifacts.
@@ -42,6 +43,7 @@ class Artifact:
     runs: Callable[[Scale], list[RunSpec]] = _none
     finetunings: Callable[[Scale], list[FinetuningSpec]] = _none
     in_all: bool = True
+    timed: bool = False
     scale_free: bool = False
     models: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()

@@ -140,10 +140,12 @@ def test_figures_that_a_page_links_to_are_kept_and_no_others(record, tmp_path):
 def test_what_is_recorded_is_renewed_from_recorded_runs_and_nothing_is_added(record, tmp_path):
     made, kept = tmp_path / "results" / "recorded" / "night", tmp_path / "root" / "analyses" / "recorded" / "night"
     made.mkdir(parents=True)
-    for name in ("table5.md", "table8.md"):
+    (kept / "table11.md").write_text("of another machine")
+    for name in ("table5.md", "table8.md", "table11.md"):
         (made / name).write_text("# A table\n\n- A finding.\n\nRecorded runs, not trained here: 3 of 3 (on A CPU).\n")
     assert record("--scale", "night", "--recorded") == 0
     assert (kept / "table5.md").read_text() == "# A table\n\n- A finding.\n" and not (kept / "table8.md").exists()
+    assert (kept / "table11.md").read_text() == "of another machine"  # times are not renewed from runs
 
 
 def test_a_partial_benchmark_is_never_recorded(record, tmp_path, capsys):

@@ -133,7 +133,8 @@ def main() -> int:
     shown = "".join(page.read_text() for page in pages(ROOT))
     outputs = [output for output in kept_outputs(artifacts, given.scale, shown) if (made / output).exists()]
     if given.recorded:
-        outputs = [output for output in outputs if (kept / Path(output).name).exists()]
+        times = {output for artifact in artifacts.values() if artifact.timed for output in artifact.outputs}
+        outputs = [output for output in outputs if (kept / Path(output).name).exists() and output not in times]
     seeds = read_seeds(given.seeds)
     compared = compare(kept, made, [output for output in outputs if output.endswith(".csv") and output != RATES])
     _refuse(given, seeds, outputs, artifacts, kept, compared)

@@ -16,13 +16,14 @@ from pathlib import Path
 from poet.finetuning.spec import FinetuningSpec
 from suite.artifact import names_read
 from suite.context import Context
+from suite.discovery import find
 from suite.scale import load_scale
 from suite.collection import RESULTS, Suite, load_suite
 from poet.system.errors import UserError
 from poet.system.progress import say
 from poet.training.spec import RunSpec
 from suite.recorded.archive import archive_path, read
-from suite.recorded.marking import build_artifact
+from suite.recorded.marking import build_artifact, take_times
 from suite.recorded.restore import unpack
 from suite.recorded.run import RecordedError, RecordedRun
 
@@ -83,6 +84,9 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     say(f"{scale}: {len(there)} of {len(suite.specs)} runs unpacked into {results / 'runs'}, seeds {', '.join(map(str, seeds))}")
     models = {name: _models(suite, name, there) for name in suite.artifacts}
     left_out = {name: _missing(suite, name, recorded, there) for name, found in models.items() if not found}
+    for name, artifact in suite.artifacts.items():
+        if artifact.timed and not all((archive_path(scale).parent / output).exists() for output in artifact.outputs):
+            left_out[name] = "its numbers are times, and none are recorded at this scale"
     narrowed = {name: found for name, found in models.items() if found and found != suite.scale.models}
     built = _in_order(suite, [name for name in suite.artifacts if name not in left_out], Context(suite.scale, results, left_out, narrowed))
     for name in left_out:  # a table of an earlier archive must not stay beside the others
@@ -163,9 +167,12 @@ def _ended_with_its_processes(pool: ProcessPoolExecutor) -> Iterator[None]:
 
 def _build_one(name: str, context: Context) -> tuple[float, str]:
     """Build an artifact in a process of the pool. Returns its seconds, and why it could not be built (empty if it was)."""
-    started = time.monotonic()
+    started, artifact = time.monotonic(), find(name)
     try:
-        build_artifact(name, context.of(name))
+        if artifact.timed:
+            take_times(artifact, archive_path(context.scale.name).parent, context.results)
+        else:
+            build_artifact(name, context.of(name))
     except UserError as error:
         return time.monotonic() - started, str(error)
     return time.monotonic() - started, ""

@@ -35,6 +35,13 @@ def build_artifact(name: str, context: Context) -> None:
             _add_column(path, "origin", strange)
 
 
+def take_times(artifact: Artifact, recorded: Path, results: Path) -> None:
+    """Copy an artifact's recorded times, with a word in its Markdown."""
+    for output in artifact.outputs:
+        text = (recorded / Path(output).name).read_text(encoding="utf-8")
+        write_text(results / output, f"{text.rstrip()}\n\nRecorded times, not measured here.\n" if output.endswith(".md") else text)
+
+
 def caption(context: Context, artifact: Artifact, note: str = "") -> str:
     """An artifact's label and caption with the scale, a note if there is one, and which runs were recorded and not trained here."""
     said = sentence(context.home, artifact.specs(context.scale))

@@ -101,6 +101,18 @@ def test_what_is_gathered_reads_no_run_that_is_missing(narrowed):
     assert f'data-run="{kept}"' in text and f'data-run="{LOST}"' not in text
 
 
+def test_times_are_the_recorded_ones_and_never_taken_again(recorded, tmp_path, smoke):
+    lines, failed = builder.build("smoke")
+    assert failed and "not built: table11: its numbers are times, and none are recorded at this scale" in lines
+    for suffix in ("csv", "md"):
+        (tmp_path / f"table11.{suffix}").write_text("recorded\n")
+    lines, _ = builder.build("smoke")
+    assert not any("table11" in line for line in lines)
+    assert builder._build_one("table11", Context(smoke.scale, tmp_path / "built"))[1] == ""
+    assert (tmp_path / "built" / "table11.csv").read_text() == "recorded\n"
+    assert (tmp_path / "built" / "table11.md").read_text() == "recorded\n\nRecorded times, not measured here.\n"
+
+
 ENDLESS = """
 import multiprocessing, os, time
 from concurrent.futures import ProcessPoolExecutor
