@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from statistics import median
 
 from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
@@ -13,8 +12,8 @@ from suite.recorded.run import RecordedRun
 
 
 def costs(root: Path) -> dict[str, str]:
-    """The costs that pages quote, by part name: at mini scale pretraining, finetuning and its search for rates; at night scale the
-    ladder's runs, the trials, and a step of POET-FS beside AdamW's."""
+    """The costs that pages quote, by part name: at mini scale pretraining, finetuning and its search for rates; at night scale
+    all runs but trials, and the trials."""
     archives = {scale: read(archive_path(scale, root)) for scale in ("mini", "night")}
     mini, night = ({n: run for n, run in runs.items() if isinstance(run.spec, RunSpec)} for runs in archives.values())
     seeds = fullest(runs_of_seeds("mini", mini.values()))
@@ -28,20 +27,7 @@ def costs(root: Path) -> dict[str, str]:
         "cost-rungs": _sentence([run for run in night.values() if run.spec.seed != trials]),
         "cost-trials": _sentence([run for run in night.values() if run.spec.seed == trials]),
         "cost-finetuning-rates": _finetuning([run for run in archives["mini"].values() if isinstance(run.spec, FinetuningSpec) and run.spec.seed == trials]),
-        "step-poet-fs-1_2": _steps(night.values(), "poet-fs-1_2"),
     }
-
-
-def _steps(runs: Iterable[RecordedRun], row: str) -> str:
-    """The time of a row's training step divided by that of AdamW's: smallest and largest ratio over the lengths recorded for both."""
-    seconds: dict[tuple[str, int], list[float]] = {}
-    for run in runs:
-        name, _, options = run.spec.variant.partition("-lr=")
-        if "budget_r=0" in options:  # without R and P
-            continue
-        seconds.setdefault((name, run.spec.steps), []).append(run.record["cost"]["train_seconds"] / run.spec.steps)
-    ratios = [median(own) / median(seconds["adamw", length]) for (name, length), own in seconds.items() if name == row and ("adamw", length) in seconds]
-    return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
 
 def _finetuning(runs: list[RecordedRun]) -> str:

@@ -70,7 +70,7 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-controls": _summary(mini / "controls.md"),
         "recorded-claims": _bullets(mini / "claims.md"),
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
-        **{f"night-{name}": _numbers_of(kept / "night" / f"{name}.md") for name in ("table2", "table5", "table6")},
+        **{f"night-{name}": _numbers_of(kept / "night" / f"{name}.md") for name in ("table2", "controls", "table5", "table6")},
         "night-rotations": _claims_beside(kept, ("figure2", "figure11", "figure13", "figure14")),
         "ladder-full": gap("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv"),
         "ladder-full-130m": gap("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv", "130m"),
