@@ -25,7 +25,7 @@ def build_artifact(name: str, context: Context) -> None:
     artifact = find(name)
     artifact.build(context)
     specs = runs_behind(artifact, context)
-    lacking = context.scale.lacking and f"This page is {context.scale.lacking}."
+    lacking = context.scale.lacking and f"Built {context.scale.lacking}."
     notes, strange = list(filter(None, (lacking, sentence(context.home, specs)))), foreign(context.home, specs)
     for output in artifact.outputs:
         path = context.results / output

@@ -86,7 +86,7 @@ def test_a_table_without_a_model_says_so(narrowed, monkeypatch):
     plain = replace(find("table2"), outputs=("table2.md",), build=lambda context: write_text(context.results / "table2.md", "A table.\n"))
     monkeypatch.setattr(marking, "find", lambda name: plain)
     build_artifact("table2", narrowed.of("table2"))
-    assert (narrowed.results / "table2.md").read_text() == "A table.\n\nThis page is without 350m, whose runs are not all recorded.\n"
+    assert (narrowed.results / "table2.md").read_text() == "A table.\n\nBuilt without 350m, whose runs are not all recorded.\n"
     assert caption(narrowed.of("table2"), plain).endswith("enwik8 (stand-in for C4), without 350m, whose runs are not all recorded.")
     assert "without" not in caption(narrowed, plain)
 
