@@ -58,7 +58,7 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
 
     Returns:
         (lines, failed). Lines name each seed and each artifact of ``all`` that was left out, and each artifact that was built without some models; the last
-        one sums up. ``failed``: whether there is such an artifact, except those with finetuning runs if the archive has no finetuning runs at all.
+        one sums up. ``failed``: whether there is such an artifact, except those of times, and those with finetuning runs if the archive has no finetuning runs at all.
 
     Raises:
         RecordedError: the archive is missing or damaged, or has nothing for these seeds.
@@ -94,7 +94,8 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
             (results / output).unlink(missing_ok=True)
     wanted = {name: reason for name, reason in left_out.items() if suite.artifacts[name].in_all}
     unfinetuned = not any(isinstance(run.spec, FinetuningSpec) for run in recorded.values())
-    failed = any(not (unfinetuned and suite.artifacts[name].finetunings(suite.scale)) for name in (*wanted, *narrowed))
+    short = (suite.artifacts[name] for name in (*wanted, *narrowed))
+    failed = any(not (artifact.timed or unfinetuned and artifact.finetunings(suite.scale)) for artifact in short)
     lines += [f"built at {', '.join(found)} alone: {name}: {_missing(suite, name, recorded, there)}" for name, found in narrowed.items() if name in built]
     lines += [f"not built: {name}: {reason}" for name, reason in wanted.items()]
     missing = f"; {len(wanted)} not, for the reasons above" if wanted else ""

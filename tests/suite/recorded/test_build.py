@@ -102,8 +102,8 @@ def test_what_is_gathered_reads_no_run_that_is_missing(narrowed):
 
 
 def test_times_are_the_recorded_ones_and_never_taken_again(recorded, tmp_path, smoke):
-    lines, failed = builder.build("smoke")
-    assert failed and "not built: table11: its numbers are times, and none are recorded at this scale" in lines
+    lines, _ = builder.build("smoke")
+    assert "not built: table11: its numbers are times, and none are recorded at this scale" in lines
     for suffix in ("csv", "md"):
         (tmp_path / f"table11.{suffix}").write_text("recorded\n")
     lines, _ = builder.build("smoke")
