@@ -3,6 +3,7 @@
 A page marks such a part with ``<!-- name:begin -->`` and ``<!-- name:end -->``. ``make record`` writes all parts anew.
 """
 
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -21,6 +22,9 @@ from faults.judged import STOPS
 from suite.check.tables import read
 from suite.discovery import discover
 from suite.fitness import ROTATIONS_MOVE
+from suite.recorded.archive import archive_path
+from suite.recorded.archive import read as read_runs
+from suite.statistics import paired_interval
 from tests.support import matrix
 from suite.tuning.protocol import load_protocol
 from tools.costs import costs
@@ -71,6 +75,7 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-claims": _bullets(mini / "claims.md"),
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
         **{f"night-{name}": _numbers_of(kept / "night" / f"{name}.md") for name in ("table2", "controls", "table5", "table6")},
+        **_paired(root),
         "night-rotations": _claims_beside(kept, ("figure2", "figure11", "figure13", "figure14")),
         "ladder-full": gap("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv"),
         "ladder-full-130m": gap("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv", "130m"),
@@ -246,6 +251,20 @@ def _numbers_of(table: Path) -> str:
     blocks = table.read_text().strip().split("\n\n")
     last = max(number for number, block in enumerate(blocks) if block.startswith("|"))
     return "\n\n".join(blocks[last : last + 2])
+
+
+def _paired(root: Path) -> dict[str, str]:
+    """Differences of validation loss on 60m at night scale, in nats, over the seeds of the controls, by part name."""
+    runs, found = read_runs(archive_path("night", root)), {}
+    pairs = {
+        "half-rate-fs": ("poet-fs-1_2", "adamw-lr=0.002"), "chosen-rate-fs": ("poet-fs-1_2", "adamw"),
+        "half-rate-two-rates": ("adamw-two-rates", "adamw-lr=0.002"), "authors-eps": ("poet-fs-1_2-adam_eps=uncorrected", "poet-fs-1_2"),
+    }  # fmt: skip
+    for name, variants in pairs.items():
+        ours, theirs = ([math.log(runs[f"night/60m/{variant}/seed{seed}"].record["validation_perplexity"]) for seed in range(3)] for variant in variants)
+        mean, low, high = paired_interval([a - b for a, b in zip(ours, theirs, strict=True)])
+        found[name] = f"{mean:+.3f} ({low:+.3f} to {high:+.3f}, {len(ours)} seeds)"
+    return found
 
 
 def _claims_beside(kept: Path, artifacts: Sequence[str]) -> str:
