@@ -15,7 +15,8 @@ POET differs from the AdamW baseline in more than R and P. On each of the smalle
    right after each merge, and clipped gradients are no larger than that (``analyses.errata.optimizer``).
 6. *Equal cost.* On 60M, AdamW's perplexity at POET's training time, and at POET's operations, interpolated between AdamW's three
    whole runs of Figure 9 (``analyses.controls.equal_cost``). If POET's cost lies outside of theirs, no number is given: it would be
-   extrapolation. Time is wall-clock and includes evaluations and whatever else slowed the machine.
+   extrapolation. Time is wall-clock and includes evaluations and whatever else slowed the machine. It is compared only where one commit
+   trained all these runs on one machine.
 
 ``gain`` is log(AdamW's perplexity) - log(this perplexity), in nats, paired by seed, the mean over seeds. This AdamW has the row's own
 rate and the model's own length. ``gain_share`` divides the gain by that of POET-FS, where that is positive, and ``gain_shares`` does so by seed.
@@ -42,7 +43,7 @@ from analyses.common.published import read_published
 from analyses.controls.cells import (
     ADAMW, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, VARIED, cells, specs_of,
 )
-from analyses.controls.equal_cost import COSTS, cost_lines, draw_cost
+from analyses.controls.equal_cost import COSTS, EQUAL, cost_lines, draw_cost
 from analyses.ladder.rungs import rung, steps_on
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
@@ -160,7 +161,8 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
         if index:
             axis.set_yticklabels([])
     looks = {label: look(VARIED[label][0]) for label in AT_EQUAL_COST}
-    for axis, cost in zip(below.subplots(1, len(COSTS)), COSTS, strict=True):
+    costs = [cost for cost in COSTS if EQUAL.format(cost=cost) in set(frame.quantity)]
+    for axis, cost in zip(below.subplots(1, len(costs), squeeze=False)[0], costs, strict=True):
         draw_cost(axis, frame, cost, looks, model_label(scale, SMALLEST))
     return figure
 

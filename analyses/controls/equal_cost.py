@@ -25,15 +25,22 @@ from poet.training.spec import RunSpec
 from suite.context import Context
 
 #: Costs by which runs are made equal, and their units. Operations are those of matrix products.
-COSTS = {"training time": "s", "operations": "FLOP"}
+TIME, OPERATIONS = "training time", "operations"
+COSTS = {TIME: "s", OPERATIONS: "FLOP"}
 #: The quantity of a line: of a group of runs, and of AdamW interpolated between its runs.
 OWN, EQUAL = "validation perplexity and {cost}", "validation perplexity at equal {cost}"
+
+
+def timed_alike(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether training times compare methods: one commit, machine and device trained all runs. Other load on the machine is not seen."""
+    first, *others = ({name: record["provenance"].get(name) for name in ("commit", "machine", "cpu_capability", "device", "devices")} for record in records)
+    return all(other == first for other in others)
 
 
 def costs_of(context: Context, specs: Sequence[RunSpec]) -> dict[str, list[float]]:
     """What runs of one setting cost, one number for each seed, by the names of :data:`COSTS`."""
     seconds = [context.record(spec)["cost"]["train_seconds"] for spec in specs]
-    return {"training time": seconds, "operations": [specs[0].steps * operations_per_step(specs[0])] * len(specs)}
+    return {TIME: seconds, OPERATIONS: [specs[0].steps * operations_per_step(specs[0])] * len(specs)}
 
 
 def perplexity_at(cost: float, costs: Sequence[float], perplexities: Sequence[float]) -> float:
@@ -49,13 +56,16 @@ def perplexity_at(cost: float, costs: Sequence[float], perplexities: Sequence[fl
 def cost_lines(context: Context, model: str, compared: Mapping[str, Sequence[RunSpec]]) -> list[dict[str, Any]]:
     """Lines of a tidy table: AdamW's runs and the compared runs with their costs, and AdamW at the costs of the compared runs.
 
-    ``compared`` has runs by name, one for each seed."""
+    ``compared`` has runs by name, one for each seed. Training time has lines only where the runs were :func:`timed_alike`."""
     adamw = {f"AdamW, {factor}x steps": specs for factor, specs in longer_runs(context.scale, model).items()}
     costs = {label: costs_of(context, specs) for label, specs in {**adamw, **compared}.items()}
     columns = {label: perplexity_columns(context, specs) for label, specs in {**adamw, **compared}.items()}
     values = {label: perplexities(context, specs) for label, specs in adamw.items()}
     lines = []
+    alike = timed_alike([context.record(spec) for specs in (*adamw.values(), *compared.values()) for spec in specs])
     for cost, unit in COSTS.items():
+        if cost == TIME and not alike:
+            continue
         for label, own in columns.items():
             lines.append({
                 "control": label, "quantity": OWN.format(cost=cost), **own,

@@ -53,6 +53,7 @@ def recorded(tmp_path):
                 "validation_perplexity": 50.0,
                 "trainable_parameters": 1,
                 "cost": {"train_seconds": float(spec.steps)},
+                "provenance": {"commit": "recorded"},
                 **record(spec),
             }
             folder = context.results / "runs" / spec.name

@@ -165,6 +165,16 @@ def test_equal_cost_lies_between_adamws_runs_or_has_no_number(recorded):
     assert operations.measured == pytest.approx(100 * (64 / 100) ** (math.log(poet / adamw) / math.log(2)))
 
 
+def test_times_of_two_machines_are_not_compared(recorded):
+    """Operations are; the picture has their panel alone."""
+    elsewhere = {"provenance": {"commit": "recorded", "machine": {"cpu": "another"}}}
+    context = recorded(controls.ARTIFACT, lambda spec: {**record(spec), **(elsewhere if spec.steps > 480 else {})})
+    frame = controls.table(context)
+    assert not frame.quantity.str.contains("time").any() and frame.quantity.str.contains("equal operations").any()
+    titles = [axis.get_title() for axis in controls.draw(frame, context.scale).axes]
+    assert sum("at equal" in title for title in titles) == 1
+
+
 def test_divergence_is_shown(recorded):
     diverged = {"validation_perplexity": math.nan}
     context = recorded(
