@@ -1,4 +1,4 @@
-"""The three phases of POET's training (Figure 2), found by a rule that was written before any run, and can fail.
+"""The three phases of POET's training (Figure 2), found by a rule that can fail. All of it but its last condition was written before any run.
 
 c(t) is the mean of v'Rv over all R and P (``analyses.figures.common.probing``).
 

@@ -72,7 +72,7 @@ def _interval(
 ) -> tuple[bool | None, str]:
     """Whether the 95% interval of a paired difference, ours minus theirs, passes (None: not measured), and its numbers in words."""
     if not ours or not theirs or len(ours) < 2:
-        return None, "not trained" if not ours or not theirs else "one seed: no interval"
+        return None, "not among these runs" if not ours or not theirs else "one seed: no interval"
     differences = measure(ours, theirs)
     if not all(map(math.isfinite, differences)):
         return False, "diverged"
@@ -110,7 +110,7 @@ def _size(grounds: Grounds, subject: Subject) -> Reading:
         beside = [pair for pair in (models[place : place + 2], models[max(place - 1, 0) : place + 1]) if len(pair) == 2]
         trained = [pair for pair in beside if all(grounds.row(name, FULL) for name in pair)]
         if not trained:
-            found[model] = None, "no model beside it was trained"
+            found[model] = None, "no model beside it is among these runs"
             continue
         for smaller, larger in trained:
             found[f"{larger} against {smaller}"] = _interval(grounds.differences, grounds.row(larger, FULL), grounds.row(smaller, FULL), below_zero)
@@ -153,7 +153,7 @@ def _horizon(grounds: Grounds, subject: Subject) -> Reading:
     poet, full = grounds.row(model, POET), grounds.row(model, FULL)
     longer = poet and full and (grounds.longer(poet, LONGER), grounds.longer(full, LONGER))
     if not longer or None in longer:
-        return Reading("not measured", f"{model}: {LONGER} times the steps were not trained")
+        return Reading("not measured", f"{model}: runs of {LONGER} times the steps are not among these")
     if len(full) < 2:
         return Reading("not measured", f"{model}: one seed: no interval")
     now, later = (paired_interval(grounds.log_ratios(*pair)) for pair in ((full, poet), longer[::-1]))
@@ -180,7 +180,7 @@ CONTROLS = (
     Control("R and P move perplexity by more than its scatter", "The 95% interval of the mean paired difference leaves out zero.", _rotations),
     Control("AdamW's second rate is worth little", f"The whole 95% interval of its mean gain is below {SECOND_RATE:g} nats.", _second_rate),
     Control("chosen rates lie inside their grids", "No rate of a row that is judged was chosen at the end of its grid, and none is censored.", _grids),
-    Control("a longer run keeps the sign", "The 95% intervals of the mean difference at both lengths lie on one side of zero.", _horizon),
+    Control("a longer run keeps the sign", "Of POET-FS (b=1/2) against AdamW on the smallest model, which stand for all: the 95% intervals of the mean difference at both lengths lie on one side of zero.", _horizon),
     Control(
         "neighbouring rates keep the sign",
         "The difference of two rows that are compared has one sign at the chosen rates and where either has a neighbour of one rate.",

@@ -145,7 +145,7 @@ def judge(claim: Claim, artifact: Artifact, evidence: Evidence, context: Context
     if side == "neither" or p > LEVEL or math.isnan(p):
         return replace(found, note=_undecided(evidence, side, p))
     if scope == "measured" and SHORTER_CANNOT.get(claim.kind) == side:
-        return replace(found, result="not at this scale", p=math.nan, note=_shorter(evidence))
+        return replace(found, result="not at this scale", note=_shorter(evidence))
     if scope == "measured" and LITTLE_SCATTER in NEEDS[claim.kind] and not _steady(evidence, claim.region):
         note = f"control failed: {LITTLE_SCATTER}"
         return replace(found, result="not at this scale", fitness=summary({**controls, LITTLE_SCATTER: Reading("failed", "")}), note=note)

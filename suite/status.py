@@ -176,7 +176,8 @@ def status(suite: Suite, results: Path) -> str:
     now, is_current = time.time(), suite.is_current()
     found = [progress(results, spec, now, is_current) for spec in suite.all_specs.values()]
     asked = [run for run in found if run.spec.name in suite.specs or run.state != "not started"]
-    return page(suite.scale.name, asked) + _recorded(suite, [run.spec for run in asked if run.state == "not started"])
+    missing = [run.spec for run in asked if run.state == "not started"]
+    return page(suite.scale.name, asked) + _recorded(suite, missing) + _neither(suite, missing)
 
 
 def _recorded(suite: Suite, missing: Iterable[RunSpec | FinetuningSpec]) -> str:
@@ -185,3 +186,18 @@ def _recorded(suite: Suite, missing: Iterable[RunSpec | FinetuningSpec]) -> str:
     pretraining = (spec for spec in missing if isinstance(spec, RunSpec) and not (spec.keep_weights and spec.seed == first))  # archives have no weights
     count = sum(recorded.get(s.name) == (s.digest, training_digest(s.method, suite.scale.device(s.model))) for s in pretraining)
     return f"\n\nRecorded with today's spec and training code: {count} of those not started. RESUME=recorded restores them." if count else ""
+
+
+def _neither(suite: Suite, missing: Iterable[RunSpec | FinetuningSpec]) -> str:
+    """Per artifact and model, the runs that are neither here nor recorded; empty if there are none, or if the scale has no recorded runs."""
+    recorded = digests(archive_path(suite.scale.name))
+    left = {spec.name for spec in missing if recorded.get(spec.name, ("",))[0] != spec.digest}
+    if not recorded or not left:
+        return ""
+    lines = []
+    for name, artifact in suite.artifacts.items():
+        specs = artifact.specs(suite.scale)
+        asked, lacking = Counter(spec.model for spec in specs), Counter(spec.model for spec in specs if spec.name in left)
+        if lacking:
+            lines.append(f"- {name}: " + ", ".join(f"{count} of {asked[model]} of {model}" for model, count in lacking.items()))
+    return "\n\n".join(("", f"Neither here nor recorded: {len(left)} runs. Some are of several artifacts.", "\n".join(lines)))

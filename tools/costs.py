@@ -13,7 +13,7 @@ from suite.recorded.run import RecordedRun
 
 def costs(root: Path) -> dict[str, str]:
     """The costs that pages quote, by part name: at mini scale pretraining, finetuning and its search for rates; at night scale
-    all runs but trials, and the trials."""
+    all runs but trials, and the trials. Also how many commits trained the runs of each scale."""
     archives = {scale: read(archive_path(scale, root)) for scale in ("mini", "night")}
     mini, night = ({n: run for n, run in runs.items() if isinstance(run.spec, RunSpec)} for runs in archives.values())
     seeds = fullest(runs_of_seeds("mini", mini.values()))
@@ -26,8 +26,15 @@ def costs(root: Path) -> dict[str, str]:
         **{f"cost-{name}": _finetuning(_recorded(archives["mini"], suite.artifacts[name].finetunings(suite.scale))) for name in ("table4", "table12")},
         "cost-rungs": _sentence([run for run in night.values() if run.spec.seed != trials]),
         "cost-trials": _sentence([run for run in night.values() if run.spec.seed == trials]),
+        **{f"commits-{scale}": _commits([run for run in runs.values() if run.spec.seed != trials]) for scale, runs in archives.items()},
         "cost-finetuning-rates": _finetuning([run for run in archives["mini"].values() if isinstance(run.spec, FinetuningSpec) and run.spec.seed == trials]),
     }
+
+
+def _commits(runs: list[RecordedRun]) -> str:
+    sources = [run.record["provenance"] for run in runs]
+    dirty = sum(source["dirty"] for source in sources)
+    return f"{len(runs)} runs of {len({source['commit'] for source in sources})} commits, {dirty or 'none'} of them trained with uncommitted changes"
 
 
 def _finetuning(runs: list[RecordedRun]) -> str:

@@ -71,8 +71,7 @@ def rank_correlation(
     A group is the given numbers and, for each of them, the measured ones by seed. NaN (not converged) ranks last. Tau is discrete, so
     the evidence has no interval, but the p-value of :func:`suite.statistics.permuted_kendall`."""
     tau, p = permuted_kendall(groups)
-    said = "; ".join(filter(None, (note, f"permutation p = {p / 2:.2g} one-sided" if p < 1 else "")))
-    return Evidence(effect=tau, low=math.nan, high=math.nan, p=p, n=len(groups[0][1][0]), bounds=(-1.0, 1.0), runs=tuple(runs), note=said)
+    return Evidence(effect=tau, low=math.nan, high=math.nan, p=p, n=len(groups[0][1][0]), bounds=(-1.0, 1.0), runs=tuple(runs), note=note)
 
 
 def with_p(tau: Evidence) -> str:

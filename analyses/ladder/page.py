@@ -38,12 +38,20 @@ def markdown(frame: pd.DataFrame, label: str, caption: str) -> str:
             continue
         one = "" if len(heads) > 1 else "; one length, so no order is tested"
         parts += [f"{model}: share of the full length (tokens per matrix parameter){one}", markdown_table(["row", *heads, "printed"], "l" + "r" * (len(heads) + 1), rows)]
+        if alike := _tuned_alike(part):
+            parts += [
+                f"{model}, tuned alike: nats above AdamW with two rates of its own, with the 95% interval. The paper has no such row, so no order to it is tested.",
+                markdown_table(["row", *heads], "l" + "r" * len(heads), alike),
+            ]
         if len(of_model := controls[controls.model == model]):
             parts.append(_fitness(model, of_model, list(lengths.length)))
     compared = orders[orders[list(LENGTHS.values())].ne("").any(axis=1)]
     for model, part in compared.groupby("model", sort=False):
         parts.append(_sides(model, part))
-    said += map(_sentence, compared[compared[DECIDED].ne("").any(axis=1)].itertuples())
+    decided = compared[DECIDED].ne("").any(axis=1)
+    said += map(_sentence, compared[decided].itertuples())
+    if left := int((~decided).sum()):
+        said.append(f"{left} of {len(compared)} printed orders are undecided at every length at which both rows are compared: they appear at none, and no crossing of theirs is decided.")
     if len(compared):
         made = sum(len(at.split()) for at in compared[list(LENGTHS.values())].to_numpy().ravel())
         said.append(
@@ -55,6 +63,22 @@ def markdown(frame: pd.DataFrame, label: str, caption: str) -> str:
     for note, part in shown[shown.note != ""].groupby("note", sort=False):
         said.append(f"Not there, {note}: {'; '.join(_absent(part))}.")
     return markdown_page(f"{label}, {frame.scale.iloc[0]} scale", f"{caption} {key}", *parts, sentences=said)
+
+
+def _tuned_alike(part: pd.DataFrame) -> list[list[str]]:
+    """For each row its gap to AdamW with two rates, by length; no rows if there is none."""
+    names = ("gap_adamw-two-rates", "gap_adamw-two-rates_low", "gap_adamw-two-rates_high")
+    if names[0] not in part:
+        return []
+    gaps = {key: tuple(line[name] for name in names) for key, line in zip(zip(part.variant, part.length, strict=True), part.to_dict("records"), strict=True)}
+    rows = [row for row in part.variant.unique() if any(math.isfinite(gap[0]) for (other, _), gap in gaps.items() if other == row)]
+    return [[all_rows()[row][1].label, *(_gap(*gaps.get((row, length), (math.nan,) * 3)) or "–" for length in part.length.unique())] for row in rows]
+
+
+def _gap(mean: float, low: float, high: float) -> str:
+    """``"+0.139 (+0.095 to +0.183)"``; without brackets for one seed, empty if there is no gap."""
+    interval = f" ({low:+.3f} to {high:+.3f})" if math.isfinite(low) and math.isfinite(high) else ""
+    return "" if math.isnan(mean) else f"{mean:+.3f}{interval}"
 
 
 def _sides(model: str, compared: pd.DataFrame) -> str:
@@ -80,7 +104,7 @@ def _fitness(model: str, controls: pd.DataFrame, lengths: Sequence[str]) -> str:
         at = part.set_index("length")
         rows.append([name, *(f"{at.outcome[length]}{at.note[length] and ': '}{at.note[length]}" for length in lengths)])
     fit = fit_lengths(zip(controls.length, controls.outcome, strict=True))
-    said = f"Every control passed at {', '.join(fit)}." if fit else "At no length has every control passed, so the orders below are described and not judged."
+    said = f"Each of these controls passed at {', '.join(fit)}." if fit else "At no length has each of them passed, so the orders below are described and not judged."
     return f"Controls of {model}, in nats, with what was measured. {said}\n\n{markdown_table(['control', *lengths], 'l' * (1 + len(lengths)), rows)}"
 
 

@@ -82,7 +82,8 @@ def effect_cell(line: Any) -> str:
     """An effect with its unit and its interval, or the number of seeds that agree if the interval has no width."""
     if pd.isna(line.effect):
         return ""
-    around = f" ({line.low:.3g} to {line.high:.3g})" if line.low < line.high and math.isfinite(line.high - line.low) else ""
+    low, high = f"{line.low:.3g}", f"{line.high:.3g}"
+    around = f" ({low} to {high})" if low != high and math.isfinite(line.high - line.low) else ""
     agree = f" ({line.n} of {line.n} seeds)" if line.low == line.high and line.scope != "exact" and line.n > 1 else ""
     return f"{line.effect:.3g}{around}{agree} {line.unit}".rstrip()
 

@@ -13,7 +13,7 @@ from poet.launch.status import Status
 from poet.system.files import write_text
 from suite.collection import load_suite
 from suite.__main__ import main
-from suite.status import STATES, STATUS, duration, page, progress
+from suite.status import STATES, STATUS, duration, page, progress, status
 
 NOW = 1_000_000.0
 MINUTE, HOUR = 60.0, 3600.0
@@ -182,6 +182,22 @@ def test_totals_are_in_one_order_and_leave_nothing_out(tmp_path, spec, saying):
 )
 def test_durations(seconds, text):
     assert duration(seconds) == text
+
+
+def test_what_is_neither_here_nor_recorded_is_named(tmp_path, monkeypatch):
+    suite = load_suite({"scale": "smoke", "seeds": [0]})
+    specs = {spec.name: spec for spec in suite.artifacts["table6"].specs(suite.scale)}
+    missing = [name for name, spec in specs.items() if spec.model == "60m"][:2]
+    recorded = {name: (spec.digest, "") for name, spec in suite.specs.items() if name not in missing}
+    monkeypatch.setattr("suite.status.digests", lambda archive: recorded)
+    text = status(suite, tmp_path)
+    assert "Neither here nor recorded: 2 runs." in text and f"- table6: 2 of {len(specs)} of 60m" in text
+    recorded |= {name: (specs[name].digest, "") for name in missing}
+    assert "Neither here nor recorded" not in status(suite, tmp_path)
+    recorded[missing[0]] = ("another spec", "")
+    assert "Neither here nor recorded: 1 runs." in status(suite, tmp_path)
+    recorded.clear()
+    assert "Neither here nor recorded" not in status(suite, tmp_path), "a scale without recorded runs names none"
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):
