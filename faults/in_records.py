@@ -6,7 +6,7 @@ FAULTS = (
     Fault(
         name="stale-passes-for-fresh",
         what="A recorded run is restored although the training code has changed: the tables show what today's code would not train.",
-        file="suite/recorded/origin.py",
+        file="suite/records.py",
         old='if record.get("training_digest") == today:',
         new="if True:",
         caught_by=("tests/suite/recorded/test_restore.py::test_a_stale_run_is_not_restored_and_the_log_says_why",),

@@ -20,7 +20,7 @@ import pandas as pd
 from benchmarks.rows import environment
 from faults.catalogue import FAULTS
 from faults.fault import Fault
-from faults.judged import RecordedNumbers, recorded_numbers
+from faults.noticed import RecordedNumbers, recorded_numbers
 from faults.workshop import ROOT, Workshop
 from poet.system.errors import UserError, command_line
 from poet.system.files import write_text

@@ -21,7 +21,7 @@ from suite.artifact import Artifact, names_read
 from suite.discovery import discover
 from suite.finetuning import TASKS_OF_TABLE4, bases, searched_data, task_folder
 from suite.methods import check_methods
-from suite.recorded.origin import changed_code
+from suite.records import changed_code
 from suite.summarization import BART
 from suite.scale import Scale, dataset_name, load_scale
 from suite.sources import noted_sources

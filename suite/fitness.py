@@ -25,6 +25,8 @@ LONGER = 3
 SCATTER = 1 / 3
 #: The rows that stand for full training, low-rank training, and POET in the controls.
 FULL, LOW_RANK, POET = "adamw", "lora-r64", "poet-fs-1_2"
+#: The parameters of POET without R and P, which trains embeddings, norms and head alone.
+WITHOUT_ROTATIONS = {"budget_r": 0.0, "budget_p": 0.0}
 
 Outcome = Literal["passed", "failed", "not measured"]
 
@@ -121,7 +123,7 @@ def _rotations(grounds: Grounds, subject: Subject) -> Reading:
     found = {}
     for model in subject.models:
         whole = grounds.row(model, POET)
-        without = whole and grounds.like(whole, budget_r=0, budget_p=0)
+        without = whole and grounds.like(whole, **WITHOUT_ROTATIONS)
         found[model] = _interval(grounds.differences, whole, without, leaves_out_zero)
     return _together(found)
 

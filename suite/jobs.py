@@ -11,7 +11,7 @@ from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.collection import RESULTS, Suite
 from suite.recorded.restore import changed
-from suite.recorded.run import whole_record
+from suite.records import whole_record
 from suite.targets import made
 
 #: Where finished runs are kept until the pipeline has succeeded.

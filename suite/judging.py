@@ -179,7 +179,7 @@ def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return done
 
 
-def fell(results: Iterable[str]) -> str:
+def tally(results: Iterable[str]) -> str:
     """The number of each result, in words and in the order of :data:`RESULT_NAMES`."""
     counts = Counter(results)
     return ", ".join(f"{counts[result]} {result}" for result in RESULT_NAMES if counts[result])

@@ -24,7 +24,7 @@ from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.collection import Suite
 from suite.recorded.archive import archive_path, digests
-from suite.recorded.run import whole_record
+from suite.records import whole_record
 from suite.wording import listed
 
 #: States, in the order of the page. A silent run has the status "running", but has not updated it for long. An outdated run has a record

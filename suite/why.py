@@ -21,7 +21,8 @@ from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.artifact import names_read
 from suite.collection import RESULTS, Suite
-from suite.recorded.run import files_of, whole_record
+from suite.recorded.run import files_of
+from suite.records import whole_record
 from suite.sources import artifact_files, noted_sources, sources_note
 from suite.targets import check_targets, lost_files
 from suite.wording import listed

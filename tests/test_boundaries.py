@@ -19,7 +19,7 @@ FOREIGN = ("snakemake", "transformers", "datasets", "peft", "pydantic")
 OWN = ("poet.methods", "poet.training", "poet.data", "poet.launch", "poet.finetuning", "poet.system")
 #: Top-level packages. What stands above the suite starts or measures things: nothing imports it.
 ABOVE = ("workflow", "benchmarks", "faults", "tests", "tools")
-PACKAGES = ("poet", "suite", "analyses", "benchmarks", "faults", "workflow", "tests")
+PACKAGES = ("poet", "suite", "analyses", "benchmarks", "faults", "workflow", "tools", "tests")
 #: Parts, each with what it may not know: arrows point from analyses to the suite to finetuning to launch to training to methods and
 #: data to the core. The suite finds artifacts by where they lie, and imports none of them by name.
 FORBIDDEN = {
@@ -89,7 +89,25 @@ def circles(root, folders):
     for path in (path for folder in folders for path in (root / folder).rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
         names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    known = {name: {module for module in imports(path) if module in names and module != name} for name, path in names.items()}
+    return _circles({name: {module for module in imports(path) if module in names and module != name} for name, path in names.items()})
+
+
+def folder_circles(root, folders):
+    """Folders that import each other, as sorted groups. A folder and one inside it count as one, since what is shared lies in the outer one."""
+    known = {}
+    for path in (path for folder in folders for path in (root / folder).rglob("*.py")):
+        own = path.parent.relative_to(root).as_posix()
+        for module in imports(path):
+            parts = module.split(".")
+            there = "/".join(parts if (root / Path(*parts)).is_dir() else parts[:-1])
+            if parts[0] in folders and (root / there).is_dir() and not f"{own}/".startswith(f"{there}/") and not f"{there}/".startswith(f"{own}/"):
+                known.setdefault(own, set()).add(there)
+                known.setdefault(there, set())
+    return _circles(known)
+
+
+def _circles(known):
+    """The members of circles in a graph, as sorted groups; ``known`` has what each node points to."""
     reached = {}
     for name in known:
         found, waiting = set(), [name]
@@ -104,6 +122,7 @@ def circles(root, folders):
 def test_nothing_in_the_project_imports_itself(repository):
     assert all((repository / folder).is_dir() for folder in PACKAGES)
     assert not circles(repository, PACKAGES)
+    assert not folder_circles(repository, PACKAGES)
 
 
 def test_a_circle_is_found(tmp_path):
@@ -114,6 +133,11 @@ def test_a_circle_is_found(tmp_path):
     (tmp_path / "high" / "b.py").write_text("def late():\n    from low.a import x")
     assert circles(tmp_path, ("low", "high"))[0] == ["high.b", "low.a"]
     assert not circles(tmp_path, ("low",))
+    assert folder_circles(tmp_path, ("low", "high"))[0] == ["high", "low"]
+    (tmp_path / "low" / "a.py").write_text("from low.deep import c")
+    (tmp_path / "low" / "deep").mkdir()
+    (tmp_path / "low" / "deep" / "c.py").write_text("from low import d")
+    assert not folder_circles(tmp_path, ("low", "high"))
 
 
 def reads(paths):

@@ -18,15 +18,15 @@ from analyses.ladder.orders import MEANS, OPPOSITE, PRINTED
 from analyses.ladder.quoted import LONGEST, MODEL, gap, order_at_full_length
 from analyses.tables.claims import effect_cell
 from faults.catalogue import FAULTS
-from faults.judged import STOPS
+from faults.noticed import STOPS
 from suite.check.tables import read
 from suite.discovery import discover
 from suite.fitness import ROTATIONS_MOVE
 from suite.recorded.archive import archive_path
 from suite.recorded.archive import read as read_runs
 from suite.statistics import paired_interval
-from tests.support import matrix
 from suite.tuning.protocol import load_protocol
+from tools import support
 from tools.costs import costs
 from tools.rates import grids, protocol, rates
 
@@ -103,7 +103,7 @@ def _parts(root: Path) -> dict[str, str]:
         "two-rates-example": _code(root / "docs" / "examples" / "lion.py"),
         "table-example": _code(root / "docs" / "examples" / "table99.py"),
         "conv1d-example": _code(root / "docs" / "examples" / "gpt2.py"),
-        "support": matrix.table(),
+        "support": support.table(),
         "adapter-example": _code(root / "docs" / "examples" / "adapter.py"),
         "export-example": _code(root / "docs" / "examples" / "export.py"),
         "corpus-example": _code(root / "docs" / "examples" / "files.py"),

@@ -22,7 +22,7 @@ from benchmarks.rows import NAMES
 from poet.system.errors import UserError, command_line
 from suite.artifact import Artifact
 from suite.check.compare import compare
-from suite.check.judge import GONE, Finding
+from suite.check.findings import GONE, Finding
 from suite.check.report import report
 from suite.check.tables import read
 from suite.discovery import discover

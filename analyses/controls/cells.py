@@ -5,6 +5,7 @@ from typing import Any
 
 from analyses.common.grid import cell_runs
 from poet.training.spec import RunSpec
+from suite.fitness import WITHOUT_ROTATIONS
 from suite.scale import Scale
 
 MODELS = ("60m", "130m", "350m")
@@ -19,7 +20,7 @@ VARIED: dict[str, tuple[str, dict[str, Any]]] = {
     ADAMW: ("adamw", {}),
     NORMALIZED: ("adamw", {"init": "normalized"}),
     TWO_RATES: ("adamw-two-rates", {}),
-    FROZEN: ("poet-fs-1_2", {"budget_r": 0.0, "budget_p": 0.0}),
+    FROZEN: ("poet-fs-1_2", WITHOUT_ROTATIONS),
     EXACT: ("poet-fs-1_2", {"merge": "exact"}),
     EPS: ("poet-fs-1_2", {"adam_eps": "uncorrected"}),
     POET_FS: ("poet-fs-1_2", {}),

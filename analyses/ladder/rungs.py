@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from analyses.common.grid import BASELINE
 from analyses.common.paper_scale import trainable
-from analyses.controls.cells import FROZEN, VARIED
 from poet.methods import all_rows
 from poet.training.spec import RunSpec
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
-from suite.fitness import FULL, POET
+from suite.fitness import FULL, POET, WITHOUT_ROTATIONS
 from suite.scale import Scale
 from suite.statistics import interval_p, paired_interval
 from suite.tuning.cells import Cell, cells, further_seeds, run_at, steps_of
@@ -78,11 +77,10 @@ def without_rotations(scale: Scale, cell: Cell) -> Rung | None:
     found = rung(scale, cell) if cell.row == POET else None
     if found is None:
         return None
-    _, changed = VARIED[FROZEN]
     if cell.length == 1:  # the controls' own runs
-        return Rung(found.rates, [scale.run(cell.model, cell.row, seed, overrides=changed) for seed in scale.seeds])
+        return Rung(found.rates, [scale.run(cell.model, cell.row, seed, overrides=WITHOUT_ROTATIONS) for seed in scale.seeds])
     rates = {name: found.specs[0].parameters[name] for name in all_rows()[cell.row][0].learning_rates}
-    return Rung(found.rates, [run_at(scale, cell, seed, rates | changed) for seed in scale.seeds])
+    return Rung(found.rates, [run_at(scale, cell, seed, rates | WITHOUT_ROTATIONS) for seed in scale.seeds])
 
 
 def larger_model(scale: Scale, cell: Cell) -> Rung | None:

@@ -8,7 +8,7 @@ from analyses.ladder.quoted import LONGEST, MODEL, gap, order_at_full_length
 from analyses.report.sources import Row, read_rows
 from analyses.report.verdicts import Shown, reason_of
 from suite.context import Context
-from suite.judging import fell
+from suite.judging import tally
 
 #: Rows of the small table, by their names in the controls.
 _COMPARED = (ADAMW, TWO_RATES, POET_FS, POET_BS)
@@ -51,7 +51,7 @@ def _sentence(what: str, some: Sequence[Shown], scale: str) -> str:
     """A sentence on the results of a group of claims; if none was judged, with the most frequent reason."""
     results = [claim["result"] for claim in some]
     if set(results) != {"not at this scale"}:
-        return f"{what}: {fell(results)}."
+        return f"{what}: {tally(results)}."
     reason, count = Counter(reason_of(claim) for claim in some).most_common(1)[0]
     why = reason if count == len(some) else f"{count} of them: {reason}"
     return f"{what}: none of {len(some)} claims is judged at {scale} scale ({why})."

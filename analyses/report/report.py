@@ -33,7 +33,7 @@ from suite.artifact import EVERY, Artifact
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
 from suite.discovery import find
-from suite.judging import RESULT_NAMES, fell
+from suite.judging import RESULT_NAMES, tally
 
 FOLDER = Path(__file__).parent
 
@@ -44,7 +44,7 @@ def environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )
-    found.filters.update(number=number, fell=fell)
+    found.filters.update(number=number, tally=tally)
     return found
 
 

@@ -19,7 +19,7 @@ from suite.claim import Claim, Evidence
 from suite.context import Context
 from suite.discovery import discover
 from suite.grounds import Grounds
-from suite.judging import NOTHING, Verdict, corrected, fell, judge, scope_of
+from suite.judging import NOTHING, Verdict, corrected, judge, scope_of, tally
 
 
 def named(runs: Iterable[RunSpec | FinetuningSpec]) -> str:
@@ -73,9 +73,9 @@ def table(context: Context, grounds: Grounds) -> pd.DataFrame:
 def summary(frame: pd.DataFrame) -> list[str]:
     """Sentences with the number of claims by result: by scope, and by kind for claims about trained models."""
     lines = [f"{len(frame)} claims."]
-    lines += [f"{scope} ({len(part)}): {fell(part.result)}." for scope, part in frame.groupby("scope", sort=True)]
+    lines += [f"{scope} ({len(part)}): {tally(part.result)}." for scope, part in frame.groupby("scope", sort=True)]
     trained = frame[frame.scope == "measured"]
-    return [*lines, *(f"measured, {kind} ({len(part)}): {fell(part.result)}." for kind, part in trained.groupby("kind", sort=True))]
+    return [*lines, *(f"measured, {kind} ({len(part)}): {tally(part.result)}." for kind, part in trained.groupby("kind", sort=True))]
 
 
 def effect_cell(line: Any) -> str:

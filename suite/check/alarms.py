@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from suite.check.compare import recorded_folder
-from suite.check.judge import recorded_spreads
+from suite.check.findings import recorded_spreads
 from suite.check.spread import LEVEL, Pool, RecordedNumber, pools_of, tolerances
 from suite.check.tables import pairs, read
 from suite.discovery import discover

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from poet.system.errors import UserError
-from suite.check.judge import ANOTHER_SCALE, Finding, findings
+from suite.check.findings import ANOTHER_SCALE, Finding, findings
 from suite.check.tables import Line, Pair, checked, pairs, read
 from suite.discovery import discover
 from suite.scale import ROOT

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from suite.check.judge import ANOTHER_SCALE, Finding
+from suite.check.findings import ANOTHER_SCALE, Finding
 from suite.check.tables import as_float
 
 #: Lines that a terminal is given; the CSV has them all.
@@ -29,13 +29,13 @@ def moved(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(found, key=lambda one: (one.strain, np.nan_to_num(abs(one.relative_change))), reverse=True)
 
 
-def _untold(numbers: Sequence[Finding]) -> dict[str, int]:
+def _without_tolerance(numbers: Sequence[Finding]) -> dict[str, int]:
     """How many numbers have no tolerance, by the reason."""
-    untold = [one for one in numbers if math.isnan(one.tolerance)]
-    scales = sum(one.reason == ANOTHER_SCALE for one in untold)
-    factors = sum(one.freedom > 0 for one in untold if one.reason != ANOTHER_SCALE)
+    found = [one for one in numbers if math.isnan(one.tolerance)]
+    scales = sum(one.reason == ANOTHER_SCALE for one in found)
+    factors = sum(one.freedom > 0 for one in found if one.reason != ANOTHER_SCALE)
     return {
-        "no spread over seeds is recorded": len(untold) - scales - factors,
+        "no spread over seeds is recorded": len(found) - scales - factors,
         "they spread by factors": factors,
         "they are of two scales": scales,
     }
@@ -80,7 +80,7 @@ def summary(findings: Sequence[Finding]) -> list[str]:
         f"{len(numbers)} numbers compared: {counts['equal']} equal, {counts['within']} moved within their tolerance, "
         f"{counts['outside']} outside of it, {counts['not judged']} moved and not judged."
     ]
-    for why, number in _untold(numbers).items():
+    for why, number in _without_tolerance(numbers).items():
         if number:
             lines.append(f"{number} of them have no tolerance, as {why}: a change is shown, not judged.")
     texts = [one for one in findings if one.kind == "text"]

@@ -62,7 +62,14 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """spread: s0; logarithmic: whether s0 is of logarithms; freedom: sum of d over its distinct rows; alikeness: d0."""
+    """Similar rows, which share a spread; the symbols are explained at the top of this file.
+
+    Attributes:
+        spread: s0.
+        logarithmic: whether s0 is of logarithms.
+        freedom: sum of the degrees of freedom d over its distinct rows.
+        alikeness: d0; the larger it is, the more alike the rows spread.
+    """
 
     spread: float
     logarithmic: bool

@@ -9,11 +9,13 @@ from poet.finetuning.spec import FinetuningSpec
 
 @dataclass(frozen=True, slots=True)
 class Finetunings:
-    """Attributes:
-    number: number of runs.
-    left: number of runs that are not done.
-    unmeasured: number of runs that are not done and have no finished run of their kind.
-    hours: hours on one device for the other runs that are not done.
+    """Number and time of a plan's finetuning runs.
+
+    Attributes:
+        number: number of runs.
+        left: number of runs that are not done.
+        unmeasured: number of runs that are not done and have no finished run of their kind.
+        hours: hours on one device for the other runs that are not done.
     """
 
     number: int

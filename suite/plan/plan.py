@@ -59,15 +59,17 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Attributes:
-    suite: scale, artifacts and runs.
-    device: a key of :data:`suite.plan.rate.DEVICES`.
-    limits: bytes that a run may hold on one device, by model.
-    runs: the pretraining runs by name, in the order in which to run them.
-    needs: names of the runs of each artifact.
-    steps: artifacts in the order in which to run them.
-    disk: disk space for the runs that are not done.
-    finetunings: number and time of the finetuning runs.
+    """What a scale would cost, and the order in which to run it.
+
+    Attributes:
+        suite: scale, artifacts and runs.
+        device: a key of :data:`suite.plan.rate.DEVICES`.
+        limits: bytes that a run may hold on one device, by model.
+        runs: the pretraining runs by name, in the order in which to run them.
+        needs: names of the runs of each artifact.
+        steps: artifacts in the order in which to run them.
+        disk: disk space for the runs that are not done.
+        finetunings: number and time of the finetuning runs.
     """
 
     suite: Suite

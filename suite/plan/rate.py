@@ -40,9 +40,11 @@ DEVICES = {
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Attributes:
-    per_second: operations of one device in a second.
-    source: where the number comes from, in words.
+    """The speed of a device.
+
+    Attributes:
+        per_second: operations of one device in a second.
+        source: where the number comes from, in words.
     """
 
     per_second: float

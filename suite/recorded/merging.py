@@ -9,7 +9,8 @@ from poet.training.spec import RunSpec
 from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read, write
 from suite.recorded.origin import read_origin
-from suite.recorded.run import RecordedError, RecordedRun, checked, files_of, spec_of, whole_record
+from suite.recorded.run import RecordedError, RecordedRun, checked, files_of, spec_of
+from suite.records import whole_record
 from suite.scale import Scale
 from suite.tuning import cells, finetuning
 from suite.tuning.protocol import load_protocol

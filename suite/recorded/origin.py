@@ -1,20 +1,18 @@
 """Which runs of a results folder were restored from an archive, and the sentences that say so."""
 
 import json
-import platform
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from poet.data.files import read_json
-from poet.finetuning.sources import finetuning_digest
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.records import record_digest
-from poet.launch.sources import training_digest
 from poet.system.files import write_text
 from poet.training.spec import RunSpec
 from suite.recorded.run import device_of
+from suite.records import changed_code
 
 #: Name of the file that marks a restored run, beside its record.
 NOTE = "origin.json"
@@ -37,19 +35,6 @@ def read_origin(folder: Path) -> tuple[str, dict[str, Any]] | None:
     """
     note, record = (read_json(folder / name) or {} for name in (NOTE, "record.json"))  # a damaged record is reported by its readers
     return (note.get("origin", ""), record) if note and record and note.get("record_sha256") == record_digest(record) else None
-
-
-def changed_code(spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str) -> str:
-    """What differs between today's training code and that of a record; empty if nothing. Code that prepares data is not compared.
-
-    The digest is of code as Python's ``ast`` prints it, which may depend on the Python version.
-    """
-    today = finetuning_digest(spec, device) if isinstance(spec, FinetuningSpec) else training_digest(spec.method, device)
-    if record.get("training_digest") == today:
-        return ""
-    then, now = record.get("provenance", {}).get("versions", {}).get("python", ""), platform.python_version()
-    same = not then or then.split(".")[:2] == now.split(".")[:2]
-    return "training code" if same else f"training code or Python ({then} then, {now} now)"
 
 
 def origins(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> dict[str, tuple[str, dict[str, Any]]]:

@@ -9,8 +9,9 @@ from poet.system.files import atomic_path
 from poet.system.progress import say
 from poet.training.spec import RunSpec
 from suite.recorded.archive import archive_path, read
-from suite.recorded.origin import changed_code, write_note
-from suite.recorded.run import FILES, RecordedRun, device_of, whole_record
+from suite.recorded.origin import write_note
+from suite.recorded.run import FILES, RecordedRun, device_of
+from suite.records import changed_code, whole_record
 
 
 def unpack(run: RecordedRun, folder: Path) -> None:

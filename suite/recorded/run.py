@@ -3,13 +3,11 @@
 import hashlib
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.records import Altered, check_file, check_record
 from poet.system.errors import UserError
-from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 
 #: The files of a run that are recorded, the record first. Weights are not recorded: runs whose weights are needed are trained.
@@ -66,22 +64,6 @@ def device_of(record: dict[str, Any]) -> str:
 def sha256(content: bytes) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
-
-
-def whole_record(path: Path) -> dict[str, Any] | None:
-    """The record in a file, after checking that nobody edited it; None if there is no file.
-
-    Raises:
-        RunError: the record cannot be read, or was edited.
-    """
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        check_record(record)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except ValueError:
-        raise RunError(f"{path} cannot be read as a record, or was edited: remove it, and the run is trained again") from None
-    return record
 
 
 def checked(files: dict[str, bytes], origin: str = "") -> RecordedRun:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from poet.methods import all_rows
 from poet.training.spec import RunSpec
-from suite.recorded.origin import changed_code
-from suite.recorded.run import whole_record
+from suite.records import changed_code, whole_record
 from suite.scale import Scale
 from suite.settings import Tuned
 from suite.tuning.protocol import Point, Trials

@@ -47,7 +47,7 @@ def before():
         ("poet/launch/loop.py", set()),
         ("suite/plan/plan.py", set()),
         ("suite/status.py", set()),
-        ("suite/check/judge.py", set()),
+        ("suite/check/findings.py", set()),
     ],
 )
 def test_what_a_changed_file_remakes(repository, monkeypatch, before, changed, remade):

@@ -20,11 +20,11 @@ from poet import MergeSchedule, POETConfig, apply_poet, export_dense, merge_and_
 from poet.integrations.hugging_face import MergeCallback
 from poet.model import poet_layers
 from tests.launch.forks import together
-from tests.support import matrix
+from tools import support
 from tests.support.models import ROWS, batch, build, gpt2_again, plain_linear
 
 CONFIG = POETConfig(block_size=4, merge_every=2, clip_ramp_steps=1)
-MODELS = pytest.mark.parametrize("name", matrix.MODELS)
+MODELS = pytest.mark.parametrize("name", support.MODELS)
 RANKS, PARTS, STEPS = 2, 2, 5  # merges after two and after four steps
 
 
@@ -134,7 +134,7 @@ def test_export(name):
 def test_lbfgs(name):
     model = wrapped(name)
     optimizer = torch.optim.LBFGS([p for p in model.parameters() if p.requires_grad])
-    with pytest.raises(ValueError, match=matrix.REFUSED["LBFGS"]):
+    with pytest.raises(ValueError, match=support.REFUSED["LBFGS"]):
         MergeSchedule(model, CONFIG, optimizer)
 
 
@@ -172,7 +172,7 @@ def _ranks(folder):
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     for way, work in PARALLEL.items():
-        for name in matrix.MODELS:
+        for name in support.MODELS:
             share = ROWS // RANKS
             rows = {key: value[rank * share : (rank + 1) * share] for key, value in batch(name).items()}
             try:
@@ -250,7 +250,7 @@ def test_the_callback_lowers_the_clipping_threshold_after_a_merge():
 def test_the_page_names_each_feature_that_is_tested():
     """A column of the table is a test of that name, or a case of one."""
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")} | {"deepcopy", "pickle"} | set(PARALLEL)
-    assert {feature.lower() for feature in matrix.FEATURES} <= {name.lower() for name in tested}
+    assert {feature.lower() for feature in support.FEATURES} <= {name.lower() for name in tested}
 
 
 def test_conv1d_and_its_linear_compute_the_same():

@@ -11,7 +11,7 @@ with job(snakemake):
     from poet.finetuning.spec import FinetuningSpec
     from poet.launch.devices import reserved_gpus
     from suite.recorded.restore import restored
-    from suite.recorded.run import whole_record
+    from suite.records import whole_record
     from suite.jobs import check_code, keep, take_back
 
     resume = snakemake.config.get("resume")  # not a param: Snakemake would train finished runs again if it changed

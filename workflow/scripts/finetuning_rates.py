@@ -17,7 +17,7 @@ with job(snakemake):
     from suite.finetuning import bases
     from suite.jobs import check_code
     from suite.recorded.restore import changed, restored
-    from suite.recorded.run import whole_record
+    from suite.records import whole_record
     from suite.scale import load_scale
     from suite.tuning.finetuning import tune
 

@@ -18,6 +18,7 @@ from analyses.tables.table2.counts import CLAIMS as COUNTS
 from analyses.tables.table2.rows import BS, BY_BUDGET, FS, GALORE, LORA, POET, ROWS, label, printed
 from suite.claim import Claim, Confounder, Evidence
 from suite.context import Context
+from suite.fitness import WITHOUT_ROTATIONS
 from suite.grounds import Grounds
 from suite.scale import Scale
 
@@ -72,7 +73,7 @@ def _against_two_rates(grounds: Grounds, model: str, row: str) -> Evidence | Non
 def _part_of_r_and_p(grounds: Grounds, model: str, row: str) -> Evidence | None:
     """(POET - POET without R and P) - (POET without R and P - AdamW) in perplexity. Below zero: R and P lower it by more than the rest."""
     poet, adamw = grounds.row(model, row), grounds.row(model, BASELINE)
-    without = poet and grounds.like(poet, budget_r=0, budget_p=0)
+    without = poet and grounds.like(poet, **WITHOUT_ROTATIONS)
     if not without or not adamw:
         return None
     own, rest = grounds.differences(poet, without), grounds.differences(without, adamw)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Literal
 
 from suite.check.spread import ROUNDING, RecordedNumber, Tolerance, tolerances
-from suite.check.tables import BESIDE, CONCLUSIONS, VALUES, Line, Number, Pair, as_float, interval, measurement, method, value_column
+from suite.check.tables import NOT_COMPARED, CONCLUSIONS, VALUES, Line, Number, Pair, as_float, interval, measurement, method, value_column
 
 #: The reason of a finding about a recorded row that the fresh table lacks.
 GONE = "no longer there"
@@ -183,7 +183,7 @@ def _texts(pair: Pair, about: Finding | None) -> Iterator[Finding]:
     """Findings on the recorded row's other cells that the fresh row does not repeat; ``about``: the finding on its number."""
     for column, old in pair.recorded.items():
         new = pair.fresh.get(column, "")
-        if old == new or column in BESIDE or column in VALUES or _same_number(old, new):
+        if old == new or column in NOT_COMPARED or column in VALUES or _same_number(old, new):
             continue
         status, reason = "outside", ""
         if about and column in CONCLUSIONS and pair.source == "trained":

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from faults.judged import TABLE, RecordedNumbers
+from faults.noticed import TABLE, RecordedNumbers
 from faults.workshop import ROOT
 from poet.launch.records import write_record
 from poet.system.errors import UserError

@@ -18,7 +18,7 @@ from analyses.common.ablation import perplexity_columns
 from faults.workshop import Workshop
 from poet.system.errors import UserError
 from suite.check.compare import compare, recorded_folder
-from suite.check.judge import Finding
+from suite.check.findings import Finding
 from suite.check.report import failed
 from suite.check.tables import pairs, read
 from suite.collection import Suite, load_suite
