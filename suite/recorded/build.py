@@ -69,25 +69,13 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     load_scale({"scale": scale, "seeds": [0]})  # an unknown scale raises its own error, not one about a missing archive
     results = RESULTS / "recorded" / scale
     recorded = read(archive_path(scale))
-    found = runs_of_seeds(scale, recorded.values())
-    if unknown := sorted(set(seeds or ()) - found.keys()):
-        raise RecordedError(f"no run of seed {unknown[0]} is recorded at scale {scale}: ask for some of {', '.join(map(str, sorted(found)))}")
-    lines = []
-    if not seeds:
-        seeds = fullest(found)
-        rest = sorted(found.keys() - set(seeds))
-        lines = [f"seed {seed} is left out: {found[seed]} runs of it are recorded, and {found[seeds[0]]} of seed {seeds[0]}" for seed in rest]
+    seeds, lines = _seeds(scale, runs_of_seeds(scale, recorded.values()), seeds)
     suite = load_suite({"scale": scale, "seeds": seeds})
     there = {name for name, spec in suite.specs.items() if name in recorded and recorded[name].spec.digest == spec.digest}
     for name in sorted(there):
         unpack(recorded[name], results / "runs" / name)
     say(f"{scale}: {len(there)} of {len(suite.specs)} runs unpacked into {results / 'runs'}, seeds {', '.join(map(str, seeds))}")
-    models = {name: _models(suite, name, there) for name in suite.artifacts}
-    left_out = {name: _missing(suite, name, recorded, there) for name, found in models.items() if not found}
-    for name, artifact in suite.artifacts.items():
-        if artifact.timed and not all((archive_path(scale).parent / output).exists() for output in artifact.outputs):
-            left_out[name] = "its numbers are times, and none are recorded at this scale"
-    narrowed = {name: found for name, found in models.items() if found and found != suite.scale.models}
+    left_out, narrowed = _parts(suite, recorded, there)
     built = _in_order(suite, [name for name in suite.artifacts if name not in left_out], Context(suite.scale, results, left_out, narrowed))
     for name in left_out:  # a table of an earlier archive must not stay beside the others
         for output in suite.artifacts[name].outputs:
@@ -101,6 +89,27 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     missing = f"; {len(wanted)} not, for the reasons above" if wanted else ""
     page = results / "report.html" if "report" in built else results
     return [*lines, f"{len(built)} artifacts built from {len(there)} recorded runs in {time.monotonic() - started:.0f} s: {page}{missing}"], failed
+
+
+def _seeds(scale: str, found: Counter[int], asked: Sequence[int] | None) -> tuple[Sequence[int], list[str]]:
+    """The seeds to build with, and a sentence on each recorded seed that is left out though none was asked for."""
+    if unknown := sorted(set(asked or ()) - found.keys()):
+        raise RecordedError(f"no run of seed {unknown[0]} is recorded at scale {scale}: ask for some of {', '.join(map(str, sorted(found)))}")
+    if asked:
+        return asked, []
+    most = fullest(found)
+    rest = sorted(found.keys() - set(most))
+    return most, [f"seed {seed} is left out: {found[seed]} runs of it are recorded, and {found[most[0]]} of seed {most[0]}" for seed in rest]
+
+
+def _parts(suite: Suite, recorded: dict[str, RecordedRun], there: set[str]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """The artifacts that cannot be built, with the reason; and the models of those that can be built without some."""
+    models = {name: _models(suite, name, there) for name in suite.artifacts}
+    left_out = {name: _missing(suite, name, recorded, there) for name, found in models.items() if not found}
+    for name, artifact in suite.artifacts.items():
+        if artifact.timed and not all((archive_path(suite.scale.name).parent / output).exists() for output in artifact.outputs):
+            left_out[name] = "its numbers are times, and none are recorded at this scale"
+    return left_out, {name: found for name, found in models.items() if found and found != suite.scale.models}
 
 
 def _models(suite: Suite, name: str, there: set[str]) -> tuple[str, ...]:
