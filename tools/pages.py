@@ -258,6 +258,7 @@ def _paired(root: Path) -> dict[str, str]:
     runs, found = read_runs(archive_path("night", root)), {}
     pairs = {
         "half-rate-fs": ("poet-fs-1_2", "adamw-lr=0.002"), "chosen-rate-fs": ("poet-fs-1_2", "adamw"),
+        "half-rate-longest": ("poet-fs-1_2-lr=0.032-poet_lr=0.002-merge_every=228-clip_ramp_steps=6-steps=174330", "adamw-lr=0.002-steps=174330"),
         "half-rate-two-rates": ("adamw-two-rates", "adamw-lr=0.002"), "authors-eps": ("poet-fs-1_2-adam_eps=uncorrected", "poet-fs-1_2"),
     }  # fmt: skip
     for name, variants in pairs.items():

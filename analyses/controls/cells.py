@@ -1,12 +1,14 @@
 """The runs of the controls (``analyses.controls.controls``): each is a row with some parameters changed."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from analyses.common.grid import cell_runs
 from poet.training.spec import RunSpec
-from suite.fitness import WITHOUT_ROTATIONS
+from suite.fitness import FULL, LONGER, POET, WITHOUT_ROTATIONS
 from suite.scale import Scale
+from suite.tuning.cells import Cell, cells as tuned_cells, run_at, steps_of
 
 MODELS = ("60m", "130m", "350m")
 #: The only model with other learning rates, and the one of the comparison at equal cost.
@@ -78,3 +80,20 @@ def other_rates(scale: Scale) -> list[float]:
         place = tried.index(own)
         return [tried[place - 1], tried[place + 1]]
     return [lr for lr in tried if lr != own]
+
+
+def longer(scale: Scale) -> list[ControlRuns]:
+    """AdamW and POET-FS on 60M at :data:`suite.fitness.LONGER` times the length at their tuned rates, and AdamW at the tried rate below its own.
+
+    Empty without tuned rates of that length."""
+    found = []
+    for control, row in ((ADAMW, FULL), (POET_FS, POET)):
+        cell = Cell(SMALLEST, row, Fraction(LONGER))
+        chosen = scale.rate_table.chosen(SMALLEST, row, steps_of(scale, cell)) if cell in tuned_cells(scale) else None
+        if chosen is None or chosen.steps is None:  # a table without lengths has rates of the full one
+            return []
+        found.append(ControlRuns(SMALLEST, control, True, [run_at(scale, cell, seed, chosen.rates) for seed in scale.seeds]))
+        lower = [rates["lr"] for rates in scale.rate_table.tried(SMALLEST, row, steps_of(scale, cell)) if rates["lr"] < chosen.rates["lr"]]
+        if control == ADAMW and lower:
+            found.append(ControlRuns(SMALLEST, control, False, [run_at(scale, cell, seed, {"lr": max(lower)}) for seed in scale.seeds]))
+    return found

@@ -13,13 +13,15 @@ POET differs from the AdamW baseline in more than R and P. On each of the smalle
    rounding. The Neumann series with k = 3 shrinks them at every merge, as weight decay would.
 5. *Adam's eps.* POET-FS with eps where the authors' optimizer has it, before the second bias correction. There eps acts as 3e-5
    right after each merge, and clipped gradients are no larger than that (``analyses.errata.optimizer``).
-6. *Equal cost.* On 60M, AdamW's perplexity at POET's training time, and at POET's operations, interpolated between AdamW's three
+6. *A longer run.* On 60M, AdamW and POET-FS at three times the length, where a scale tuned their rates for it, and AdamW at the tried rate
+   below its own as well.
+7. *Equal cost.* On 60M, AdamW's perplexity at POET's training time, and at POET's operations, interpolated between AdamW's three
    whole runs of Figure 9 (``analyses.controls.equal_cost``). If POET's cost lies outside of theirs, no number is given: it would be
    extrapolation. Time is wall-clock and includes evaluations and whatever else slowed the machine. It is compared only where one commit
    trained all these runs on one machine.
 
 ``gain`` is log(AdamW's perplexity) - log(this perplexity), in nats, paired by seed, the mean over seeds. This AdamW has the row's own
-rate and the model's own length. ``gain_share`` divides the gain by that of POET-FS, where that is positive, and ``gain_shares`` does so by seed.
+rate and the same length. ``gain_share`` divides the gain by that of POET-FS, where that is positive, and ``gain_shares`` does so by seed.
 """
 
 import math
@@ -41,25 +43,24 @@ from analyses.common.paper_scale import model_label
 from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, save_figure, spread_note
 from analyses.common.published import read_published
 from analyses.controls.cells import (
-    ADAMW, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, VARIED, cells, specs_of,
+    ADAMW, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, VARIED, ControlRuns, cells, longer, specs_of,
 )
 from analyses.controls.equal_cost import COSTS, EQUAL, cost_lines, draw_cost
-from analyses.ladder.rungs import rung, steps_on
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.context import Context
-from suite.fitness import FULL, LONGER, POET
+from suite.fitness import LONGER
 from suite.scale import Scale
 
 #: Controls that AdamW is compared with at equal cost.
 AT_EQUAL_COST = (POET_FS, POET_BS)
 PERPLEXITY = "validation perplexity"
+AT_LONGER = f"{PERPLEXITY} after {LONGER} times the steps"
 
 
 def runs(scale: Scale) -> list[RunSpec]:
     """The runs of all cells, AdamW's longer runs, and the longer runs of AdamW and POET at tuned rates, for the control of a longer run."""
-    tuned = [rung(scale, cell) for cell in steps_on(scale) if (cell.model, cell.length) == (SMALLEST, LONGER) and cell.row in (FULL, POET)]
-    groups = [*(cell.specs for cell in cells(scale)), *longer_runs(scale, SMALLEST).values(), *(found.specs for found in tuned if found)]
+    groups = [*(cell.specs for cell in (*cells(scale), *longer(scale))), *longer_runs(scale, SMALLEST).values()]
     return [spec for specs in groups for spec in specs]
 
 
@@ -68,9 +69,8 @@ def gain(baseline: list[float], values: list[float]) -> float:
     return statistics.fmean(math.log(b) - math.log(v) for b, v in zip(baseline, values, strict=True))
 
 
-def _controls(context: Context) -> list[dict[str, Any]]:
+def _controls(context: Context, found: list[ControlRuns], quantity: str) -> list[dict[str, Any]]:
     printed = {(p.model, p.variant): float(p.perplexity) for p in read_published("table2").itertuples()}
-    found = cells(context.scale)
     own = {(cell.model, cell.control): perplexities(context, cell.specs) for cell in found if cell.own_rate}
     lines = []
     for cell in found:
@@ -79,7 +79,7 @@ def _controls(context: Context) -> list[dict[str, Any]]:
         poet, here = gain(baseline, own[cell.model, POET_FS]), gain(baseline, values)
         by_seed = [(gain([a], [ours]), gain([a], [poets])) for a, ours, poets in zip(baseline, values, own[cell.model, POET_FS], strict=True)]
         lines.append({
-            "control": cell.control, "quantity": PERPLEXITY, "own_rate": "yes" if cell.own_rate else "no",
+            "control": cell.control, "quantity": quantity, "own_rate": "yes" if cell.own_rate else "no",
             "published": printed.get((cell.model, columns["variant"]), math.nan), **columns, "gain": here,
             "gain_share": here / poet if poet > 0 else math.nan,
             "gain_shares": " ".join(f"{ours / poets:.3f}" if poets > 0 else "-" for ours, poets in by_seed),
@@ -88,9 +88,10 @@ def _controls(context: Context) -> list[dict[str, Any]]:
 
 
 def table(context: Context) -> pd.DataFrame:
-    """One line for each control (``quantity`` validation perplexity), then those of ``analyses.controls.equal_cost``."""
+    """One line for each control (``quantity`` validation perplexity), then those of longer runs and of ``analyses.controls.equal_cost``."""
+    controls = _controls(context, cells(context.scale), PERPLEXITY) + _controls(context, longer(context.scale), AT_LONGER)
     compared = {c.control: c.specs for c in cells(context.scale) if c.model == SMALLEST and c.control in AT_EQUAL_COST}
-    frame = pd.DataFrame([*_controls(context), *cost_lines(context, SMALLEST, compared)])
+    frame = pd.DataFrame([*controls, *cost_lines(context, SMALLEST, compared)])
     first = [
         "model", "control", "quantity", "learning_rates", "own_rate", "published", "measured", "n", "std", "diverged",
         "collapsed", "gain", "gain_share", "gain_shares",
@@ -114,6 +115,9 @@ def answers(frame: pd.DataFrame) -> list[str]:
             f"{own[EPS]:+.3f} with Adam's eps as the authors' optimizer has it); "
             f"POET-BS {own[POET_BS]:+.3f}."
         )
+    if len(part := frame[frame.quantity == AT_LONGER]):
+        runs = ", ".join(f"{line.control} at {line.learning_rates} {measured_cell(line)} ({line.gain:+.3f})" for line in part.itertuples())
+        lines.append(f"{SMALLEST} after {LONGER} times the steps, in brackets nats below the first: {runs}.")
     return lines
 
 

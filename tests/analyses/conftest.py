@@ -43,11 +43,11 @@ def drawn(monkeypatch):
 def recorded(tmp_path):
     """``recorded(artifact, record)``: a context with a record of every run of the artifact.
 
-    ``record(spec)`` gives what a record says beside defaults; its key "history" holds rows of ``history.csv``.
+    ``scale`` is a scale or its name. ``record(spec)`` gives what a record says beside defaults; its key "history" holds rows of ``history.csv``.
     """
 
     def _recorded(artifact, record, scale="mini", seeds=(0,)):
-        context = Context(load_scale({"scale": scale, "seeds": list(seeds)}), tmp_path)
+        context = Context(load_scale({"scale": scale, "seeds": list(seeds)}) if isinstance(scale, str) else scale, tmp_path)
         for spec in artifact.runs(context.scale):
             values = {
                 "validation_perplexity": 50.0,

@@ -165,6 +165,23 @@ def test_equal_cost_lies_between_adamws_runs_or_has_no_number(recorded):
     assert operations.measured == pytest.approx(100 * (64 / 100) ** (math.log(poet / adamw) / math.log(2)))
 
 
+def test_adamw_is_trained_longer_at_the_rate_below_its_own_and_stands_beside_poet(recorded):
+    scale = load_scale({"scale": "night", "seeds": [0]})
+    rates = [("adamw", {"lr": lr}, lr == 0.004) for lr in (0.001, 0.002, 0.004, 0.008)] + [("poet-fs-1_2", {"lr": 0.03, "poet_lr": 0.002}, True)]
+    scale = replace(scale, rate_table=RateTable(tuple(Trial("60m", row, 3 * 58110, given, chosen, ()) for row, given, chosen in rates)))
+    found = control_cells.longer(scale)
+    assert [(c.control, c.own_rate, c.specs[0].parameters["lr"], c.specs[0].steps) for c in found] == [
+        (controls.ADAMW, True, 0.004, 174330), (controls.ADAMW, False, 0.002, 174330), (controls.POET_FS, True, 0.03, 174330),
+    ]  # fmt: skip
+    assert not control_cells.longer(load_scale(MINI)), "mini tunes one length"
+    named = {c.specs[0].name: value for c, value in zip(found, (40.0, 38.0, 44.0), strict=True)}
+    context = recorded(controls.ARTIFACT, lambda spec: {"validation_perplexity": named.get(spec.name, 50.0)}, scale=scale)
+    frame = controls.table(context)
+    assert frame[frame.quantity == controls.AT_LONGER].measured.tolist() == [40.0, 38.0, 44.0]
+    said = "60m after 3 times the steps, in brackets nats below the first: AdamW at lr=0.004 **40.00** (+0.000), AdamW at lr=0.002 **38.00** (+0.051), POET FS b=1/2 at lr=0.03 poet_lr=0.002 **44.00** (-0.095)."
+    assert controls.answers(frame)[-1] == said
+
+
 def test_times_of_two_machines_are_not_compared(recorded):
     """Operations are; the picture has their panel alone."""
     elsewhere = {"provenance": {"commit": "recorded", "machine": {"cpu": "another"}}}
