@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from poet.methods import all_rows, get_method
@@ -138,11 +138,15 @@ class Grounds:
         return self._best([{**self._plain(spec), **changes} for spec in specs], specs, specs[0].method, specs[0].steps)
 
     def longer(self, specs: Sequence[RunSpec], factor: int) -> list[RunSpec] | None:
-        """The runs that equal ``specs`` but are ``factor`` times as long, at the best trained rates; None if there are none.
+        """The runs that equal ``specs`` but are ``factor`` times as long; None if there are none.
 
-        Parameters counted in steps may differ too: they may grow with the length (``intervals`` of the tuning protocol).
+        They have the rates that were tuned for this length or, if none were, the best trained ones. Parameters counted in steps may differ
+        too: they may grow with the length (``intervals`` of the tuning protocol).
         """
-        return self._best([self._plain(spec) for spec in specs], specs, specs[0].method, factor * specs[0].steps)
+        steps = factor * specs[0].steps
+        chosen = self.scale.rate_table.chosen(specs[0].model, row_of(specs[0].variant), steps)
+        rates = chosen.rates if chosen and chosen.steps else {}
+        return self._best([self._plain(spec) for spec in specs], specs, specs[0].method, steps, rates)
 
     def other_method(self, specs: Sequence[RunSpec], method: str) -> list[RunSpec] | None:
         """The runs of another method of the same length, at the best trained rates; None if there are none."""
@@ -154,14 +158,14 @@ class Grounds:
         return {name: value for name, value in spec.parameters.items() if name not in left_out}
 
     def _best(
-        self, wanted: Sequence[dict[str, object] | None], specs: Sequence[RunSpec], method: str, steps: int
+        self, wanted: Sequence[dict[str, object] | None], specs: Sequence[RunSpec], method: str, steps: int, rates: Mapping[str, float] = {}
     ) -> list[RunSpec] | None:
-        """The variant with the lowest mean perplexity among those of a method, length and parameters (None: any), one run per seed."""
+        """The variant with the lowest mean perplexity among those of a method, length, parameters (None: any) and given rates, one run per seed."""
         groups: dict[str, dict[int, RunSpec]] = {}
         parameters = dict(zip((spec.seed for spec in specs), wanted, strict=True))
         for spec in self._runs.values():
             if (spec.model, spec.method, spec.steps) == (specs[0].model, method, steps) and spec.seed in parameters:
-                if parameters[spec.seed] in (None, self._plain(spec)):
+                if parameters[spec.seed] in (None, self._plain(spec)) and rates.items() <= spec.parameters.items():
                     groups.setdefault(spec.variant, {})[spec.seed] = spec
         whole = [[found[spec.seed] for spec in specs] for found in groups.values() if len(found) == len(specs)]
         return min(whole, key=lambda group: statistics.fmean(self.perplexities(group)), default=None)

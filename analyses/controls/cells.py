@@ -1,14 +1,14 @@
 """The runs of the controls (``analyses.controls.controls``): each is a row with some parameters changed."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from analyses.common.grid import cell_runs
+from analyses.ladder.rungs import rung, steps_on
 from poet.training.spec import RunSpec
 from suite.fitness import FULL, LONGER, POET, WITHOUT_ROTATIONS
 from suite.scale import Scale
-from suite.tuning.cells import Cell, cells as tuned_cells, run_at, steps_of
+from suite.tuning.cells import run_at, steps_of
 
 MODELS = ("60m", "130m", "350m")
 #: The only model with other learning rates, and the one of the comparison at equal cost.
@@ -87,13 +87,13 @@ def longer(scale: Scale) -> list[ControlRuns]:
 
     Empty without tuned rates of that length."""
     found = []
-    for control, row in ((ADAMW, FULL), (POET_FS, POET)):
-        cell = Cell(SMALLEST, row, Fraction(LONGER))
-        chosen = scale.rate_table.chosen(SMALLEST, row, steps_of(scale, cell)) if cell in tuned_cells(scale) else None
-        if chosen is None or chosen.steps is None:  # a table without lengths has rates of the full one
-            return []
-        found.append(ControlRuns(SMALLEST, control, True, [run_at(scale, cell, seed, chosen.rates) for seed in scale.seeds]))
-        lower = [rates["lr"] for rates in scale.rate_table.tried(SMALLEST, row, steps_of(scale, cell)) if rates["lr"] < chosen.rates["lr"]]
-        if control == ADAMW and lower:
-            found.append(ControlRuns(SMALLEST, control, False, [run_at(scale, cell, seed, {"lr": max(lower)}) for seed in scale.seeds]))
-    return found
+    for cell in steps_on(scale):
+        own = rung(scale, cell) if (cell.model, cell.length) == (SMALLEST, LONGER) else None
+        if own is None or cell.row not in (FULL, POET):
+            continue
+        found.append(ControlRuns(SMALLEST, ADAMW if cell.row == FULL else POET_FS, True, own.specs))
+        tried = [rates["lr"] for rates in scale.rate_table.tried(SMALLEST, FULL, steps_of(scale, cell))]
+        lower = [lr for lr in tried if lr < own.specs[0].parameters["lr"]]
+        if cell.row == FULL and lower:
+            found.append(ControlRuns(SMALLEST, ADAMW, False, [run_at(scale, cell, spec.seed, {"lr": max(lower)}) for spec in own.specs]))
+    return found if {one.control for one in found} == {ADAMW, POET_FS} else []

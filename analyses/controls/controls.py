@@ -18,7 +18,7 @@ POET differs from the AdamW baseline in more than R and P. On each of the smalle
 7. *Equal cost.* On 60M, AdamW's perplexity at POET's training time, and at POET's operations, interpolated between AdamW's three
    whole runs of Figure 9 (``analyses.controls.equal_cost``). If POET's cost lies outside of theirs, no number is given: it would be
    extrapolation. Time is wall-clock and includes evaluations and whatever else slowed the machine. It is compared only where one commit
-   trained all these runs on one machine.
+   trained all these runs on one kind of machine.
 
 ``gain`` is log(AdamW's perplexity) - log(this perplexity), in nats, paired by seed, the mean over seeds. This AdamW has the row's own
 rate and the same length. ``gain_share`` divides the gain by that of POET-FS, where that is positive, and ``gain_shares`` does so by seed.

@@ -32,7 +32,7 @@ OWN, EQUAL = "validation perplexity and {cost}", "validation perplexity at equal
 
 
 def timed_alike(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether training times compare methods: one commit, machine and device trained all runs. Other load on the machine is not seen."""
+    """Whether training times compare methods: one commit trained all runs on one kind of machine and device. Other load is not seen, and alike machines count as one."""
     first, *others = ({name: record["provenance"].get(name) for name in ("commit", "machine", "cpu_capability", "device", "devices")} for record in records)
     return all(other == first for other in others)
 

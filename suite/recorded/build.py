@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import replace
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 from poet.finetuning.spec import FinetuningSpec
 from suite.artifact import names_read

@@ -20,8 +20,8 @@ from poet import MergeSchedule, POETConfig, apply_poet, export_dense, merge_and_
 from poet.integrations.hugging_face import MergeCallback
 from poet.model import poet_layers
 from tests.launch.forks import together
-from tools import support
 from tests.support.models import ROWS, batch, build, gpt2_again, plain_linear
+from tools import support
 
 CONFIG = POETConfig(block_size=4, merge_every=2, clip_ramp_steps=1)
 MODELS = pytest.mark.parametrize("name", support.MODELS)

@@ -176,6 +176,8 @@ def test_adamw_is_trained_longer_at_the_rate_below_its_own_and_stands_beside_poe
     assert not control_cells.longer(load_scale(MINI)), "mini tunes one length"
     named = {c.specs[0].name: value for c, value in zip(found, (40.0, 38.0, 44.0), strict=True)}
     context = recorded(controls.ARTIFACT, lambda spec: {"validation_perplexity": named.get(spec.name, 50.0)}, scale=scale)
+    grounds = Grounds(context, controls.runs(scale))
+    assert grounds.longer(grounds.row("60m", "adamw"), 3) == found[0].specs, "the control of a longer run takes the chosen rate, not the lower one that ends lower"
     frame = controls.table(context)
     assert frame[frame.quantity == controls.AT_LONGER].measured.tolist() == [40.0, 38.0, 44.0]
     said = "60m after 3 times the steps, in brackets nats below the first: AdamW at lr=0.004 **40.00** (+0.000), AdamW at lr=0.002 **38.00** (+0.051), POET FS b=1/2 at lr=0.03 poet_lr=0.002 **44.00** (-0.095)."
