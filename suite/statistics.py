@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+import scipy
 
 CONFIDENCE = 0.95
 #: The most rows for which all orders are tried, and the number of orders drawn for more rows (with a fixed seed, so that verdicts repeat).
@@ -18,7 +18,7 @@ _ROUNDING = 1e-9
 
 def t_quantile(n: int, confidence: float = CONFIDENCE) -> float:
     """Half width of the t-interval of the mean of n independent numbers, in standard errors."""
-    return float(stats.t.ppf((1 + confidence) / 2, n - 1))
+    return float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1))
 
 
 def paired_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float, float]:
@@ -28,7 +28,7 @@ def paired_interval(differences: Sequence[float], confidence: float = CONFIDENCE
         return mean, -math.inf, math.inf
     if math.isfinite(mean) and min(differences) == max(differences):  # rounding errors would give the interval a width
         return (differences[0],) * 3
-    half = t_quantile(len(differences), confidence) * stats.sem(differences)
+    half = t_quantile(len(differences), confidence) * scipy.stats.sem(differences)
     return mean, mean - half, mean + half
 
 
@@ -42,7 +42,7 @@ def interval_p(distance: float, half: float, n: int) -> float:
     """
     if not half:
         return 0.0 if distance else 1.0
-    return float(2 * stats.t.sf(distance / half * t_quantile(n), n - 1))
+    return float(2 * scipy.stats.t.sf(distance / half * t_quantile(n), n - 1))
 
 
 def agreement_p(n: int) -> float:
@@ -78,7 +78,7 @@ def permuted_kendall(groups: Sequence[tuple[Sequence[float], Sequence[Sequence[f
         return np.mean([_normed(np.sign(difference)) @ sign for difference, sign in pairs], axis=0)
 
     exact = rows <= _ENUMERATED
-    found = stats.permutation_test(
+    found = scipy.stats.permutation_test(
         (np.arange(rows),), tau, permutation_type="pairings", vectorized=True, batch=_BATCH, n_resamples=math.inf if exact else _DRAWS,
         rng=np.random.default_rng(0),
     )  # fmt: skip
@@ -101,7 +101,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _ranks(numbers: Sequence[float]) -> np.ndarray:
-    return stats.rankdata([math.inf if math.isnan(number) else number for number in numbers])
+    return scipy.stats.rankdata([math.inf if math.isnan(number) else number for number in numbers])
 
 
 def _normed(signs: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from poet.training.spec import RunSpec
 from suite.claim import Evidence
@@ -58,7 +58,7 @@ def exactly(value: float, runs: Sequence[RunSpec] = (), note: str = "", n: int =
 
 def share_of(events: Sequence[bool], runs: Sequence[RunSpec] = ()) -> Evidence:
     """The share of independent events that happened, with its exact (Clopper-Pearson) interval."""
-    interval = stats.binomtest(sum(events), len(events)).proportion_ci(CONFIDENCE, "exact")
+    interval = scipy.stats.binomtest(sum(events), len(events)).proportion_ci(CONFIDENCE, "exact")
     share = sum(events) / len(events)
     return Evidence(effect=share, low=interval.low, high=interval.high, n=len(events), bounds=(0.0, 1.0), runs=tuple(runs))
 

@@ -3,25 +3,29 @@
 import itertools
 from typing import Any
 
-import seaborn as sns
-
 from poet.methods import all_rows
 
-_COLOURS = sns.color_palette("colorblind")
-#: Color, marker and line of rows without a budget.
+#: Color, marker and line of rows without a budget. C0 to C9 are the palette of :func:`analyses.common.plotting.pyplot`.
 _ALONE = {
     "adamw": ("black", "s", "-"),
     "adamw-two-rates": ("0.5", "s", "--"),
-    "galore": (_COLOURS[1], "D", "-."),
-    "galore-two-rates": (_COLOURS[5], "D", "--"),
-    "lora-r64": (_COLOURS[2], "^", ":"),
-    "muon": (_COLOURS[4], "P", ":"),
+    "galore": ("C1", "D", "-."),
+    "galore-two-rates": ("C5", "D", "--"),
+    "lora-r64": ("C2", "^", ":"),
+    "muon": ("C4", "P", ":"),
 }
 #: Palette and markers of rows that differ in their budget, by the prefix of their keys; a larger budget has a darker shade.
 _BUDGETS = {"poet-bs": ("Blues", ("p", "h", "o")), "poet-fs": ("Reds", ("<", ">", "v"))}
 _LINES = (":", "--", "-", "-.")
 #: Looks that added rows take in turn.
-_ADDED = [(_COLOURS[6 + i % 4], *marked) for i, marked in enumerate(itertools.product("*Xd1", ("-.", "--", ":", "-")))]
+_ADDED = [(f"C{6 + i % 4}", *marked) for i, marked in enumerate(itertools.product("*Xd1", ("-.", "--", ":", "-")))]
+
+
+def shades(palette: str, count: int) -> list[tuple[float, float, float]]:
+    """Colors of one of seaborn's palettes, in its order."""
+    import seaborn  # at the first figure, as :func:`analyses.common.plotting.pyplot`
+
+    return seaborn.color_palette(palette, count)
 
 
 def look(row: str) -> dict[str, Any]:
@@ -36,7 +40,7 @@ def look(row: str) -> dict[str, Any]:
         own = [key for key in all_rows() if key.startswith(prefix)]
         if row in own:
             place = own.index(row)
-            shade = sns.color_palette(palette, len(own) + 2)[2 + place]
+            shade = shades(palette, len(own) + 2)[2 + place]
             return _named(shade, markers[place % 3], _LINES[(place % 3 + place // 3) % 4])
     added = [key for key in all_rows() if key not in _ALONE and not key.startswith(tuple(_BUDGETS))]
     return _named(*_ADDED[added.index(row) % len(_ADDED)])

@@ -1,19 +1,15 @@
 """What the figures share: look, caption, files."""
 
+from __future__ import annotations
+
+import functools
 import itertools
 import math
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-import matplotlib
-
-matplotlib.use("Agg")  # no display is ever needed
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
 from matplotlib.ticker import Locator, MaxNLocator, NullLocator
 
 from analyses.common.layout import write_csv
@@ -22,14 +18,29 @@ from suite.artifact import Artifact
 from suite.context import Context
 from suite.recorded.marking import caption
 
-sns.set_theme(
-    context="paper", style="whitegrid", palette="colorblind", font_scale=1.1,
-    rc={"figure.constrained_layout.w_pad": 0.1, "figure.constrained_layout.h_pad": 0.1},  # inches, as tight_layout has it
-)
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 #: Markers and lines in the order of the palette, so that series are told apart without colour.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 1, 2)))
+
+
+@functools.cache
+def pyplot() -> ModuleType:
+    """``matplotlib.pyplot`` with the look of all figures. It is imported at the first figure: each command finds all artifacts, and starts a second sooner without it."""
+    import matplotlib
+
+    matplotlib.use("Agg")  # no display is ever needed
+    import matplotlib.pyplot
+    import seaborn
+
+    seaborn.set_theme(
+        context="paper", style="whitegrid", palette="colorblind", font_scale=1.1,
+        rc={"figure.constrained_layout.w_pad": 0.1, "figure.constrained_layout.h_pad": 0.1},  # inches, as tight_layout has it
+    )
+    return matplotlib.pyplot
 
 
 def figure_outputs(name: str) -> tuple[str, ...]:
@@ -67,7 +78,7 @@ def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact:
     for suffix, options in (("pdf", {"metadata": {"CreationDate": None}}), ("png", {"dpi": 150, "metadata": {"Software": None}})):
         with atomic_path(of_suffix[suffix]) as temporary:
             figure.savefig(temporary, format=suffix, **options)
-    plt.close(figure)
+    pyplot().close(figure)
 
 
 def bars(std: pd.Series) -> pd.Series | None:

@@ -24,14 +24,13 @@ POET differs from the AdamW baseline in more than R and P. On each of the smalle
 rate and the same length. ``gain_share`` divides the gain by that of POET-FS, where that is positive, and ``gain_shares`` does so by seed.
 """
 
+from __future__ import annotations
+
 import math
 import statistics
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering
@@ -40,7 +39,7 @@ from analyses.common.grid import longer_runs
 from analyses.common.layout import crossed_table, markdown_page, measured_cell
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, save_figure, spread_note
+from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import read_published
 from analyses.controls.cells import (
     ADAMW, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, VARIED, ControlRuns, cells, longer, specs_of,
@@ -51,6 +50,10 @@ from suite.artifact import Artifact
 from suite.context import Context
 from suite.fitness import LONGER
 from suite.scale import Scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Controls that AdamW is compared with at equal cost.
 AT_EQUAL_COST = (POET_FS, POET_BS)
@@ -158,7 +161,7 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
     """Above: the controls on each model. Below: AdamW and POET over what their runs cost."""
     chosen = frame[frame.quantity == PERPLEXITY]
     models = list(dict.fromkeys(chosen.model))
-    figure = plt.figure(figsize=(3.6 * max(3, len(models)), 7.2), layout="constrained")
+    figure = pyplot().figure(figsize=(3.6 * max(3, len(models)), 7.2), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=(1, 1))
     for index, (axis, model) in enumerate(zip(above.subplots(1, len(models), squeeze=False)[0], models, strict=True)):
         _draw_controls(axis, chosen[chosen.model == model], model_label(scale, model))

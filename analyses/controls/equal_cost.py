@@ -4,14 +4,15 @@ AdamW's whole runs of several lengths (``longer_runs`` in ``analyses.common.grid
 as a function of the cost of a run. Between the runs, the logarithm of perplexity is linear in the logarithm of the cost.
 """
 
+from __future__ import annotations
+
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
 
 from analyses.common.ablation import perplexity_columns
@@ -23,6 +24,9 @@ from analyses.common.plotting import bars, plain_logarithmic
 from poet.launch.operations import operations_per_step
 from poet.training.spec import RunSpec
 from suite.context import Context
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Costs by which runs are made equal, and their units. Operations are those of matrix products.
 TIME, OPERATIONS = "training time", "operations"

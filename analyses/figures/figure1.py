@@ -16,7 +16,7 @@ from analyses.common.evidence import (
     over_seeds, ALL, SIZE, TWO_DIGITS, as_read, over_seeds_in, share_in,
 )
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import numbered_figure, plt, save_figure
+from analyses.common.plotting import numbered_figure, pyplot, save_figure
 from analyses.common.published import printed_text, read_published
 from analyses.figures.common.probed import LABELS, drawn_seed, layer
 from analyses.figures.common.spectra import (
@@ -93,7 +93,7 @@ def build(context: Context) -> None:
     block = middle(context.scale)
     printed = {(p.row, p.quantity, p.when): float(p.value) for p in read_published("figure1").itertuples()}
     frames = {row: table(context, row, [(block, PROJECTION)], printed) for row in ("adamw", POET)}
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), sharey=True)
+    figure, axes = pyplot().subplots(1, 2, figsize=(8, 3.6), sharey=True)
     for axis, row in zip(axes, frames, strict=True):
         steps, seeds = measured(context, row, "spectrum")
         draw(axis, steps, seeds[0][layer(block, PROJECTION)])

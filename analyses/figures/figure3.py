@@ -25,7 +25,7 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import as_read, exactly, over_seeds
-from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure, sns
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, pyplot, save_figure
 from analyses.common.published import printed_text, read_published
 from analyses.theory.marchenko_pastur import MarchenkoPastur
 from poet.initialization import INITIALIZATIONS, STANDARD_DEVIATION
@@ -84,13 +84,13 @@ def table(spectra: dict[str, np.ndarray]) -> pd.DataFrame:
 
 def draw(spectra: dict[str, np.ndarray], frame: pd.DataFrame):
     """Left: singular values by rank. Right: their densities on the same axis. Lines are predictions."""
-    figure, (ranks, densities) = plt.subplots(
+    figure, (ranks, densities) = pyplot().subplots(
         1, 2, figsize=(8.6, 4.2), sharey=True, gridspec_kw={"width_ratios": (3, 2)}
     )
     index = np.arange(INPUTS)
     bins = np.linspace(0, 2.75, 56)
     for i, name in enumerate(LABELS):
-        colour, values, found = sns.color_palette()[i], spectra[name], law(name)
+        colour, values, found = f"C{i}", spectra[name], law(name)
         ranks.plot(
             index + 1, values[0], linestyle="", marker=MARKERS[i], markevery=(4 * i, 24), markersize=5, color=colour,
             label=LABELS[name],

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.patches import Patch
 from torch import Tensor
 
 from analyses.common.evidence import exactly, ALL, share_agreeing
-from analyses.common.plotting import numbered_figure, plt, save_figure
+from analyses.common.plotting import numbered_figure, pyplot, save_figure
 from poet.orthogonal import cayley, packed_size, skew_unpack
 from poet.primitives import BlockPrimitive, block_stochastic, fully_stochastic
 from suite.claim import Claim, Evidence
@@ -121,14 +120,14 @@ def table(found: list[Example]) -> pd.DataFrame:
 
 def draw(found: list[Example]):
     """One column for each orthogonalization, its two examples one below the other."""
-    figure, axes = plt.subplots(2, 4, figsize=(9.6, 5.5))
+    figure, axes = pyplot().subplots(2, 4, figsize=(9.6, 5.5))
     styles = [{"facecolor": f, "hatch": h, "edgecolor": "white"} for f, h in zip(FILLS, HATCHES, strict=True)]
-    with plt.rc_context({"hatch.linewidth": 0.5, "hatch.color": "white"}):
+    with pyplot().rc_context({"hatch.linewidth": 0.5, "hatch.color": "white"}):
         for i, example in enumerate(found):
             axis, cells = axes[i % 2, i // 2], example.cells()
             for y, x in np.ndindex(cells.shape):
                 kind = cells[y, x]
-                axis.add_patch(plt.Rectangle((x, y), 1, 1, **styles[kind]))
+                axis.add_patch(pyplot().Rectangle((x, y), 1, 1, **styles[kind]))
                 if SYMBOLS[kind]:
                     axis.text(x + 0.5, y + 0.54, SYMBOLS[kind], ha="center", va="center", fontsize=7)
             axis.set(xlim=(0, SIZE), ylim=(SIZE, 0), xticks=[], yticks=[], aspect="equal")
@@ -136,7 +135,7 @@ def draw(found: list[Example]):
             axis.set_xlabel(f"{count} parameter{'s' * (count > 1)}, {(cells == LEARNED).sum()} cells", fontsize="small")
             if i % 2 == 0:
                 axis.set_title(f"({'abcd'[i // 2]}) {example.method}", fontsize="medium")
-        handles = [Patch(**style, label=label) for style, label in zip(styles, LABELS, strict=True)]
+        handles = [pyplot().Rectangle((0, 0), 1, 1, **style, label=label) for style, label in zip(styles, LABELS, strict=True)]
         figure.legend(handles=handles, loc="lower center", ncol=3, frameon=False)
         figure.tight_layout(rect=(0, 0.05, 1, 1))
     return figure

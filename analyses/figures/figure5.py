@@ -10,14 +10,14 @@ With h = 2 the total would not fit into the shorter side of a matrix; with these
 Learning rates are those of the rows of Table 2 with b = 1/8 and 1/4. Table 2 has no row for h = 3, which uses those of b = 1/4.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-import matplotlib.pyplot as plt
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.claim_forms import Pair, ordering, same_order
@@ -25,13 +25,17 @@ from analyses.common.controls import fitness_sentence
 from analyses.common.evidence import perplexities, rank_agreement, rank_correlation
 from analyses.common.grid import cell_runs
 from analyses.common.paper_scale import model_label, on_meta
-from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, save_figure, spread_note
+from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import read_published
 from poet.model import poet_layers
 from poet.training.spec import RunSpec
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MODEL = "60m"
 #: h of each budget, and the row of Table 2 whose learning rates it takes.
@@ -117,7 +121,7 @@ def _panel(axis: Axes, frame: pd.DataFrame, column: str, title: str) -> None:
 
 def draw(frame: pd.DataFrame, title: str) -> Figure:
     """Perplexity by share, measured (left, with ``title``) and printed (right); both axes span the same ratio."""
-    figure, axes = plt.subplots(1, 2, figsize=(9, 4.2))
+    figure, axes = pyplot().subplots(1, 2, figsize=(9, 4.2))
     _panel(axes[0], frame, "measured", title)
     _panel(axes[1], frame, "published", f"{MODEL}, read off the paper's figure")
     limits = [(frame[column].min(), frame[column].max()) for column in ("measured", "published")]

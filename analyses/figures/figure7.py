@@ -14,7 +14,7 @@ import pandas as pd
 from analyses.common.evidence import over_seeds, SIZE, TWO_DIGITS, over_seeds_in
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import bars, numbered_figure, plt, save_figure, spread_note
+from analyses.common.plotting import bars, numbered_figure, pyplot, save_figure, spread_note
 from analyses.figures.common.probed import line
 from analyses.figures.common.spectra import POET, ROWS, about_runs, measured, model, runs
 from suite.claim import NEGATIVE, Claim, Evidence
@@ -77,7 +77,7 @@ CLAIMS = (
 
 def build(context: Context) -> None:
     frame = table(context)
-    figure, axis = plt.subplots(figsize=(5.2, 4))
+    figure, axis = pyplot().subplots(figsize=(5.2, 4))
     for row, label in ROWS.items():
         part = frame[(frame.method == label) & (frame.quantity == "sum over matrices")]
         drawn = look(row)

@@ -6,13 +6,13 @@ AdamW keeps the rate of the single length, unless the scale tuned one for its le
 AdamW's last value (:func:`crossing`), in tokens and as a share of POET's training.
 """
 
-import math
-from typing import Any
+from __future__ import annotations
 
-import matplotlib.pyplot as plt
+import math
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from analyses.common.claim_forms import ordering
@@ -21,12 +21,15 @@ from analyses.common.grid import cell_runs, longer_runs
 from analyses.common.layout import measured_columns
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, save_figure, spread_note
+from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import read_published
 from poet.training.spec import RunSpec
 from suite.claim import Claim
 from suite.context import Context
 from suite.scale import Scale
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MODEL, ROW = "60m", "poet-fs-1_2"
 ADAMW = "AdamW, {}x tokens"
@@ -134,7 +137,7 @@ def crossing_sentences(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame, title: str) -> Figure:
     """The curves over tokens, AdamW's last values as levels, and POET's crossings."""
-    figure, axis = plt.subplots(figsize=(7, 4.6))
+    figure, axis = pyplot().subplots(figsize=(7, 4.6))
     curves = frame[(frame.quantity == PERPLEXITY) & frame.tokens.notna()]
     for index, (label, part) in enumerate(curves.groupby("series", sort=False)):
         # AdamW's lengths have one colour.

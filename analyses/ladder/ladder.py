@@ -11,19 +11,19 @@ different orders. Missing rungs are listed. Of models that are tuned at one leng
 An order describes the runs. A verdict on the paper needs a length that passes the controls (:mod:`analyses.ladder.controls`).
 """
 
+from __future__ import annotations
+
 import math
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import pandas as pd
-from matplotlib.figure import Figure
 
 from analyses.common.grid import BASELINE
 from analyses.common.layout import measured_columns
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, save_figure
+from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, pyplot, save_figure
 from analyses.ladder.controls import LARGER, WITHOUT, control_lines
 from analyses.ladder.orders import order_line, printed_pairs, printed_perplexities, side
 from analyses.ladder.page import markdown
@@ -36,6 +36,9 @@ from suite.context import Context
 from suite.scale import Scale
 from suite.statistics import holm
 from suite.tuning.cells import Cell, further_seeds, steps_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 #: How far apart neighbouring rows of one length are drawn, as a ratio.
@@ -142,7 +145,7 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
     """Perplexity, and the gaps to both AdamWs, over tokens for each parameter; only measured lengths, joined by straight lines."""
     shown = _drawn(frame)
     models, rows = list(dict.fromkeys(shown.model)), list(dict.fromkeys(shown.variant))
-    figure, axes = plt.subplots(len(models), 3, figsize=(13, 0.6 + 4 * len(models)), squeeze=False, layout="constrained")
+    figure, axes = pyplot().subplots(len(models), 3, figsize=(13, 0.6 + 4 * len(models)), squeeze=False, layout="constrained")
     titles = {"measured": "validation perplexity"} | {f"gap_{baseline}": f"nats above {label}" for baseline, label in BASELINES.items()}
     for line, model in zip(axes, models, strict=True):
         for axis, (column, title) in zip(line, titles.items(), strict=True):

@@ -7,19 +7,19 @@ The baseline of each score is the lead: the score of the document's first senten
 more than two standard deviations (:mod:`analyses.common.learned`). The claim compares two cells only if one of them has learned.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 import statistics
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import pandas as pd
-from matplotlib.figure import Figure
 
 from analyses.common.bart import parameter_counts
 from analyses.common.layout import crossed_table, markdown_page
 from analyses.common.learned import LEARNED, all_lower, judged_orders, learned, origins, score_cell, score_columns, stand_ins
-from analyses.common.plotting import MARKERS, bars, figure_outputs, save_figure, spread_over
+from analyses.common.plotting import MARKERS, bars, figure_outputs, pyplot, save_figure, spread_over
 from analyses.common.published import as_printed, read_published
 from poet.finetuning.rouge import METRICS
 from poet.finetuning.spec import FinetuningSpec
@@ -29,6 +29,9 @@ from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
 from suite.summarization import BART_LR, METHODS_OF_TABLE12, TASKS_OF_TABLE12, pretraining, summarization
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PRINTED = read_published("table12").set_index("method")
 #: Printed name of a method to its key; both lists have the paper's order.
@@ -171,7 +174,7 @@ def _apart(frame: pd.DataFrame) -> str:
 def draw(frame: pd.DataFrame) -> Figure:
     """Scores by method: measured with error bars, printed beside them, and the lead baseline."""
     tasks, metrics, methods = (list(dict.fromkeys(frame[column])) for column in ("task", "metric", "method"))
-    figure, axes = plt.subplots(len(tasks), len(metrics), figsize=(12.4, 6.0), squeeze=False)
+    figure, axes = pyplot().subplots(len(tasks), len(metrics), figsize=(12.4, 6.0), squeeze=False)
     for row, task in zip(axes, tasks, strict=True):
         for axis, metric in zip(row, metrics, strict=True):
             part = frame[(frame.task == task) & (frame.metric == metric)].set_index("method").loc[methods]

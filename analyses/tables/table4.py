@@ -11,22 +11,22 @@ The baseline of each task is the score of one answer for all examples. A cell ha
 than two standard deviations (:mod:`analyses.common.learned`). Claims compare two cells only if one of them has learned.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from analyses.common.evidence import over_seeds_in
 from analyses.common.layout import crossed_table, markdown_page
 from analyses.common.learned import LEARNED, all_lower, judged_orders, learned, origins, score_cell, score_columns, stand_ins
-from analyses.common.plotting import MARKERS, bars, figure_outputs, save_figure, spread_over
+from analyses.common.plotting import MARKERS, bars, figure_outputs, pyplot, save_figure, spread_over
 from analyses.common.published import read_published
 from poet.finetuning.methods import FINETUNERS
 from poet.finetuning.spec import FinetuningSpec
@@ -38,6 +38,9 @@ from suite.context import Context
 from suite.finetuning import METHODS_OF_TABLE4, PRINTED_LR, bases, finetuning, tuned_rates
 from suite.judging import NOTHING
 from suite.scale import Scale
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Printed name of a finetuning method to its key.
 METHODS = {FINETUNERS[key].label: key for key in METHODS_OF_TABLE4}
@@ -132,7 +135,7 @@ def fitness(frame: pd.DataFrame) -> str:
 def draw(frame: pd.DataFrame) -> Figure:
     """Scores by finetuning method and pretrained model at one rate: measured with error bars, and printed beside them."""
     tasks, methods, models = (list(dict.fromkeys(frame[column])) for column in ("task", "finetuning", "pretraining"))
-    figure, axes = plt.subplots(2, 4, figsize=(12.4, 6.2))
+    figure, axes = pyplot().subplots(2, 4, figsize=(12.4, 6.2))
     for axis, task in zip(axes.flat, tasks, strict=True):
         part = frame[frame.task == task]
         for number, model in enumerate(models):

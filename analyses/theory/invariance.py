@@ -9,8 +9,8 @@ Weights have the shape of ``nn.Linear.weight``, (n, d): n neurons of dimension d
 import math
 
 import numpy as np
+import scipy
 import torch
-from scipy import special, stats
 from torch import Tensor
 
 from analyses.theory.random_matrices import random_orthogonal
@@ -33,7 +33,7 @@ def transform(weight: Tensor, r: Tensor, p: Tensor) -> Tensor:
 def worst_of(values: np.ndarray, errors: np.ndarray, n: int) -> Measured:
     """The entry with the most standard errors from 0, with the interval described at the top of this file."""
     worst = int(np.abs(values / errors).argmax())
-    quantile = stats.norm.isf((1 - CONFIDENCE) / 2 / values.size)
+    quantile = scipy.stats.norm.isf((1 - CONFIDENCE) / 2 / values.size)
     return Measured.around(values[worst], quantile * errors[worst], n)
 
 
@@ -84,7 +84,7 @@ def uniform_pair_energy(dimension: int) -> float:
     1 - u.v = 2(1 - B) with B ~ Beta((d-1)/2, (d-1)/2), so it is half of E (1 - B)^(-1/2).
     """
     half = (dimension - 1) / 2
-    return 0.5 * math.exp(special.betaln(half, half - 0.5) - special.betaln(half, half))
+    return 0.5 * math.exp(scipy.special.betaln(half, half - 0.5) - scipy.special.betaln(half, half))
 
 
 def least_pair_energy(neurons: int) -> float:
@@ -129,7 +129,7 @@ def energy(d: int, n: int, rng: np.random.Generator, generator: torch.Generator)
         lines.append(line(SAME_LAW, ENERGY, where, "mean energy a pair, W minus RWP", mean_of(first - second),
                           published=0.0))
         if kind != "uniform spectrum" or n > d:  # otherwise the energy is constant up to rounding
-            chance = float(stats.ks_2samp(first, second).pvalue)
+            chance = float(scipy.stats.ks_2samp(first, second).pvalue)
             lines.append(line(SAME_LAW, ENERGY, where, "p of the Kolmogorov-Smirnov test, W and RWP",
                               Measured(chance, chance, chance, 150), published=1 - CONFIDENCE, relation=">="))
     gaussian, orthogonal = before["Gaussian"], before["uniform spectrum"]

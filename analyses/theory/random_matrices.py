@@ -12,8 +12,8 @@ The paper's d is the neurons' dimension (inputs), n their number (outputs), lamb
 import math
 
 import numpy as np
+import scipy
 import torch
-from scipy import stats
 from torch import Tensor
 
 from analyses.theory.marchenko_pastur import MarchenkoPastur
@@ -32,7 +32,7 @@ SIZES = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
 
 def random_orthogonal(dimension: int, rng: np.random.Generator) -> Tensor:
     """Haar on O(m), (m, m) fp64; determinant -1 half of the time."""
-    return torch.from_numpy(stats.ortho_group.rvs(dimension, random_state=rng))
+    return torch.from_numpy(scipy.stats.ortho_group.rvs(dimension, random_state=rng))
 
 
 def probing_moments(r: Tensor) -> dict[str, tuple[float, float]]:

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 #: Half-width of an interval in standard errors, and the confidence that it has for a normal variable.
 STANDARD_ERRORS = 4.0
@@ -61,7 +61,7 @@ def variance_of(draws: np.ndarray) -> Measured:
 def frequency_of(events: np.ndarray) -> Measured:
     """Share of True among independent events, (n,) bool."""
     count, n = int(np.sum(events)), len(events)
-    interval = stats.binomtest(count, n).proportion_ci(CONFIDENCE, "exact")
+    interval = scipy.stats.binomtest(count, n).proportion_ci(CONFIDENCE, "exact")
     share = count / n
     return Measured(share, float(interval.low), float(interval.high), n, math.sqrt(share * (1 - share)))
 

@@ -11,17 +11,23 @@ loose or silent, and the same number elsewhere. The rule for ``verdict`` (of the
 :mod:`analyses.theory.statements`; the modules above state their exceptions to it. No training: the same at every scale.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from analyses.common.plotting import figure_outputs, plt, save_figure
+from analyses.common.plotting import figure_outputs, pyplot, save_figure
 from analyses.theory import approximation, invariance, random_matrices
 from analyses.theory.claims import CLAIMS
 from analyses.theory.statements import numbers
 from suite.artifact import Artifact
 from suite.context import Context
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def table() -> pd.DataFrame:
@@ -82,7 +88,7 @@ def draw_variance(axis: Axes, frame: pd.DataFrame) -> None:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Three panels: how many primitives, how often they fail, and the variance of vector probing."""
-    figure, axes = plt.subplots(1, 3, figsize=(14, 5.8))
+    figure, axes = pyplot().subplots(1, 3, figsize=(14, 5.8))
     for axis, panel in zip(axes, (draw_counts, draw_failures, draw_variance), strict=True):
         panel(axis, frame)
         axis.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.15), frameon=False)

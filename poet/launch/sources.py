@@ -98,7 +98,7 @@ def _said(source: bytes) -> str:
     tree = ast.parse(source)
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == CHECKS.removesuffix(".py").replace("/", ".")]
     checks = {alias.name for node in imports for alias in node.names if alias.asname is None}
-    checks -= set(_bound(tree, but=imports))  # a name that the file also binds otherwise may be no check
+    checks -= set(_bound(tree, but=imports)) if checks else set()  # a name that the file also binds otherwise may be no check
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             body = node.body if ast.get_docstring(node) is None else node.body[1:]

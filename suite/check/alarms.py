@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from suite.check.compare import recorded_folder
 from suite.check.findings import recorded_spreads
@@ -60,7 +60,7 @@ def main() -> None:
     asked = parser.parse_args()
     numbers = recorded(asked.scale)
     found = alarms(numbers, asked.checks, np.random.default_rng(0))
-    ends = stats.binomtest(found, asked.checks).proportion_ci(CONFIDENCE, "exact")
+    ends = scipy.stats.binomtest(found, asked.checks).proportion_ci(CONFIDENCE, "exact")
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(("scale", "numbers", "level", "checks", "alarms", "share", "low", "high"))
     writer.writerow((asked.scale, len(numbers), LEVEL, asked.checks, found, found / asked.checks, f"{ends.low:.4f}", f"{ends.high:.4f}"))

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+import scipy
 
 #: Relative difference that is allowed between machines that compute a number in the same way: 16 units in the last place
 #: of fp32, in which weights are drawn. The functions behind a draw (log, cos, square root) may differ by a few units
@@ -113,7 +113,7 @@ def _quantiles(numbers: Sequence[RecordedNumber], judged: np.ndarray, freedom: n
     """The t quantile of every number; only the numbers marked in ``judged`` share the level."""
     sizes = Counter(one.table for one, shares in zip(numbers, judged, strict=True) if shares)
     levels = [LEVEL / max(len(sizes), 1) / max(sizes[one.table], 1) for one in numbers]
-    return stats.t.isf(np.array(levels) / 2, freedom)
+    return scipy.stats.t.isf(np.array(levels) / 2, freedom)
 
 
 def _standard_error(one: RecordedNumber, pool: Pool) -> float:
@@ -175,5 +175,5 @@ def _likelihood(std: np.ndarray, freedom: np.ndarray) -> tuple[np.ndarray, np.nd
         weight = (d + d0) / (d0 + d * variances / center)
         center = (weight * d * variances).sum(1, keepdims=True) / d.sum()
     x = d * variances / center
-    density = d / 2 * np.log(x) + d0 / 2 * np.log(d0) - (d + d0) / 2 * np.log(x + d0) - special.betaln(d / 2, d0 / 2)
+    density = d / 2 * np.log(x) + d0 / 2 * np.log(d0) - (d + d0) / 2 * np.log(x + d0) - scipy.special.betaln(d / 2, d0 / 2)
     return density.sum(1), np.sqrt(center[:, 0])

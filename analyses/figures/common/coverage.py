@@ -14,10 +14,10 @@ move a coordinate with probability b at each step, independently for R and P. Th
 import numpy as np
 import pandas as pd
 import torch
-from scipy import stats
+import scipy
 from torch import nn
 
-from analyses.common.plotting import plt, save_figure
+from analyses.common.plotting import pyplot, save_figure
 from poet import MergeSchedule, POETConfig, apply_poet, parameter_groups
 from suite.artifact import Artifact
 from suite.context import Context
@@ -98,7 +98,7 @@ def table(
 
 def draw(variants: dict[str, POETConfig], counts: dict[str, list[np.ndarray]]):
     """Top row: updates of each element, on one colour scale. Bottom row: their histograms, with the binomial law where b < 1."""
-    figure, axes = plt.subplots(2, len(variants), figsize=(9.6, 5.6), height_ratios=(3, 1), layout="constrained")
+    figure, axes = pyplot().subplots(2, len(variants), figsize=(9.6, 5.6), height_ratios=(3, 1), layout="constrained")
     for i, (maps, label) in enumerate(zip(axes[0], variants, strict=True)):
         c, b, histogram = counts[label][0], share(variants[label]), axes[1, i]
         image = maps.imshow(c, vmin=0, vmax=MOST, cmap="viridis", interpolation="nearest")
@@ -110,7 +110,7 @@ def draw(variants: dict[str, POETConfig], counts: dict[str, list[np.ndarray]]):
         histogram.bar(updates, elements / c.size, width=width, linewidth=0, color="0.65")
         if b < 1:
             x = np.arange(MOST + 1)
-            histogram.plot(x, stats.binom.pmf(x, MOST, b), color="black", linewidth=1.2, linestyle="--", label="binomial")
+            histogram.plot(x, scipy.stats.binom.pmf(x, MOST, b), color="black", linewidth=1.2, linestyle="--", label="binomial")
             histogram.legend(fontsize="small", frameon=False)
         histogram.set(xlim=(-5, MOST + 5), xlabel="updates of an element")
         histogram.grid(False)

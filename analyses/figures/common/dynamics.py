@@ -9,11 +9,13 @@ every evaluation ("below throughout"). A variant that does not end below AdamW h
 crossings at 75 to 95% of training, for the variants that end below AdamW.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
 from analyses.common.ablation import collapsed
 from analyses.common.controls import fitness_sentence
@@ -21,7 +23,7 @@ from analyses.common.evidence import perplexities
 from analyses.common.grid import BASELINE, grid
 from analyses.common.paper_scale import model_label
 from analyses.common.looks import look
-from analyses.common.plotting import numbered_figure, plain_logarithmic, plt, save_figure, spread_note
+from analyses.common.plotting import numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import read_published
 from analyses.figures.common.probed import line
 from poet.methods import table_rows
@@ -30,6 +32,9 @@ from suite.artifact import Artifact
 from suite.claim import Claim
 from suite.context import Context
 from suite.scale import Scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FINAL, CROSSING = "final perplexity", "crossing of AdamW"
 #: The runs of a (model, row), by seed.
@@ -127,7 +132,7 @@ def dynamics_artifact(
         shown = list(dict.fromkeys(spec.model for spec in specs))
         across = min(2, len(shown))
         panels, columns = -(-len(shown) // across), 5 * across // 2
-        figure, axes = plt.subplots(panels, across, figsize=(5 * across, 3.8 * panels + 0.8), squeeze=False)
+        figure, axes = pyplot().subplots(panels, across, figsize=(5 * across, 3.8 * panels + 0.8), squeeze=False)
         for axis, model in zip(axes.flat, shown, strict=False):
             draw(axis, context, model, found, next(spec.steps for spec in specs if spec.model == model))
         for axis in axes.flat[len(shown) :]:

@@ -17,14 +17,16 @@ those of R R' are 1 + q^(2k+2) for even k, (1 + q^(k+1))^2 for k = 1 and 5, and 
 weight, except with k = 3, which shrinks it as long as q stays below 2^(1/4).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, pyplot, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, along, drawn_seed, layer, line
 from poet.training.spec import RunSpec
@@ -32,6 +34,9 @@ from suite.artifact import Artifact
 from suite.claim import Claim
 from suite.context import Context
 from suite.scale import Scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MODEL, ROW = "130m", "poet-fs-1_2"
 TERMS = range(6)
@@ -195,7 +200,7 @@ def artifact(
         columns = len(TERMS) if each else min(4, len(matrices))
         rows = len(matrices) if each else -(-len(matrices) // columns)
         size = (2.1 * columns if each else 9.0 if columns == 1 else 3.6 * columns, 0.8 + 3 * rows)
-        figure, axes = plt.subplots(rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
+        figure, axes = pyplot().subplots(rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
         for i, matrix in enumerate(matrices):
             block, projection, side = matrix
             key, name = name_of(matrix), f"{side} of {LABELS[projection]}, block {block}"

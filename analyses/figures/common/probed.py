@@ -1,18 +1,22 @@
 """Shared by artifacts built from probes: names of matrices, panels of a figure, measurements by step, lines of a table."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from analyses.common.layout import measured_columns
-from analyses.common.plotting import plt
+from analyses.common.plotting import pyplot
 from poet.training.memory import PROJECTIONS
 from poet.training.spec import RunSpec
 from suite.context import Context
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Matrix types of a block as panels and legends call them.
 LABELS = {name: name.removesuffix("_proj") for name in PROJECTIONS}
@@ -43,7 +47,7 @@ def along(context: Context, spec: RunSpec, probe: str) -> dict[str, np.ndarray]:
 
 def matrix_panels(quantity: str) -> tuple[Figure, dict[str, Axes], Axes]:
     """An empty figure for a quantity against the step: (figure, panel of each projection, blank corner for the legend)."""
-    figure, axes = plt.subplots(2, 4, figsize=(11, 5), sharex=True, sharey=True)
+    figure, axes = pyplot().subplots(2, 4, figsize=(11, 5), sharex=True, sharey=True)
     *panels, corner = axes.flat
     for axis, matrix in zip(panels, LABELS.values(), strict=True):
         axis.set_title(matrix)

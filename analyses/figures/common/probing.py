@@ -24,8 +24,9 @@ import itertools
 import numpy as np
 import pandas as pd
 
+from analyses.common.looks import shades
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, MARKERS, numbered_figure, save_figure, sns
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, save_figure
 from analyses.figures.common.probed import LABELS, along, drawn_seed, layer, line, matrix_panels
 from analyses.phases import Phases, find_phases
 from poet.training.spec import Architecture, RunSpec
@@ -117,7 +118,7 @@ def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] =
             printed = published if step == at[-1] else (np.nan, np.nan)
             lines.append(line(context, [f[p][block, i, what] for f in found], quantity, printed, **about))
         figure, panels, corner = matrix_panels(f"v'{side}v" if what == COSINE else f"Tr({side}) / dimension")
-        colours = sns.color_palette("viridis", depth(context.scale))
+        colours = shades("viridis", depth(context.scale))
         for p, axis in panels.items():
             axis.axhspan(*published, color="0.88", zorder=0)
             for block, values in enumerate(found[0][p][:, :, what]):

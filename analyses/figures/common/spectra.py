@@ -10,13 +10,16 @@ needed (5,000 is not a multiple of the paper's T_m = 400). The model is 60m. If 
 first model that has three, because Figures 17 to 22 show the blocks in three groups.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import numbered_figure, plt, save_figure, sns
+from analyses.common.plotting import numbered_figure, pyplot, save_figure
 from analyses.figures.common.probed import LABELS, along, drawn_seed, layer, line
 from poet.training.memory import PROJECTIONS
 from poet.training.spec import RunSpec
@@ -24,6 +27,9 @@ from suite.artifact import Artifact
 from suite.claim import Claim
 from suite.context import Context
 from suite.scale import Scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 POET = "poet-fs-1_2"
 ROWS = {"adamw": "AdamW", "muon": "Muon", POET: "POET FS b=1/2"}
@@ -115,12 +121,12 @@ def table(
     return pd.DataFrame(lines)
 
 
-def draw(axis: plt.Axes, steps: tuple[int, ...], spectra: np.ndarray) -> None:
+def draw(axis: Axes, steps: tuple[int, ...], spectra: np.ndarray) -> None:
     """Singular values (s, r) against the step: largest, median and smallest marked, thin lines between them."""
     between = np.unique(np.linspace(0, spectra.shape[1] - 1, 12).round().astype(int))
     axis.plot(steps, spectra[:, between], color="0.75", linewidth=0.7, zorder=1)
-    for colour, (quantity, (summary, marker, style)) in zip(sns.color_palette(), QUANTITIES.items(), strict=False):
-        axis.plot(steps, summary(spectra), color=colour, marker=marker, linestyle=style, markersize=3.5, label=quantity)
+    for i, (quantity, (summary, marker, style)) in enumerate(QUANTITIES.items()):
+        axis.plot(steps, summary(spectra), color=f"C{i}", marker=marker, linestyle=style, markersize=3.5, label=quantity)
     axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 4))
     axis.locator_params(nbins=4)
 
@@ -139,7 +145,7 @@ def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] =
         chosen = blocks(depth, row, group)
         frame = table(context, row, [(block, p) for block in chosen for p in PROJECTIONS])
         steps, seeds = measured(context, row, "spectrum")
-        figure, axes = plt.subplots(
+        figure, axes = pyplot().subplots(
             len(chosen), len(PROJECTIONS), figsize=(14, 1.1 + 2 * len(chosen)), sharex=True, squeeze=False
         )
         for cells, block in zip(axes, chosen, strict=True):

@@ -7,15 +7,17 @@ deviation of v'Rv holds, the printed or the corrected one? With the right one, t
 P at the last step and divided by the predicted standard deviation, have a root mean square near 1.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, MARKERS, numbered_figure, plt, save_figure
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, pyplot, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, drawn_seed, line
 from analyses.figures.common.probing import (
@@ -26,6 +28,9 @@ from analyses.phases import find_phases, mark_phases
 from poet.training.spec import RunSpec
 from suite.context import Context
 from suite.scale import Scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MAPS = {False: "Cayley-Neumann", True: "exact Cayley (control)"}
 
@@ -100,7 +105,7 @@ def build(context: Context) -> None:
     at = np.array(spec.probes["rotations"])
     means = [values[..., COSINE].mean(0) for values in stacked(context, spec, "rotations", "R").values()]
     phases = find_phases(at, both_sides(context, spec, "rotations")[..., COSINE])
-    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 4), width_ratios=(0.8, 1.2, 1.2))
+    figure, (left, middle, right) = pyplot().subplots(1, 3, figsize=(13, 4), width_ratios=(0.8, 1.2, 1.2))
     final = float(np.mean([values[-1] for values in means]))
     if math.isnan(final):
         left.set(title="diverged")

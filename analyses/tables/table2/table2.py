@@ -7,13 +7,13 @@ for one seed). A cell has no direction if one of its runs or of AdamW's diverged
 pass the controls (:mod:`suite.fitness`).
 """
 
+from __future__ import annotations
+
 import math
 import statistics
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import pandas as pd
-from matplotlib.figure import Figure
 
 from analyses.common.ablation import perplexity_columns
 from analyses.common.controls import fitness_sentence, table_section
@@ -22,7 +22,7 @@ from analyses.common.grid import BASELINE, grid, grid_runs
 from analyses.common.layout import MARKS, crossed_table, markdown_page, measured_cell
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, save_figure, spread_note
+from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.claims import CLAIMS, agreement
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
@@ -33,6 +33,9 @@ from suite.claim import Evidence
 from suite.context import Context
 from suite.scale import Scale
 from suite.statistics import paired_interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Name of each family of rows, by how their keys begin.
 FAMILIES = {"adamw": "AdamW", "galore": "GaLore", "lora": "LoRA", "poet-bs": "POET BS", "poet-fs": "POET FS"}
@@ -128,7 +131,7 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
     """Perplexity against trainable parameters of the linear layers: measured with error bars, and published below it, or on the right if there is one model."""
     models = list(dict.fromkeys(frame.model))
     down, across = (2, len(models)) if len(models) > 1 else (1, 2)
-    figure, axes = plt.subplots(down, across, figsize=(3.1 * across, 3.1 * down + 0.3 * (down == 1)), squeeze=False)
+    figure, axes = pyplot().subplots(down, across, figsize=(3.1 * across, 3.1 * down + 0.3 * (down == 1)), squeeze=False)
     axes = axes.reshape(2, len(models))  # by row of views and model
     further = frame[~frame.variant.isin(frame[frame.published.notna()].variant)].drop_duplicates("variant")
     families = FAMILIES | {r.variant: r.method for r in further.itertuples()}
