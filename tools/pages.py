@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 import pandas as pd
 
@@ -19,11 +19,13 @@ from analyses.ladder.quoted import LONGEST, MODEL, gap, order_at_full_length
 from analyses.tables.claims import effect_cell
 from faults.catalogue import FAULTS
 from faults.noticed import STOPS
+from poet.methods import table_rows
 from suite.check.tables import read
 from suite.discovery import discover
 from suite.fitness import ROTATIONS_MOVE
 from suite.recorded.archive import archive_path
 from suite.recorded.archive import read as read_runs
+from suite.recorded.run import RecordedRun
 from suite.statistics import paired_interval
 from suite.tuning.protocol import load_protocol
 from tools import support
@@ -75,7 +77,8 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-claims": _bullets(mini / "claims.md"),
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
         **{f"night-{name}": _numbers_of(kept / "night" / f"{name}.md") for name in ("table2", "controls", "table5", "table6")},
-        **_paired(root),
+        **_paired(trained := read_runs(archive_path("night", root))),
+        "night-130m": _trained_rows(trained, "130m"),
         "night-rotations": _claims_beside(kept, ("figure2", "figure11", "figure13", "figure14")),
         "ladder-full": gap("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv"),
         "ladder-full-130m": gap("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv", "130m"),
@@ -253,9 +256,18 @@ def _numbers_of(table: Path) -> str:
     return "\n\n".join(blocks[last : last + 2])
 
 
-def _paired(root: Path) -> dict[str, str]:
+def _trained_rows(runs: dict[str, RecordedRun], model: str) -> str:
+    """The rows of Table 2 that were trained on a model at night scale, each with its mean perplexity and number of seeds; and how many there are."""
+    said = []
+    for row, (_, named) in table_rows().items():
+        ends = [run.record["validation_perplexity"] for name, run in runs.items() if name.startswith(f"night/{model}/{row}/")]
+        said += [f"{named.label} {fmean(ends):.2f} ({len(ends)} seeds)"] if ends else []
+    return f"{len(said)} of {len(table_rows())} rows: {', '.join(said)}"
+
+
+def _paired(runs: dict[str, RecordedRun]) -> dict[str, str]:
     """Differences of validation loss on 60m at night scale, in nats, over the seeds of the controls, by part name."""
-    runs, found = read_runs(archive_path("night", root)), {}
+    found = {}
     pairs = {
         "half-rate-fs": ("poet-fs-1_2", "adamw-lr=0.002"), "chosen-rate-fs": ("poet-fs-1_2", "adamw"),
         "half-rate-longest": ("poet-fs-1_2-lr=0.032-poet_lr=0.002-merge_every=228-clip_ramp_steps=6-steps=174330", "adamw-lr=0.002-steps=174330"),
