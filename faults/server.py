@@ -89,7 +89,12 @@ def answer(job: dict) -> dict:
 
 def main() -> None:
     import hypothesis  # noqa: F401
+    import matplotlib.ticker  # noqa: F401
     import numpy  # noqa: F401
+    import pandas  # noqa: F401
+    import peft  # noqa: F401
+    import pyarrow  # noqa: F401
+    import pydantic  # noqa: F401
     import pytest  # noqa: F401
     import torch  # noqa: F401
     from transformers import LlamaForCausalLM  # noqa: F401

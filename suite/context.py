@@ -62,7 +62,7 @@ class Context:
         return read_summaries(self.home, spec)
 
     def probes(self, spec: RunSpec) -> dict[str, np.ndarray]:
-        """What a run's probes measured; see :func:`poet.training.probes.read_probes`."""
+        """What a run's probes measured; see :func:`poet.launch.records.read_probes`."""
         return read_probes(self.home, spec)
 
     def table(self, name: str) -> pd.DataFrame:

@@ -24,7 +24,7 @@ LONGER = 3
 #: The standard deviation over seeds has to be below this share of the effect's distance from the end of its region.
 SCATTER = 1 / 3
 #: The rows that stand for full training, low-rank training, and POET in the controls.
-FULL, LOW_RANK, POET = "adamw", "lora-r64", "poet-fs-1_2"
+FULL, TWO_RATES, LOW_RANK, POET = "adamw", "adamw-two-rates", "lora-r64", "poet-fs-1_2"
 #: The parameters of POET without R and P, which trains embeddings, norms and head alone.
 WITHOUT_ROTATIONS = {"budget_r": 0.0, "budget_p": 0.0}
 
@@ -132,7 +132,7 @@ def _second_rate(grounds: Grounds, subject: Subject) -> Reading:
     found = {}
     for model in subject.models:
         one = grounds.row(model, FULL)
-        two = one and grounds.other_method(one, "adamw-two-rates")
+        two = one and grounds.other_method(one, TWO_RATES)
         found[model] = _interval(grounds.log_ratios, one, two, second_rate_is_little, 3)
     return _together(found)
 

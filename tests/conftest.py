@@ -33,6 +33,14 @@ def _reproducible():
     torch.manual_seed(0)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_power_cuts():
+    """A sync takes milliseconds, and the tests write thousands of files; none of them cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The folder that holds the ``poet`` under test."""

@@ -15,7 +15,7 @@ import pandas as pd
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
 from analyses.ladder.orders import MEANS, OPPOSITE, PRINTED
-from analyses.ladder.quoted import LONGEST, MODEL, gap, order_at_full_length
+from analyses.ladder.quoted import LONGEST, MODEL, RECORDED, gap, order_at_full_length
 from analyses.tables.claims import effect_cell
 from faults.catalogue import FAULTS
 from faults.noticed import STOPS
@@ -80,18 +80,18 @@ def _parts(root: Path) -> dict[str, str]:
         **_paired(trained := read_runs(archive_path("night", root))),
         "night-130m": _trained_rows(trained, "130m"),
         "night-rotations": _claims_beside(kept, ("figure2", "figure11", "figure13", "figure14")),
-        "ladder-full": gap("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv"),
-        "ladder-full-130m": gap("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv", "130m"),
-        "ladder-full-two-rates": gap("poet-fs-1_2", "adamw-two-rates", kept / "night" / "ladder.csv"),
-        "ladder-full-bs": gap("poet-bs-b256", "adamw", kept / "night" / "ladder.csv"),
-        "ladder-full-bs-two-rates": gap("poet-bs-b256", "adamw-two-rates", kept / "night" / "ladder.csv"),
-        "ladder-longest": gap("poet-fs-1_2", "adamw", kept / "night" / "ladder.csv", length=LONGEST),
-        "ladder-full-order": order_at_full_length("poet-fs-1_2", kept / "night" / "ladder.csv"),
-        "ladder-full-bs-order": order_at_full_length("poet-bs-b256", kept / "night" / "ladder.csv"),
-        "ladder-second-rate": gap("adamw-two-rates", "adamw", kept / "night" / "ladder.csv"),
-        **{f"rotations-{name}": _control(kept / "night" / "ladder.csv", ROTATIONS_MOVE, length) for name, length in (("short", "1/100"), ("full", "1"), ("longest", LONGEST))},
-        **{f"ladder-means-{name}": _means(kept / "night" / "ladder.csv", length) for name, length in (("short", "1/100"), ("full", "1"))},
-        **{f"ladder-ahead-{name}": _means(kept / "night" / "ladder.csv", length, poet_against=("adamw", "galore")) for name, length in (("short", "1/100"), ("full", "1"))},
+        "ladder-full": gap("poet-fs-1_2", "adamw"),
+        "ladder-full-130m": gap("poet-fs-1_2", "adamw", model="130m"),
+        "ladder-full-two-rates": gap("poet-fs-1_2", "adamw-two-rates"),
+        "ladder-full-bs": gap("poet-bs-b256", "adamw"),
+        "ladder-full-bs-two-rates": gap("poet-bs-b256", "adamw-two-rates"),
+        "ladder-longest": gap("poet-fs-1_2", "adamw", length=LONGEST),
+        "ladder-full-order": order_at_full_length("poet-fs-1_2"),
+        "ladder-full-bs-order": order_at_full_length("poet-bs-b256"),
+        "ladder-second-rate": gap("adamw-two-rates", "adamw"),
+        **{f"rotations-{name}": _control(ROTATIONS_MOVE, length) for name, length in (("short", "1/100"), ("full", "1"), ("longest", LONGEST))},
+        **{f"ladder-means-{name}": _means(length) for name, length in (("short", "1/100"), ("full", "1"))},
+        **{f"ladder-ahead-{name}": _means(length, poet_against=("adamw", "galore")) for name, length in (("short", "1/100"), ("full", "1"))},
         "protocol": protocol(load_protocol(root)),
         "finetuning-trials": f"{search.trials} to {search.at_most}",
         "rates": rates(sweeps),
@@ -111,12 +111,12 @@ def _parts(root: Path) -> dict[str, str]:
         "export-example": _code(root / "docs" / "examples" / "export.py"),
         "corpus-example": _code(root / "docs" / "examples" / "files.py"),
         "primitive-example": _code(root / "tests" / "primitives" / "givens.py"),
-        **_numbers(mini, root),
+        **_numbers(mini),
         **costs(root),
     }
 
 
-def _numbers(mini: Path, root: Path) -> dict[str, str]:
+def _numbers(mini: Path) -> dict[str, str]:
     """Single numbers that sentences quote."""
     table2, controls = read(mini / "table2.csv"), read(mini / "controls.csv")
     counted = [line["trainable_agrees"] for line in table2]
@@ -145,21 +145,21 @@ def _numbers(mini: Path, root: Path) -> dict[str, str]:
     }
 
 
-def _means(ladder: Path, length: str, poet_against: Sequence[str] = ()) -> str:
+def _means(length: str, poet_against: Sequence[str] = ()) -> str:
     """The number of pairs of rows whose means are in the printed order at a length, of all pairs with means at that length.
 
     ``poet_against`` limits them to the pairs in which POET is printed ahead of one of these rows.
     """
-    pairs = [line for line in read(ladder) if line["model"] == MODEL and line["against"]]
+    pairs = [line for line in read(RECORDED) if line["model"] == MODEL and line["against"]]
     if poet_against:
         pairs = [line for line in pairs if line["variant"].startswith("poet") and line["against"] in poet_against]
     printed, opposite = (sum(length in line[MEANS[side]].split() for line in pairs) for side in (PRINTED, OPPOSITE))
     return f"{printed} of {printed + opposite}"
 
 
-def _control(ladder: Path, name: str, length: str) -> str:
+def _control(name: str, length: str) -> str:
     """The measurement of a control, for one model and length of the ladder."""
-    return next(line["note"] for line in read(ladder) if (line["model"], line["control"], line["length"]) == (MODEL, name, length))
+    return next(line["note"] for line in read(RECORDED) if (line["model"], line["control"], line["length"]) == (MODEL, name, length))
 
 
 def _span(values: list[float]) -> str:

@@ -1,4 +1,4 @@
-"""The pretraining grid of Table 2: every row on every model, which Figures 8 and 26 and the errata share, and AdamW on more tokens."""
+"""The pretraining grid of Table 2: every row on every model, which Figures 8 and 26 share, and AdamW on more tokens."""
 
 from fractions import Fraction
 from typing import Any

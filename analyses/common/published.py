@@ -12,6 +12,11 @@ def read_published(name: str) -> pd.DataFrame:
     return pd.read_csv(Path(__file__).parents[1] / "published" / f"{name}.csv", dtype=str, keep_default_na=False)
 
 
+def printed_perplexities() -> dict[tuple[str, str], float]:
+    """Table 2's perplexities by (model, row)."""
+    return {(line.model, line.variant): float(line.perplexity) for line in read_published("table2").itertuples()}
+
+
 def printed_text(name: str, column: str, **where: str) -> str:
     """A cell of ``analyses/published/<name>.csv``: that column of the only row with the given values.
 

@@ -40,7 +40,7 @@ from analyses.common.layout import crossed_table, markdown_page, measured_cell
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, pyplot, save_figure, spread_note
-from analyses.common.published import read_published
+from analyses.common.published import printed_perplexities
 from analyses.controls.cells import (
     ADAMW, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, VARIED, ControlRuns, cells, longer, specs_of,
 )
@@ -73,7 +73,7 @@ def gain(baseline: list[float], values: list[float]) -> float:
 
 
 def _controls(context: Context, found: list[ControlRuns], quantity: str) -> list[dict[str, Any]]:
-    printed = {(p.model, p.variant): float(p.perplexity) for p in read_published("table2").itertuples()}
+    printed = printed_perplexities()
     own = {(cell.model, cell.control): perplexities(context, cell.specs) for cell in found if cell.own_rate}
     lines = []
     for cell in found:

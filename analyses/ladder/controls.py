@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from analyses.ladder.rungs import TWO_RATES, gap
-from suite.fitness import FULL, FULL_BEATS_LORA, LARGER_BEATS_SMALLER, LONGER, LONGER_KEEPS, LOW_RANK, POET, ROTATIONS_MOVE, SECOND_RATE_IS_LITTLE
+from analyses.ladder.rungs import gap
+from suite.fitness import FULL, FULL_BEATS_LORA, LARGER_BEATS_SMALLER, LONGER, LONGER_KEEPS, LOW_RANK, POET, ROTATIONS_MOVE, SECOND_RATE_IS_LITTLE, TWO_RATES
 from suite.fitness import below_zero, leaves_out_zero, on_one_side, second_rate_is_little
 
 CONTROL = "control"

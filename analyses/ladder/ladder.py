@@ -24,8 +24,9 @@ from analyses.common.layout import measured_columns
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, pyplot, save_figure
+from analyses.common.published import printed_perplexities
 from analyses.ladder.controls import LARGER, WITHOUT, control_lines
-from analyses.ladder.orders import order_line, printed_pairs, printed_perplexities, side
+from analyses.ladder.orders import order_line, printed_pairs, side
 from analyses.ladder.page import markdown
 from analyses.ladder.rungs import BASELINES, PERPLEXITY, Rung, at_look, beside, gap, larger_model, p_of_gap, rung, steps_on, tokens_per_parameter, without_rotations
 from poet.methods import all_rows
@@ -65,9 +66,9 @@ def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, d
         "rates": found.rates if found else "",
         "note": note,
     }
-    printed = printed_perplexities(cell.model) if cell.length == 1 else {}
-    if cell.row in printed:
-        line |= {"published": printed[cell.row], "published_gap_adamw": math.log(printed[cell.row] / printed[BASELINE])}
+    printed = printed_perplexities() if cell.length == 1 else {}
+    if (place := (cell.model, cell.row)) in printed:
+        line |= {"published": printed[place], "published_gap_adamw": math.log(printed[place] / printed[cell.model, BASELINE])}
     if found:
         parameters = found.specs[0].parameters
         every = parameters.get("merge_every")

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any
 
-from analyses.common.published import read_published
+from analyses.common.published import printed_perplexities
 from suite.statistics import CONFIDENCE
 
 ORDER = "printed order"
@@ -25,15 +25,9 @@ def side(mean: float, holm_p: float) -> str:
     return PRINTED if mean < 0 else OPPOSITE
 
 
-def printed_perplexities(model: str) -> dict[str, float]:
-    """Table 2's perplexities on a model, by row."""
-    table = read_published("table2")
-    return {line.variant: float(line.perplexity) for line in table[table.model == model].itertuples()}
-
-
 def printed_pairs(model: str, rows: Collection[str]) -> list[tuple[str, str]]:
     """(better, worse) for every two rows whose perplexities on a model differ in Table 2, best first."""
-    found = {row: perplexity for row, perplexity in printed_perplexities(model).items() if row in rows}
+    found = {row: perplexity for (printed, row), perplexity in printed_perplexities().items() if printed == model and row in rows}
     ranked = sorted(found, key=lambda row: found[row])
     return [(a, b) for a, b in itertools.combinations(ranked, 2) if found[a] < found[b]]
 

@@ -10,7 +10,7 @@ from poet.methods import all_rows
 from poet.training.spec import RunSpec
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
-from suite.fitness import FULL, POET, WITHOUT_ROTATIONS
+from suite.fitness import FULL, POET, TWO_RATES, WITHOUT_ROTATIONS
 from suite.scale import Scale
 from suite.statistics import interval_p, paired_interval
 from suite.tuning.cells import Cell, cells, further_seeds, run_at, steps_of
@@ -18,7 +18,6 @@ from suite.tuning.cells import Cell, cells, further_seeds, run_at, steps_of
 #: The quantity of a rung's line.
 PERPLEXITY = "validation perplexity"
 #: The rows that rungs are compared with: AdamW with one rate, as the paper trains it, and with two.
-TWO_RATES = "adamw-two-rates"
 BASELINES = {FULL: "AdamW", TWO_RATES: "AdamW, two rates"}
 
 

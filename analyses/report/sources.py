@@ -32,7 +32,7 @@ def group(artifact: Artifact) -> int:
 
 
 def left_out(scale: Scale) -> dict[str, tuple[str, list[str]]]:
-    """Label and missing models of every artifact that a scale cannot make, by the artifact's name."""
+    """Label and missing models of every artifact of ``all`` that a scale cannot make, by the artifact's name."""
     return {name: (a.label, models) for name, a in discover().items() if a.in_all and (models := a.missing(scale))}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import suite.discovery
 from poet.system.validation import ConfigError
-from suite.collection import load_suite
+from suite.collection import RESULTS, load_suite
 from suite.discovery import ROOT, discover, locate
 
 EXAMPLE = (ROOT / "docs" / "examples" / "table99.py").read_text()
@@ -30,6 +30,7 @@ def add(monkeypatch):
 def test_the_example_of_the_documentation_is_found(add):
     add(EXAMPLE)
     assert discover()["table99"].label == "Table 99"
+    assert RESULTS / "table99.csv" in load_suite({"scale": "smoke", "seeds": [0]}).default_targets()
 
 
 def test_what_reads_a_table_that_a_scale_cannot_make_is_left_out_with_it(add):

@@ -4,7 +4,6 @@ What is refused is tested where it is read (tests/suite/test_scale.py, test_targ
 """
 
 
-
 def refused(project, *arguments):
     """Run, expect a refusal, and return what was said."""
     done = project.snakemake("results/table2.csv", *arguments)
@@ -15,10 +14,13 @@ def refused(project, *arguments):
 
 
 def test_a_wrong_configuration(project):
-    assert all(word in (said := refused(project, "--config", "scale=big")) for word in ("'big'", "smoke")), said
+    said = refused(project, "--config", "scale=big")
+    assert "'big'" in said and "smoke" in said
 
 
 def test_fewer_gpus_than_asked_are_taken_and_said(project, monkeypatch):
+    """In a dry run, which needs no results that can be written."""
+    (project.folder / "results").symlink_to("/proc")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     done = project.snakemake("-n", "results/runs/paper/350m/adamw/seed0/record.json", "--config", "scale=paper")
     assert done.returncode == 0, done.stderr
@@ -31,5 +33,4 @@ def test_fewer_gpus_than_asked_are_taken_and_said(project, monkeypatch):
 def test_results_that_cannot_be_written_are_refused_before_anything_is_trained(project):
     (project.folder / "results").symlink_to("/proc")  # where not even root can write
     said = refused(project, "--config", "scale=smoke")
-    assert project.snakemake("-n", "results/table2.csv", "--config", "scale=smoke").returncode == 0, "to look is allowed"
     assert "nothing can be written to" in said and str(project.folder / "results") in said

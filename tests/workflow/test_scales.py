@@ -30,6 +30,3 @@ def test_going_back_to_a_scale_builds_nothing(project):
     assert make(project, "smoke", TABLE) == [f"show_{KEPT}"]
     assert shown.read_bytes() == made["smoke"].read_bytes() != made["other"].read_bytes()
     assert made["other"].stat().st_mtime_ns == dates["other"]
-    assert make(project, "smoke", TABLE) == []
-    shown.unlink()
-    assert make(project, "smoke", TABLE) == [f"show_{KEPT}"]

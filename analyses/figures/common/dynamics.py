@@ -24,7 +24,7 @@ from analyses.common.grid import BASELINE, grid
 from analyses.common.paper_scale import model_label
 from analyses.common.looks import look
 from analyses.common.plotting import numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
-from analyses.common.published import read_published
+from analyses.common.published import printed_perplexities, read_published
 from analyses.figures.common.probed import line
 from poet.methods import table_rows
 from poet.training.spec import RunSpec
@@ -69,7 +69,7 @@ def overtakes_for_good(curve: pd.Series, baseline: pd.Series, steps: int) -> flo
 
 def table(context: Context, runs: Cells, found: dict[tuple[str, str], pd.DataFrame], published_crossing: tuple[float, float]) -> pd.DataFrame:
     """A line on the final perplexity of every model and variant, and one on its crossing of AdamW; ``found`` has the :func:`curves`."""
-    printed = {(p.model, p.variant): float(p.perplexity) for p in read_published("table2").itertuples()}
+    printed = printed_perplexities()
     lines = []
     for key, mine in runs.items():
         model, variant = key

@@ -18,14 +18,12 @@ from analyses.tables.table2.counts import CLAIMS as COUNTS
 from analyses.tables.table2.rows import BS, BY_BUDGET, FS, GALORE, LORA, POET, ROWS, label, printed
 from suite.claim import Claim, Confounder, Evidence
 from suite.context import Context
-from suite.fitness import WITHOUT_ROTATIONS
+from suite.fitness import TWO_RATES, WITHOUT_ROTATIONS
 from suite.grounds import Grounds
 from suite.scale import Scale
 
 #: The row of POET with as many trainable parameters as LoRA (4.81M against 4.85M at 60M, 30.04M against 30.28M at 350M).
 LIKE_LORA = "poet-bs-b128"
-#: The method AdamW with a second learning rate.
-TWO_RATES = "adamw-two-rates"
 #: Training counts as stable if at least this share of runs trains without failure.
 STABLE = 0.9
 #: Smallest rank correlation, in size, that counts as strong.
