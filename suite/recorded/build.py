@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import replace
@@ -27,8 +27,8 @@ from suite.recorded.restore import unpack
 from suite.recorded.run import RecordedError, RecordedRun
 
 
-def runs_of_seeds(scale: str, runs: Iterable[RecordedRun]) -> Counter[int]:
-    """The number of recorded pretraining runs of each seed that tables and figures use.
+def seeds_of_settings(scale: str, runs: Iterable[RecordedRun]) -> Counter[tuple[int, ...]]:
+    """With which seeds the settings that tables and figures use were recorded, and how many settings with each.
 
     Raises:
         ConfigError: there is no such scale.
@@ -37,15 +37,18 @@ def runs_of_seeds(scale: str, runs: Iterable[RecordedRun]) -> Counter[int]:
     trials = load_scale({"scale": scale, "seeds": [0]}).protocol.seed  # the seed of trials, which no table uses
     names = {run.name: run.spec.seed for run in runs if isinstance(run.spec, RunSpec) and run.spec.seed != trials}
     used = load_suite({"scale": scale, "seeds": sorted(set(names.values()))}).runs if names else {}
-    found = Counter(seed for name, seed in names.items() if name in used)
+    found = defaultdict(list)
+    for name, seed in names.items():
+        if name in used:
+            found[name.rpartition("/")[0]].append(seed)
     if not found:
         raise RecordedError(f"no table and no figure of scale {scale} uses any of the recorded runs: keep its runs with `make record`")
-    return found
+    return Counter(tuple(sorted(seeds)) for seeds in found.values())
 
 
-def fullest(found: Counter[int]) -> list[int]:
-    """The seeds with the most recorded runs. With a partly recorded seed, such as a foreign one, tables that lack its runs would be left out."""
-    return sorted(seed for seed, n in found.items() if n == max(found.values()))
+def usual(found: Counter[tuple[int, ...]]) -> tuple[int, ...]:
+    """The seeds with which most settings were recorded, the fewer of two: a setting that lacks one or has more changes no other table."""
+    return max(found, key=lambda seeds: (found[seeds], -len(seeds)))
 
 
 def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bool]:
@@ -53,7 +56,7 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
 
     Args:
         scale: the scale's name.
-        seeds: None takes the :func:`fullest`.
+        seeds: None takes the :func:`usual` ones.
 
     Returns:
         (lines, failed). Lines name each seed and each artifact of ``all`` that was left out, and each artifact that was built without some models; the last
@@ -68,7 +71,7 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     load_scale({"scale": scale, "seeds": [0]})  # an unknown scale raises its own error, not one about a missing archive
     results = RESULTS / "recorded" / scale
     recorded = read(archive_path(scale))
-    seeds, lines = _seeds(scale, runs_of_seeds(scale, recorded.values()), seeds)
+    seeds, lines = _seeds(scale, seeds_of_settings(scale, recorded.values()), seeds)
     suite = load_suite({"scale": scale, "seeds": seeds})
     there = {name for name, spec in suite.specs.items() if name in recorded and recorded[name].spec.digest == spec.digest}
     for name in sorted(there):
@@ -90,15 +93,16 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     return [*lines, f"{len(built)} artifacts built from {len(there)} recorded runs in {time.monotonic() - started:.0f} s: {page}{missing}"], failed
 
 
-def _seeds(scale: str, found: Counter[int], asked: Sequence[int] | None) -> tuple[Sequence[int], list[str]]:
+def _seeds(scale: str, found: Counter[tuple[int, ...]], asked: Sequence[int] | None) -> tuple[Sequence[int], list[str]]:
     """The seeds to build with, and a sentence on each recorded seed that is left out though none was asked for."""
-    if unknown := sorted(set(asked or ()) - found.keys()):
-        raise RecordedError(f"no run of seed {unknown[0]} is recorded at scale {scale}: ask for some of {', '.join(map(str, sorted(found)))}")
+    runs = Counter(seed for seeds in found.elements() for seed in seeds)
+    if unknown := sorted(set(asked or ()) - runs.keys()):
+        raise RecordedError(f"no run of seed {unknown[0]} is recorded at scale {scale}: ask for some of {', '.join(map(str, sorted(runs)))}")
     if asked:
         return asked, []
-    most = fullest(found)
-    rest = sorted(found.keys() - set(most))
-    return most, [f"seed {seed} is left out: {found[seed]} runs of it are recorded, and {found[most[0]]} of seed {most[0]}" for seed in rest]
+    most = usual(found)
+    rest = sorted(runs.keys() - set(most))
+    return most, [f"seed {seed} is left out: {runs[seed]} runs of it are recorded, and {runs[most[0]]} of seed {most[0]}" for seed in rest]
 
 
 def _parts(suite: Suite, recorded: dict[str, RecordedRun], there: set[str]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:

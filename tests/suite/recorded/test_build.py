@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -38,6 +39,11 @@ def test_a_seed_that_is_recorded_in_part_is_left_out_with_a_word(recorded):
     assert recorded == [[0]] and lines[0] == "seed 1 is left out: 1 runs of it are recorded, and 2 of seed 0"
     lines, _ = builder.build("smoke", [0, 1])
     assert recorded == [[0], [0, 1]] and not any("left out" in line for line in lines)
+
+
+def test_a_setting_with_fewer_or_more_seeds_changes_no_other():
+    assert builder.usual(Counter({(0, 1, 2): 77, (0, 1, 2, 3, 4, 5): 4, (0, 1): 2})) == (0, 1, 2)
+    assert builder.usual(Counter({(0, 1, 2): 2, (0,): 2})) == (0,)
 
 
 def test_a_seed_that_nobody_recorded_is_refused_and_what_was_made_stays(recorded, tmp_path):
