@@ -13,8 +13,8 @@ move a coordinate with probability b at each step, independently for R and P. Th
 
 import numpy as np
 import pandas as pd
-import torch
 import scipy
+import torch
 from torch import nn
 
 from analyses.common.plotting import pyplot, save_figure
