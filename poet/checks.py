@@ -34,9 +34,11 @@ def check_config(config: object, wanted: type) -> None:
 
 
 def check_model(model: object) -> None:
-    """Raises TypeError where ``model`` is no module."""
+    """Raises TypeError where ``model`` is no module, ValueError where it is or has one of DistributedDataParallel."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"apply_poet takes one nn.Module, got {model!r:.80}")
+    if any(isinstance(module, nn.parallel.DistributedDataParallel) for module in model.modules()):
+        raise ValueError("apply_poet comes before DistributedDataParallel, which would not synchronize new R and P: give it the wrapped model")
 
 
 def check_names(exclude: object) -> None:
@@ -46,10 +48,7 @@ def check_names(exclude: object) -> None:
 
 
 def check_options(config: object, wanted: type, own: Sequence[str]) -> None:
-    """Raises ValueError where ``config`` sets a size that its variant does not read. The variant reads the options named in ``own``.
-
-    Only a config whose type is ``wanted`` (POETConfig) is checked: a subclass may set the sizes of both variants.
-    """
+    """Raises ValueError where a ``wanted`` (POETConfig) sets a size that its variant does not read. It reads those in ``own``. A subclass may set both."""
     if type(config) is wanted and "block_size" not in own and config.block_size != 256:
         raise ValueError(f"POETConfig.block_size is not read with variant={config.variant!r}: set variant='bs', or leave it out")
     if type(config) is wanted and "budget" not in own and config.budget != 0.5:
@@ -57,7 +56,9 @@ def check_options(config: object, wanted: type, own: Sequence[str]) -> None:
 
 
 def check_replaced(config: object, chosen: Sequence[tuple[str, nn.Linear]]) -> None:
-    """Raises ValueError where a layer of ``chosen``, (name, layer), has hooks. Warns where frozen weights would be drawn anew, and R and P be frozen."""
+    """Raises ValueError where a layer of ``chosen``, (name, layer), has hooks or is sharded. Warns where frozen weights would be drawn anew."""
+    if any(hasattr(layer.weight, "device_mesh") for _, layer in chosen):
+        raise ValueError("apply_poet comes before fully_shard, which would not synchronize new R and P: shard the wrapped model")
     if any(getattr(layer, kind) for _, layer in chosen for kind in _HOOKS) or any(hasattr(layer, "_hf_hook") for _, layer in chosen):  # accelerate's
         raise ValueError("apply_poet replaces layers that have hooks, and the hooks would be lost: register them after apply_poet")
     if config.init != "keep" and any(not layer.weight.requires_grad for _, layer in chosen):
@@ -68,10 +69,7 @@ def check_replaced(config: object, chosen: Sequence[tuple[str, nn.Linear]]) -> N
 
 
 def check_wrapped(model: nn.Module) -> None:
-    """Raises ValueError where a model has no POET layer, or one whose base weight is not frozen.
-
-    Weight decay changes a base weight that is not frozen as soon as its gradient is zeros instead of None.
-    """
+    """Raises ValueError where a model has no POET layer, or one whose base weight is not frozen: weight decay could change it."""
     if not any(hasattr(module, _MERGE) for module in model.modules()):
         raise ValueError(
             "the model has no POET layer: call apply_poet first; after export_dense, which works in place, training cannot go on "
@@ -88,8 +86,8 @@ def check_trained(model: nn.Module) -> None:
     """Warns where R and P of every POET layer are frozen. ``apply_poet`` freezes them where the wrapped weight is frozen."""
     if (factors := _factors(model)) and not any(p.requires_grad for p in factors):
         warnings.warn(
-            "R and P of every POET layer are frozen, so they would not be trained: apply_poet freezes those of frozen weights; call "
-            "requires_grad_(True) on each of poet_parameters(model), or freeze the weights after apply_poet",
+            "R and P of every POET layer are frozen, so they would not be trained: apply_poet freezes those of frozen weights, as does "
+            "model.requires_grad_(False) after it; call requires_grad_(True) on each of poet.optim.poet_parameters(model)",
             stacklevel=3,
         )
 
@@ -139,10 +137,11 @@ def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
 
 def check_resets(optimizer: torch.optim.Optimizer, reset_state: bool) -> None:
     """Raises ValueError where a merge would zero state that does not start at zero, or could not reach the state."""
+    if isinstance(getattr(optimizer, "optimizer", None), torch.optim.LBFGS):  # in accelerate's wrapper
+        raise ValueError("LBFGS keeps one history of all parameters, which means nothing after a merge: use another optimizer, such as AdamW")
     if reset_state and type(optimizer).__name__ == "ZeroRedundancyOptimizer":
         raise ValueError(
-            "ZeroRedundancyOptimizer keeps its state in an inner optimizer, where a merge does not reset it: use fully_shard, "
-            "or POETConfig(reset_state=False)"
+            "ZeroRedundancyOptimizer keeps its state in an inner optimizer, where a merge does not reset it: use fully_shard, or POETConfig(reset_state=False)"
         )
     if reset_state and any(group.get("momentum") and group.get("dampening") for group in optimizer.param_groups):
         raise ValueError(
@@ -159,7 +158,9 @@ def check_resets(optimizer: torch.optim.Optimizer, reset_state: bool) -> None:
 
 
 def check_state(optimizer: torch.optim.Optimizer) -> None:
-    """Raises ValueError where zeroing an optimizer's state would zero the code book of 8-bit state, which all parameters share."""
+    """Raises ValueError where a merge would zero the code book of 8-bit state, which all parameters share, or would miss a count of steps."""
+    if any("step" in group for group in optimizer.param_groups):  # as apex's FusedAdam has from its first step on
+        raise ValueError(f"{type(optimizer).__name__} counts steps in its groups, where no merge resets them: use torch's AdamW, or POETConfig(reset_state=False)")
     if any("qmap" in key for state in optimizer.state.values() for key in state):
         raise ValueError(
             f"{type(optimizer).__name__} keeps 8-bit state, whose shared code book a merge would zero: use an optimizer with state in "

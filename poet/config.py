@@ -94,7 +94,7 @@ class POETConfig:
         """The primitives of a layer of m = ``in_features`` and n = ``out_features``: R on the inputs, P on the outputs.
 
         Raises:
-            ValueError: a block size does not divide its dimension, or is larger than it.
+            ValueError: a block size or a budget does not fit its dimension.
         """
         variant = VARIANTS[self.variant]
         return variant.sides(in_features, out_features, **{name: getattr(self, name) for name in variant.options})

@@ -30,7 +30,7 @@ class POETLinear(nn.Module):
         device, dtype: of the parameters; torch's defaults if None. On "meta" nothing is initialized.
 
     Raises:
-        ValueError: a block size does not divide its dimension, or ``init="keep"`` without a weight.
+        ValueError: a block size or a budget does not fit its dimension, or ``init="keep"`` without a weight.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class POETLinear(nn.Module):
     def merge_and_reinitialize(self, generator: torch.Generator | None = None) -> None:
         """Merge R and P into the base weight, sample new primitives, and set R = P = I (Section 3.2.3, Step 5).
 
-        The weight is rounded once. With ``merge="neumann"`` the effective weight does not change. With ``merge="exact"`` the
+        The weight is rounded once. With ``merge="neumann"`` the effective weight changes by rounding alone. With ``merge="exact"`` the
         exact Cayley map of the same parameters is merged: the singular values do not change, and the effective weight changes
         by the truncation error of the Neumann series. ``generator`` is as in the constructor.
         """

@@ -60,8 +60,8 @@ def apply_poet(
         The model; where it is itself an ``nn.Linear``, its replacement.
 
     Raises:
-        ValueError: a block size does not divide a dimension (the sentence names the layer), nothing to replace, or a name of
-            ``exclude`` that no layer has; or a layer has hooks, which would be lost.
+        ValueError: a block size or a budget does not fit a dimension (the sentence names the layer), nothing to replace, a name of
+            ``exclude`` that no layer has, a layer with hooks, which would be lost, or a model that DDP or ``fully_shard`` wrapped.
         TypeError: ``model`` is no module, ``config`` no POETConfig, or ``exclude`` no collection of names.
     """
     check_model(model)

@@ -19,7 +19,7 @@ CONV1D = "a Conv1D of transformers: put nn.Linear with the transposed weight in 
 def wrapping_report(model: nn.Module) -> dict[str, str]:
     """What :func:`poet.apply_poet` did with each layer that has a matrix, by name: "wrapped", or the reason why it did not wrap it.
 
-    ``apply_poet`` logs it (logger ``poet``, level INFO), and :func:`print_trainable_parameters` prints it.
+    ``apply_poet`` logs it (logger ``poet``, level INFO), and :func:`print_trainable_parameters` prints it. Layers that were added later read "excluded".
     """
     return {name: why or EXCLUDED for name, _, why in survey(model)}
 

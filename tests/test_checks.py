@@ -67,6 +67,20 @@ def test_accelerate_s_hooks_would_be_lost_too():
         apply_poet(model, CONFIG)
 
 
+def test_a_model_that_is_parallel_already():
+    model = mlp()
+    model[2].weight.device_mesh = None  # as a shard of fully_shard has one
+    with pytest.raises(ValueError, match="apply_poet comes before fully_shard, .* shard the wrapped model"):
+        apply_poet(model, CONFIG)
+    parallel = nn.parallel.DistributedDataParallel.__new__(nn.parallel.DistributedDataParallel)  # without processes
+    nn.Module.__init__(parallel)
+    parallel.module = mlp()
+    for model in (parallel, nn.ModuleList([parallel])):
+        with pytest.raises(ValueError, match="apply_poet comes before DistributedDataParallel"):
+            apply_poet(model, CONFIG)
+    assert type(parallel.module[0]) is nn.Linear
+
+
 def test_base_weights_that_are_not_frozen_get_into_no_group():
     model = apply_poet(mlp(), CONFIG)
     model.requires_grad_(False)
@@ -197,6 +211,23 @@ def test_state_that_accelerate_wraps():
     outer = type("AcceleratedOptimizer", (), {"optimizer": inner, "param_groups": inner.param_groups})()
     with pytest.raises(ValueError, match="has state that does not start at zero"):
         MergeSchedule(model, CONFIG, outer)
+
+
+def test_lbfgs_that_accelerate_wraps():
+    model = wrapped()
+    inner = torch.optim.LBFGS(groups(model)[0]["params"])
+    outer = type("AcceleratedOptimizer", (), {"optimizer": inner, "param_groups": inner.param_groups})()
+    with pytest.raises(ValueError, match="LBFGS keeps one history of all parameters"):
+        MergeSchedule(model, CONFIG, outer)
+
+
+def test_a_count_of_steps_that_a_merge_would_not_reset():
+    model = wrapped()
+    optimizer = torch.optim.AdamW(groups(model))
+    schedule = MergeSchedule(model, CONFIG, optimizer)
+    optimizer.param_groups[0]["step"] = 3
+    with pytest.raises(ValueError, match=r"AdamW counts steps in its groups, where no merge resets them: .*reset_state=False"):
+        schedule.after_step(2)
 
 
 def test_state_that_a_merge_would_not_reach():

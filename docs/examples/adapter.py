@@ -1,5 +1,6 @@
 """Finetune without merges, and save the factors and the new head alone."""
 
+import torch
 from transformers import AutoModelForSequenceClassification
 
 from poet import POETConfig, apply_poet
@@ -8,7 +9,7 @@ from poet.optim import poet_parameters
 
 
 def finetune(pretrained, train, folder):
-    model = AutoModelForSequenceClassification.from_pretrained(pretrained)
+    model = AutoModelForSequenceClassification.from_pretrained(pretrained, dtype=torch.float32)  # R and P have its dtype
     base = base_digests(model)  # of the plain model
     apply_poet(model, POETConfig(block_size=64, init="keep"), exclude=("score",))
     train(model, [*poet_parameters(model), *model.score.parameters()])
@@ -16,4 +17,4 @@ def finetune(pretrained, train, folder):
 
 
 def load(pretrained, folder):
-    return load_adapter(AutoModelForSequenceClassification.from_pretrained(pretrained), folder)
+    return load_adapter(AutoModelForSequenceClassification.from_pretrained(pretrained, dtype=torch.float32), folder)

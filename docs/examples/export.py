@@ -7,7 +7,7 @@ from poet import MergeSchedule, POETConfig, apply_poet, export_dense, parameter_
 
 
 def finetune(pretrained, train, folder):
-    model = AutoModelForSequenceClassification.from_pretrained(pretrained)
+    model = AutoModelForSequenceClassification.from_pretrained(pretrained, dtype=torch.float32)  # R and P have its dtype
     config = POETConfig(block_size=64, merge_every=400, init="keep")
     apply_poet(model, config, exclude=("score",))
     optimizer = torch.optim.AdamW(parameter_groups(model, lr=2e-5, poet_lr=2e-5))
