@@ -17,8 +17,14 @@ from poet.config import POETConfig
 from poet.model import allow_saving
 from poet.optim import MergeSchedule
 
-#: Attribute of the training arguments that keeps the full threshold during a step: an interrupted step leaves the lowered one.
-_WHOLE = "_whole_max_grad_norm"
+#: Attribute of the training arguments during a step, the full and the lowered threshold: an interrupted step leaves the lowered one.
+_THRESHOLDS = "_poet_max_grad_norms"
+
+
+def _whole(args: TrainingArguments) -> float:
+    """The full threshold: that of before the last step, unless it was set to another number since."""
+    whole, lowered = vars(args).pop(_THRESHOLDS, (args.max_grad_norm, args.max_grad_norm))
+    return whole if args.max_grad_norm == lowered else args.max_grad_norm
 
 
 class MergeCallback(TrainerCallback):
@@ -41,14 +47,16 @@ class MergeCallback(TrainerCallback):
     ) -> None:
         """Raises as :class:`poet.MergeSchedule` does, such as for a model of another configuration."""
         self._schedule = MergeSchedule(model, self.config, optimizer, self.seed)
-        args.max_grad_norm = vars(args).pop(_WHOLE, args.max_grad_norm)
+        args.max_grad_norm = _whole(args)
         allow_saving(model)
 
     def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        args.max_grad_norm = self._schedule.clip_norm(state.global_step, vars(args).setdefault(_WHOLE, args.max_grad_norm))
+        whole = _whole(args)
+        args.max_grad_norm = self._schedule.clip_norm(state.global_step, whole)
+        setattr(args, _THRESHOLDS, (whole, args.max_grad_norm))
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        args.max_grad_norm = vars(args).pop(_WHOLE, args.max_grad_norm)
+        args.max_grad_norm = _whole(args)
         self._schedule.after_step(state.global_step - 1)
 
     def on_train_end(

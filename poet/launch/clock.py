@@ -29,10 +29,12 @@ def seconds_left() -> float:
     if job is None:
         return math.inf
     try:
-        asked = subprocess.run(["squeue", "-h", "-j", job, "-o", "%L"], capture_output=True, text=True, timeout=60)
+        # One task of a job array has the array's number, for which all tasks are listed: %A is the number of each.
+        asked = subprocess.run(["squeue", "-h", "-j", job, "-o", "%A %L"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return math.inf
-    return duration(asked.stdout.strip())
+    left = dict(line.split(maxsplit=1) for line in asked.stdout.splitlines() if " " in line)
+    return duration(left.get(job, "").strip())
 
 
 def duration(left: str) -> float:

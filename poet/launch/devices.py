@@ -21,10 +21,13 @@ SECONDS_BETWEEN_LOOKS = 5.0
 
 
 def visible() -> list[str]:
-    """The GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES, else by number. CUDA is not initialized."""
+    """The GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES, else by number. CUDA is not initialized.
+
+    A GPU that one shell names by number and another by UUID counts as two.
+    """
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
-        return [name for name in named.split(",") if name.strip() not in ("", "-1")]
+        return [name for part in named.split(",") if (name := part.strip()) not in ("", "-1")]
     return [str(number) for number in range(torch.cuda.device_count())]
 
 

@@ -60,8 +60,9 @@ def train(
         The record.
 
     Raises:
-        RunError: data and spec do not fit, a file cannot be written, the run is being trained already, there is no
-            such device, or another process of the run was lost.
+        RunError: data and spec do not fit, a checkpoint or the weights cannot be written, the run is being trained already, there is
+            no such device, or another process of the run was lost.
+        DiskError: history, probes or the record cannot be written.
         SystemExit: SIGINT or SIGTERM came, or the end of the Slurm job is near; the state is saved and the next call goes
             on from it.
     """

@@ -9,14 +9,15 @@ from typing import Any
 
 import torch
 
-#: Packages whose version can change a number.
-_PACKAGES = ("torch", "transformers", "tokenizers", "peft", "numpy", "triton")
+from poet.launch.sources import PACKAGES, ROOT
+
+#: Packages whose version can change a number, with the one that makes the data.
+_PACKAGES = (*PACKAGES, "tokenizers")
 
 
 def _git(*arguments: str) -> str | None:
-    root = Path(__file__).resolve().parents[2]
     try:
-        done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True, timeout=10)
+        done = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
         return None  # no git on this machine: null in the record
     return done.stdout.strip() if done.returncode == 0 else None

@@ -43,6 +43,7 @@ def launch(
     Raises:
         RunError: as ``train``, from any of the processes; the processes do not divide evenly among the nodes; several nodes
             are asked for outside of a Slurm job; a process was lost.
+        DiskError: as ``train``; with several processes it is a RunError.
         SystemExit: SIGINT or SIGTERM came; the state is saved and the next call goes on from it.
     """
     if processes % nodes:

@@ -89,7 +89,8 @@ def test_outside_of_a_job_there_is_no_end(monkeypatch):
 
 def test_slurm_is_asked_for_this_job(monkeypatch, tmp_path):
     squeue = tmp_path / "squeue"
-    squeue.write_text('#!/bin/sh\ntest "$*" = "-h -j 17 -o %L" && echo 1:40\n')
+    # Of an array all tasks are listed where the number is the array's own.
+    squeue.write_text('#!/bin/sh\ntest "$*" = "-h -j 17 -o %A %L" && printf "18 2:00\\n17 1:40\\n"\n')
     squeue.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("SLURM_JOB_ID", "17")

@@ -26,10 +26,10 @@ def seen():
 def test_runs_get_devices_of_their_own_and_give_them_back():
     with reserved_gpus(1, "a"):
         assert seen() == "0"
-        os.environ["CUDA_VISIBLE_DEVICES"] = "0,GPU-7"  # as another process of the same machine sees it
+        os.environ["CUDA_VISIBLE_DEVICES"] = " 0, GPU-7"  # as another process of the same machine sees it
         with reserved_gpus(1, "b"):
             assert seen() == "GPU-7"
-        assert seen() == "0,GPU-7"
+        assert seen() == " 0, GPU-7"
     with reserved_gpus(2, "c"):
         assert seen() == "0,GPU-7"
 

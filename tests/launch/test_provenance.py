@@ -16,7 +16,7 @@ def test_a_site_s_settings_are_no_change(tmp_path, monkeypatch, path, dirty):
         (tmp_path / known).write_text("a\n")
     for command in (["init", "--quiet"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a", "commit", "--quiet", "--message=a"]):
         subprocess.run(["git", "-C", tmp_path, *command], check=True)
-    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "poet" / "launch" / "provenance.py"))
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
     assert provenance.provenance("cpu")["dirty"] is False
     (tmp_path / path).write_text("b\n")
     assert provenance.provenance("cpu")["dirty"] is dirty

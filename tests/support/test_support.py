@@ -240,8 +240,9 @@ def test_the_callback_lowers_the_clipping_threshold_after_a_merge():
                 callback.on_step_end(arguments, types.SimpleNamespace(global_step=step + 1), None)
                 assert vars(arguments) == {"max_grad_norm": 0.5}  # a checkpoint keeps the arguments
     assert found == pytest.approx([0.5, 0.5, 0.05, 0.5])  # the ramp of CONFIG is one step long
+    callback.on_step_begin(arguments, types.SimpleNamespace(global_step=2), None)
     callback.on_train_end(arguments, None, None, model=model)
-    arguments.max_grad_norm = 0.25  # the user's, for another training with the same arguments
+    arguments.max_grad_norm = 0.25  # the user's, for another training with the arguments of one that was interrupted
     callback.on_train_begin(arguments, None, None, model=model, optimizer=torch.optim.AdamW(parameter_groups(model, lr=0.01, poet_lr=0.01)))
     callback.on_step_begin(arguments, types.SimpleNamespace(global_step=0), None)
     assert arguments.max_grad_norm == 0.25
