@@ -118,6 +118,9 @@ def summary(frame: pd.DataFrame, agreements: dict[str, Evidence]) -> list[str]:
     ]
     for model, found in agreements.items():
         lines.append(f"{model}: rank agreement with the paper ({found.note}), Kendall's tau {with_p(found)}.")
+    foreign = [not source.endswith(f"({model})") for model, source in zip(frame.model, frame.learning_rates_from, strict=True)]
+    for (model, source), part in frame[foreign].groupby(["model", "learning_rates_from"], sort=False):
+        lines.append(f"{model}: with learning rates from {source}, not tuned on this model: {', '.join(part.method)}.")
     wrong = frame[frame.trainable_agrees == "no"]
     agree, printed = (frame.trainable_agrees == "yes").sum(), (frame.trainable_agrees != "").sum()
     lines.append(f"Trainable parameters at paper scale, counted from models: {agree} of {printed} equal the printed digits.")

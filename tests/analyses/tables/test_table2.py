@@ -66,10 +66,22 @@ def test_what_diverged_has_no_direction():
 
 def test_the_summary_has_the_rank_agreement_of_each_model_with_its_p_value():
     cells = {"model": "60m", "direction": ["", "opposite"], "difference_low": -1.0, "difference_high": 1.0, "trainable_agrees": "yes"}
+    cells["learning_rates_from"] = "table.csv (60m)"
     agreements = {"60m": Evidence(effect=0.5, low=math.nan, high=math.nan, p=0.02, n=3, note="9 rows")}
     lines = summary(pd.DataFrame({**cells, "scale": "mini"}), agreements)
     assert "60m: rank agreement with the paper (9 rows), Kendall's tau 0.50 (permutation p = 0.02, 3 seeds)." in lines
     assert lines[0].startswith("Against AdamW on the same model, 0 of 1 cells stand on the side that the paper prints.")
+
+
+def test_the_summary_names_the_rows_whose_rates_were_not_tuned_on_their_model():
+    cells = {"scale": "mini", "direction": "", "difference_low": math.nan, "difference_high": math.nan, "trainable_agrees": "yes"}
+    places = {"model": ["60m", "130m", "130m", "130m", "130m"], "method": ["A", "A", "B", "C", "D"]}
+    sources = ["t.csv (60m)", "t.csv (130m)", "t.csv (60m)", "t.csv (60m)", "the method's defaults"]
+    lines = summary(pd.DataFrame({**places, "learning_rates_from": sources, **cells}), {})
+    assert lines[1:3] == [
+        "130m: with learning rates from t.csv (60m), not tuned on this model: B, C.",
+        "130m: with learning rates from the method's defaults, not tuned on this model: D.",
+    ]
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
