@@ -250,10 +250,11 @@ def _summary(table: Path) -> str:
 
 
 def _numbers_of(table: Path) -> str:
-    """The last table of an artifact's page and the paragraph below it, without the controls above."""
+    """The last table of an artifact's page, its legend above and the paragraph below it, without the controls."""
     blocks = table.read_text().strip().split("\n\n")
     last = max(number for number, block in enumerate(blocks) if block.startswith("|"))
-    return "\n\n".join(blocks[last : last + 2])
+    first = last if blocks[last - 1].startswith("|") else last - 1
+    return "\n\n".join(blocks[first : last + 2])
 
 
 def _trained_rows(runs: dict[str, RecordedRun], model: str) -> str:

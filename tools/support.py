@@ -10,7 +10,7 @@ MODELS = {
 }
 #: What is done with a model, and what the test of it asks for.
 FEATURES = {
-    "compile": "`torch.compile`: loss and gradients are those of the eager model, also after a merge. The one step that was tried on a GPU became no faster ([speed](speed.md#on-a-gpu))",
+    "compile": "`torch.compile`: loss and gradients are those of the eager model, also after a merge. The one step that was tried on a GPU became slower ([speed](speed.md#on-a-gpu))",
     "autocast": "bf16: gradients are fp32 and near those of full precision",
     "checkpointing": "activations computed again in backward: the same gradients",
     "deepcopy": "the copy has the same gradients, and trains alone",

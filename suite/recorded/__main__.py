@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     own["pack"].add_argument("--drop", action="store_true", help="lose recorded runs whose specs nothing asks for any more")
     own["import"].add_argument("file", type=Path)
     own["import"].add_argument("--origin", required=True, help="where it comes from, for the captions")
-    own["build"].add_argument("--seeds", help="default: those that are recorded as fully as any")
+    own["build"].add_argument("--seeds", help="default: those with which most settings were recorded")
     given = parser.parse_args(arguments)
     if given.command == "pack":
         _said(pack(given.results, given.scale, read_seeds(given.seeds), drop=given.drop))
