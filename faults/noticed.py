@@ -17,11 +17,11 @@ import pandas as pd
 from analyses.common.ablation import perplexity_columns
 from faults.workshop import Workshop
 from poet.system.errors import UserError
-from suite.check.compare import compare, recorded_folder
+from suite.check.compare import compare
 from suite.check.findings import Finding
 from suite.check.report import failed
 from suite.check.tables import pairs, read
-from suite.collection import Suite, load_suite
+from suite.collection import Suite
 from suite.context import Context
 
 TABLE = "table2.csv"
@@ -118,8 +118,3 @@ class RecordedNumbers:
             "run_tokens": first["tokens"],
         }
         return {k: "" if isinstance(v, float) and math.isnan(v) else str(v) for k, v in columns.items() if k in line}
-
-
-def recorded_numbers(scale: str, datasets: Path) -> RecordedNumbers:
-    """The recorded numbers of a scale; raises as :class:`RecordedNumbers` does, and ``UserError`` for an unknown scale."""
-    return RecordedNumbers(load_suite({"scale": scale, "seeds": [0]}), recorded_folder(scale), datasets)

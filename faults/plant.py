@@ -20,10 +20,12 @@ import pandas as pd
 from benchmarks.rows import environment
 from faults.catalogue import FAULTS
 from faults.fault import Fault
-from faults.noticed import RecordedNumbers, recorded_numbers
+from faults.noticed import RecordedNumbers
 from faults.workshop import ROOT, Workshop
 from poet.system.errors import UserError, command_line
 from poet.system.files import write_text
+from suite.check.compare import recorded_folder
+from suite.collection import load_suite
 
 TABLE = Path("results/faults.csv")
 #: Column descriptions, in the order of the file. A cell without a value is empty.
@@ -147,7 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := [name for name in given.only or () if name not in known]:
         raise UserError(f"there is no fault {unknown[0]!r}; there are {', '.join(known)}")
     faults = tuple(known[name] for name in given.only) if given.only else FAULTS
-    numbers = recorded_numbers(given.scale, given.data) if given.numbers else None
+    numbers = RecordedNumbers(load_suite({"scale": given.scale, "seeds": [0]}), recorded_folder(given.scale), given.data) if given.numbers else None
     lines = plant(faults, given.jobs, numbers)
     if not given.only:
         write_text(TABLE, as_csv(lines, given.scale if given.numbers else ""))

@@ -30,7 +30,6 @@ class Artifact:
         finetunings: the finetuning runs that it needs at a scale.
         in_all: whether ``snakemake all`` makes it; other artifacts, such as sweeps, are made only by name.
         timed: whether its numbers are times of the machine that builds it. A build from recorded runs takes the recorded ones.
-        scale_free: whether its numbers come from formulas and simulations alone, and so are the same at every scale.
         models: the models that it needs; it cannot be made at a scale that lacks one.
         claims: the paper's claims about it that can be checked; ``results/claims.csv`` has those of all artifacts.
         reads: names of the artifacts whose outputs it is built from, or :data:`EVERY`.
@@ -44,7 +43,6 @@ class Artifact:
     finetunings: Callable[[Scale], list[FinetuningSpec]] = _none
     in_all: bool = True
     timed: bool = False
-    scale_free: bool = False
     models: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     reads: tuple[str, ...] = ()
@@ -53,6 +51,11 @@ class Artifact:
     def computes(self) -> bool:
         """Whether its own build computes its numbers: it has no runs at any scale and reads no other artifact."""
         return self.runs is _none and self.finetunings is _none and not self.reads
+
+    @property
+    def scale_free(self) -> bool:
+        """Whether its numbers come from formulas and simulations alone, and so are the same at every scale."""
+        return self.computes and not self.timed
 
     def specs(self, scale: Scale) -> list[RunSpec | FinetuningSpec]:
         """The specs of all runs and finetuning runs that it needs at a scale."""

@@ -59,7 +59,7 @@ def method_parameters(scale: Scale, method: str, given: OnTasks) -> dict[str, An
     return {name: value for name, value in parameters.items() if name not in cls.learning_rates}
 
 
-def finetuning(scale: Scale, base: RunSpec, task: str, method: str, seed: int, lr: float = PRINTED_LR) -> FinetuningSpec:
+def finetuning(scale: Scale, base: RunSpec, task: str, method: str, seed: int, lr: float) -> FinetuningSpec:
     """One finetuning run.
 
     Args:

@@ -16,9 +16,9 @@ from suite.scale import ROOT
 ASSETS = (".html", ".css", ".js")
 
 
-def artifact_sources(name: str, root: Path = ROOT) -> str:
+def artifact_sources(name: str) -> str:
     """Digest of :func:`artifact_files`."""
-    return digest(artifact_files(name, root), root)
+    return digest(artifact_files(name))
 
 
 def artifact_files(name: str, root: Path = ROOT) -> set[Path]:

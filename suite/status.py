@@ -31,8 +31,6 @@ from suite.wording import listed
 #: of another spec or of other code, and will be trained again. A run that is trained again only because it shares a job with an outdated
 #: run, or starts from one, does not count as outdated.
 STATES = ("done", "diverged", "running", "silent", "stopped", "failed", "outdated", "not started")
-#: Keys that every ``status.json`` has.
-STATUS = {"state", "updated", "step", "steps", "tokens_per_second", "host", "pid", "job", "devices", "error", "checkpoint_step"}
 #: A run updates its status at each step, at most every few seconds. It is silent after :data:`QUIET_SECONDS` without an update, or
 #: after the time of :data:`QUIET_STEPS` steps if that is longer: evaluating, saving and measuring take the time of several steps.
 QUIET_SECONDS, QUIET_STEPS = 600.0, 20
@@ -71,19 +69,19 @@ def _step_tokens(spec: RunSpec) -> float:
     return spec.tokens / spec.steps
 
 
-def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_current: Callable[[RunSpec | FinetuningSpec, dict[str, Any]], bool] | None = None) -> RunProgress:
+def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_current: Callable[[RunSpec | FinetuningSpec, dict[str, Any]], bool]) -> RunProgress:
     """The progress of a run.
 
     Args:
         results: the results folder.
         spec: the run.
         now: seconds since 1970.
-        is_current: whether a finished run counts, from its spec and record; None counts every run. See :meth:`suite.collection.Suite.is_current`.
+        is_current: whether a finished run counts, from its spec and record; see :meth:`suite.collection.Suite.is_current`.
     """
     notes, record, status = [], None, None
     try:
         record = _record(results, spec, notes)
-        if record is not None and record["spec_digest"] == spec.digest and (is_current is None or is_current(spec, record)):
+        if record is not None and record["spec_digest"] == spec.digest and is_current(spec, record):
             return RunProgress(spec, "diverged" if record["status"] == "diverged" else "done", record=record)
         status = _status(results, spec, notes)
     except OSError as error:
@@ -117,8 +115,6 @@ def _status(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | 
         status = read_status(folder)
         if status is None or status["spec_digest"] != spec.digest:
             return None
-        if missing := STATUS - status.keys():
-            raise KeyError(*missing)
         return {**status, "where": f"job {status['job']}" if status["job"] else f"{status['host']}, process {status['pid']}"}
     except (ValueError, KeyError, TypeError, NotADirectoryError):
         notes.append(f"{folder / 'status.json'} cannot be read as a status: the run writes it anew when it goes on")

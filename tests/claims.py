@@ -7,9 +7,17 @@ from suite.artifact import Artifact
 from suite.claim import NEGATIVE, Claim, Evidence
 
 
+ABOUT = {"label": "Table 0", "caption": "Nothing.", "outputs": (), "build": lambda context: None}
+
+
 def artifact(**options: Any) -> Artifact:
-    about = {"label": "Table 0", "caption": "Nothing.", "outputs": (), "runs": lambda scale: [], "build": lambda context: None}
-    return Artifact(**{**about, **options})
+    """An artifact of runs, if of none at the scale that is asked for."""
+    return Artifact(**{**ABOUT, "runs": lambda scale: [], **options})
+
+
+def computed(**options: Any) -> Artifact:
+    """An artifact without runs at any scale."""
+    return Artifact(**{**ABOUT, **options})
 
 
 def claim(**options: Any) -> Claim:

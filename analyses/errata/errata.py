@@ -73,5 +73,5 @@ ARTIFACT = Artifact(
     caption="Inconsistencies of the paper, each with where it is, how it was checked and what it means for a "
     "reproduction. In brackets: what the paper prints or implies against what comes out.",
     outputs=("errata.csv", "errata.md"),
-    build=build, scale_free=True,
+    build=build,
 )

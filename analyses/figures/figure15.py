@@ -39,5 +39,5 @@ def build(context: Context) -> None:
 
 ARTIFACT = numbered_figure(
     15, "Updates of each element of a 64 x 64 weight by POET-BS after 100 steps with T_m = 1, at most 200.",
-    build=build, scale_free=True, claims=CLAIMS,
+    build=build, claims=CLAIMS,
 )

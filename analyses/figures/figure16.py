@@ -76,5 +76,5 @@ def build(context: Context) -> None:
 
 ARTIFACT = numbered_figure(
     16, "Updates of each element of a 64 x 64 weight by POET-FS after 100 steps with T_m = 1, at most 200.",
-    build=build, scale_free=True, claims=CLAIMS,
+    build=build, claims=CLAIMS,
 )

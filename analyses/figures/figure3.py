@@ -173,5 +173,5 @@ def build(context: Context) -> None:
 ARTIFACT = numbered_figure(
     3, f"Singular values of a {INPUTS} x {OUTPUTS} weight under the four initializations, and what random-matrix "
     "theory predicts.",
-    build=build, scale_free=True, claims=CLAIMS,
+    build=build, claims=CLAIMS,
 )

@@ -185,5 +185,5 @@ def build(context: Context) -> None:
 
 ARTIFACT = numbered_figure(
     4, "Examples of the primitive orthogonal matrix in different orthogonalizations, two for each.",
-    build=build, scale_free=True, claims=CLAIMS,
+    build=build, claims=CLAIMS,
 )

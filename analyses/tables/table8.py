@@ -64,5 +64,5 @@ def build(context: Context) -> None:
 
 ARTIFACT = numbered_table(
     8, "Model architectures for the LLaMA variants, as printed and as configured at paper scale.",
-    build=build, scale_free=True, claims=CLAIMS,
+    build=build, claims=CLAIMS,
 )

@@ -115,5 +115,5 @@ ARTIFACT = Artifact(
     label="Theory",
     caption="Statements of Section 4 and Appendices A to D, measured.",
     outputs=("theory.csv", *figure_outputs("theory")),
-    build=build, scale_free=True, claims=CLAIMS,
+    build=build, claims=CLAIMS,
 )

@@ -14,13 +14,13 @@ from suite.scale import ROOT
 from suite.wording import listed
 
 
-def recorded_folder(scale: str, root: Path = ROOT) -> Path:
+def recorded_folder(scale: str) -> Path:
     """The folder with the recorded tables of a scale.
 
     Raises:
         UserError: no table is recorded at this scale.
     """
-    folder = root / "analyses" / "recorded" / scale
+    folder = ROOT / "analyses" / "recorded" / scale
     if not any(folder.glob("*.csv")):
         raise UserError(
             f"nothing is recorded at scale {scale}: make its results, look them over, and keep them with "

@@ -8,14 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from humanfriendly import format_size
-
 from poet.data.workers import workers
 from poet.launch.operations import operations_per_step
 from poet.methods import get_method
 from poet.system.progress import Progress
 from poet.training.spec import RunSpec
-from suite.plan.memory import Footprint, footprint, micro_batch_rows
+from suite.plan.memory import Footprint, footprint
 from suite.scale import Scale
 
 #: Fewest kinds that are counted in several processes, and the most processes. Each process first imports libraries for seconds.
@@ -29,12 +27,10 @@ class Cost:
     Attributes:
         operations: floating-point operations of a step on all devices; see ``poet.launch.operations``.
         memory: memory on each device.
-        remedy: if the run does not fit, the setting that makes it fit and its memory then; empty if it fits.
     """
 
     operations: int
     memory: Footprint
-    remedy: str
 
 
 def devices(resources: dict[str, Any]) -> int:
@@ -55,16 +51,15 @@ def kind(spec: RunSpec) -> str:
     return json.dumps([*shape, spec.to_dict()["architecture"]])
 
 
-def costs(scale: Scale, runs: Iterable[RunSpec], limits: dict[str, float]) -> dict[str, Cost]:
+def costs(scale: Scale, runs: Iterable[RunSpec]) -> dict[str, Cost]:
     """The cost of each kind among runs, by :func:`kind`.
 
     Args:
         scale: the scale of the runs, which has their resources.
         runs: the runs.
-        limits: bytes that a run may hold on a device, by model.
     """
     examples = {kind(spec): spec for spec in runs}
-    arguments = [(spec, scale.resources(spec.model), limits[spec.model]) for spec in examples.values()]
+    arguments = [(spec, scale.resources(spec.model)) for spec in examples.values()]
     alone = len(arguments) < WORTH_PROCESSES
     with contextlib.nullcontext() if alone else workers(min(MOST_PROCESSES, os.cpu_count() or 1)) as pool:
         found = []
@@ -75,11 +70,10 @@ def costs(scale: Scale, runs: Iterable[RunSpec], limits: dict[str, float]) -> di
     return dict(zip(examples, found, strict=True))
 
 
-def _cost(given: tuple[RunSpec, dict[str, Any], float]) -> Cost:
-    spec, resources, limit = given
+def _cost(given: tuple[RunSpec, dict[str, Any]]) -> Cost:
+    spec, resources = given
     with warnings.catch_warnings(action="ignore"):  # deprecation warnings of libraries
-        memory = _footprint(spec, resources)
-        return Cost(operations(spec), memory, "" if memory.total <= limit else _remedy(spec, resources, limit))
+        return Cost(operations(spec), footprint(spec, devices=devices(resources), divided=divided(spec, resources)))
 
 
 def operations(spec: RunSpec) -> int:
@@ -91,25 +85,3 @@ def operations(spec: RunSpec) -> int:
     one = replace(spec, architecture=replace(spec.architecture, layers=1))
     rest = operations_per_step(without)
     return rest + spec.architecture.layers * (operations_per_step(one) - rest)
-
-
-def _footprint(spec: RunSpec, resources: dict[str, Any]) -> Footprint:
-    return footprint(spec, devices=devices(resources), divided=divided(spec, resources))
-
-
-def _remedy(spec: RunSpec, resources: dict[str, Any], limit: float) -> str:
-    """The smallest change that makes a run fit: AdamW's state divided, else smaller micro-batches."""
-    if get_method(spec.method).shards_state and devices(resources) > 1 and not resources["shard_optimizer"]:
-        divided = _footprint(spec, {**resources, "shard_optimizer": True})
-        if divided.total <= limit:
-            return f"shard_optimizer: true -> {format_size(divided.total)}"
-    number = devices(resources)
-    for accumulation in range(spec.accumulation + 1, spec.batch_rows + 1):
-        if spec.batch_rows % accumulation or accumulation % number:
-            continue
-        smaller = replace(spec, accumulation=accumulation)
-        if micro_batch_rows(smaller, number) < micro_batch_rows(spec, number):
-            found = _footprint(smaller, resources)
-            if found.total <= limit:
-                return f"accumulation: {accumulation} -> {format_size(found.total)}"
-    return "more memory: weights, gradients and state alone are too much"

@@ -116,10 +116,6 @@ def _runs(plan: Plan, unit: str) -> str:
         "",
         tabulate(table, "keys", "plain", disable_numparse=True),
     ]
-    remedies = {(run.spec.model, run.spec.variant): run.cost.remedy for run in plan.runs.values() if run.cost.remedy}
-    if remedies:
-        lines += ["", f"Too much; what makes it fit, in config/scales/{plan.suite.scale.name}.yaml:"]
-        lines += [f"  {model} {variant}: {remedy}" for (model, variant), remedy in remedies.items()]
     return "\n".join(lines)
 
 

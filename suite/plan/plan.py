@@ -110,7 +110,7 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
     resources = {model: scale.resources(model) for model in scale.models}
     device = _device(suite, device)
     limits = {model: DEVICES[device].memory or 1e6 * asked["mem_mb"] / devices(asked) for model, asked in resources.items()}
-    found = costs(scale, runs.values(), limits)
+    found = costs(scale, runs.values())
 
     rates, now, is_current = Rates(scale, found, device, mfu), time.time(), suite.is_current()
     states = {name: progress(results, spec, now, is_current) for name, spec in runs.items()}

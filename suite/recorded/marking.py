@@ -16,7 +16,7 @@ from suite.recorded.origin import foreign, sentence
 def build_artifact(name: str, context: Context) -> None:
     """Write an artifact's files, and say in its tables which models they lack, and which runs were recorded and not trained here.
 
-    A table's Markdown gets a sentence on them, and its CSV a column ``origin`` if some of its runs are foreign. Figures and the
+    A table's Markdown gets a sentence on them, and its CSV a column ``foreign`` if some of its runs are foreign. Figures and the
     report say it in their captions.
 
     Raises:
@@ -32,7 +32,7 @@ def build_artifact(name: str, context: Context) -> None:
         if notes and output.endswith(".md"):
             write_text(path, "\n\n".join((path.read_text(encoding="utf-8").rstrip(), *notes)) + "\n")
         if strange and output.endswith(".csv"):
-            _add_column(path, "origin", strange)
+            _add_column(path, foreign=strange)
 
 
 def take_times(artifact: Artifact, recorded: Path, results: Path) -> None:
@@ -54,6 +54,6 @@ def runs_behind(artifact: Artifact, context: Context) -> list[RunSpec | Finetuni
     return [spec for specs in (artifact.specs(context.scale), *read) for spec in specs]
 
 
-def _add_column(path: Path, column: str, value: str) -> None:
+def _add_column(path: Path, **column: str) -> None:
     frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    write_text(path, frame.assign(**{column: value}).to_csv(index=False, lineterminator="\n"))
+    write_text(path, frame.assign(**column).to_csv(index=False, lineterminator="\n"))

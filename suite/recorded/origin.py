@@ -44,10 +44,10 @@ def origins(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> dict[st
 
 
 def foreign(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
-    """A phrase on the foreign runs among the given ones, such as "foreign: 3 of 12 from lab-b"; empty if there are none."""
+    """How many of the given runs are foreign, such as "3 of 12 from lab-b"; empty if none is."""
     names = {spec.name for spec in specs}
     found = Counter(origin for origin, _ in origins(results, specs).values() if origin)
-    return "; ".join(f"foreign: {n} of {len(names)} from {origin}" for origin, n in sorted(found.items()))
+    return "; ".join(f"{n} of {len(names)} from {origin}" for origin, n in sorted(found.items()))
 
 
 def sentence(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:

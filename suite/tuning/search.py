@@ -34,7 +34,7 @@ class Decision:
 WAITING = Decision("waiting", (), (), None, ())
 
 
-def search(start: Point, known: Mapping[Point, float], trials: int, at_most: int = 0) -> Decision:
+def search(start: Point, known: Mapping[Point, float], trials: int, at_most: int) -> Decision:
     """Replay the search from its start over the known values.
 
     The order in which trials ended does not matter: the search waits for all points that are equally near to the best.

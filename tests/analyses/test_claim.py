@@ -16,7 +16,7 @@ from suite.grounds import Grounds
 from suite.judging import side_and_p, side_of
 from suite.scale import load_scale
 from suite.statistics import paired_interval
-from tests.claims import artifact, claim
+from tests.claims import artifact, claim, computed
 
 NAN = math.nan
 
@@ -198,7 +198,7 @@ def test_what_a_scale_cannot_show_is_not_measured(tmp_path):
 
 
 def test_what_is_exact_is_judged_at_every_scale(tmp_path):
-    (found,) = lined("t", artifact(scale_free=True, claims=(claim(),)), at("smoke", tmp_path))
+    (found,) = lined("t", computed(claims=(claim(),)), at("smoke", tmp_path))
     assert (found["result"], found["scale"], found["corpus"]) == ("confirmed", "any", "")
     (counted,) = lined("t", artifact(claims=(claim(exact=True),)), at("smoke", tmp_path))
     assert (counted["result"], counted["scope"]) == ("confirmed", "exact")

@@ -14,7 +14,7 @@ from suite.fitness import CONTROLS, FULL_BEATS_LORA, LITTLE_SCATTER, RATES_INSID
 from suite.judging import corrected, judge, scope_of, side_and_p, side_of
 from suite.scale import load_scale
 from suite.statistics import t_quantile
-from tests.claims import artifact, claim, evidence
+from tests.claims import artifact, claim, computed, evidence
 
 NAN, INF = math.nan, math.inf
 
@@ -49,7 +49,7 @@ def test_the_whole_interval_decides_and_regions_are_closed():
 
 def test_exact_claims_are_confirmed_or_refuted_at_any_scale(verdict):
     one, other = evidence(1.0, 1.0, n=1), evidence(0.5, 0.5, n=1)
-    for options in ({"exact": True}, {"of": artifact(scale_free=True)}):
+    for options in ({"exact": True}, {"of": computed()}):
         for scale in ("mini", "paper"):
             assert verdict(one, scale=scale, region=(1.0, 1.0), **options).result == "confirmed"
             assert verdict(other, scale=scale, region=(1.0, 1.0), **options).result == "refuted"
@@ -57,7 +57,7 @@ def test_exact_claims_are_confirmed_or_refuted_at_any_scale(verdict):
 
 
 def test_a_choice_of_ours_is_no_error_of_the_paper_s(verdict):
-    options = {"region": (1.0, 1.0), "of": artifact(scale_free=True), "configuration": True}
+    options = {"region": (1.0, 1.0), "of": computed(), "configuration": True}
     assert verdict(evidence(0.96, 0.96), **options).result == "configuration differs"
     assert verdict(evidence(1.0, 1.0), **options).result == "confirmed"
 
@@ -78,7 +78,7 @@ def test_a_claim_about_all_models_is_not_judged_without_one(verdict):
 def test_scopes():
     assert scope_of(claim(), artifact(), "mini") == scope_of(claim(), artifact(), "night") == "measured"
     assert scope_of(claim(), artifact(), "paper") == scope_of(claim(paper_only="C4"), artifact(), "mini") == "paper"
-    assert scope_of(claim(exact=True), artifact(), "mini") == scope_of(claim(), artifact(scale_free=True), "paper") == "exact"
+    assert scope_of(claim(exact=True), artifact(), "mini") == scope_of(claim(), computed(), "paper") == "exact"
 
 
 @pytest.mark.parametrize("outcome", ["failed", "not measured"])

@@ -11,7 +11,7 @@ from suite.collection import load_suite
 from suite.plan import finetuning
 from suite.__main__ import main
 from suite.plan.disk import CHECKPOINTS, RECORD_BYTES, disk
-from suite.plan.kinds import Cost, _remedy, costs, kind, operations
+from suite.plan.kinds import Cost, costs, kind, operations
 from suite.plan.memory import Footprint
 from suite.plan.order import evidence, in_order, needed
 from suite.plan.page import page
@@ -90,7 +90,7 @@ def record(spec, tokens_per_second, device="NVIDIA H100 80GB HBM3", devices=1):
 def test_a_record_of_the_same_kind_and_device_is_a_measurement(paper):
     scale = paper.scale
     done, same, other = (scale.run(m, "adamw", s) for m, s in (("60m", 0), ("60m", 1), ("130m", 0)))
-    found = {kind(spec): Cost(10**13, BYTES, "") for spec in (done, other)}
+    found = {kind(spec): Cost(10**13, BYTES) for spec in (done, other)}
     rates = Rates(scale, found, "h100", 0.3)
     for strange in (record(done, 1e6, device="NVIDIA A100-SXM4-80GB"), record(done, 1e6, devices=2), record(done, None)):
         rates.add(done, strange)
@@ -111,7 +111,7 @@ def archived(spec, speed, device="cpu (1 threads)"):
 def test_recorded_runs_are_a_measurement_of_their_method():
     scale = load_scale({"scale": "night", "seeds": [0]})
     planned = [scale.run(m, row, 0) for m in ("60m", "130m") for row in ("adamw", "poet-fs-1_2", "lora-r64")]
-    found = {kind(spec): Cost(10**9 * (2 if spec.model == "130m" else 1), BYTES, "") for spec in planned}
+    found = {kind(spec): Cost(10**9 * (2 if spec.model == "130m" else 1), BYTES) for spec in planned}
     rates = Rates(scale, found, "cpu", 0.3)
     (small, poet, lora), (large, *_) = planned[:3], planned[3:]
     short = scale.run("60m", "adamw", 0, steps=100)
@@ -128,7 +128,7 @@ def test_recorded_runs_are_a_measurement_of_their_method():
 def test_without_recorded_runs_of_the_device_the_peak_is_taken():
     scale = load_scale({"scale": "night", "seeds": [0]})
     run = scale.run("60m", "adamw", 0)
-    rates = Rates(scale, {kind(run): Cost(10**9, BYTES, "")}, "cpu", 0.3)
+    rates = Rates(scale, {kind(run): Cost(10**9, BYTES)}, "cpu", 0.3)
     rates.add_archived([archived(run, 1e9, "NVIDIA H100")], [run])
     assert rates.of(run).source.startswith("at an MFU of 0.3")
 
@@ -173,7 +173,7 @@ def test_what_is_done_is_not_left(table3, paper):
     assert set(step.runs) == {adamw[1], *poet} and step.claims == 2
     assert step.hours == pytest.approx(sum(run.device_hours for run in plan.left))
     assert step.runs[0] == min(plan.left, key=lambda run: run.device_hours).spec.name
-    assert all(run.cost.memory.total < 80e9 and not run.cost.remedy for run in plan.runs.values())
+    assert all(run.cost.memory.total < 80e9 for run in plan.runs.values())
 
 
 def test_disk(paper):
@@ -185,27 +185,12 @@ def test_disk(paper):
     assert disk(paper.scale, []).largest == 0
 
 
-def test_too_much_memory_names_what_helps(paper, monkeypatch):
-    spec = paper.scale.run("1.3b", "adamw", 0)
-    resources = paper.scale.resources("1.3b")
-    held = lambda spec, asked: Footprint(5, 5, 2 if asked["shard_optimizer"] else 10, 640 // spec.accumulation)  # noqa: E731
-    monkeypatch.setattr("suite.plan.kinds._footprint", held)
-    whole = {**resources, "shard_optimizer": False}
-    assert _remedy(spec, whole, 92.0).startswith("shard_optimizer: true")
-    assert _remedy(spec, resources, 60.0).startswith("accumulation: 16")
-    assert _remedy(spec, resources, 35.0).startswith("accumulation: 32")
-    assert _remedy(spec, resources, 12.0).startswith("more memory")
-    shared = replace(spec, batch_rows=24, accumulation=4)
-    assert _remedy(shared, {**resources, "gpus": 4}, 120.0).startswith("accumulation: 8"), "each device takes as many"
-
-
 def test_many_kinds_are_counted_by_several_processes_alike(make_spec, architecture, monkeypatch):
     suite = load_suite({"scale": "smoke", "seeds": [0]})
     runs = [suite.scale.run("60m", "adamw", 0, steps=steps) for steps in (2, 3)]
-    limits = dict.fromkeys(suite.scale.models, 1e9)
-    alone = costs(suite.scale, runs, limits)
+    alone = costs(suite.scale, runs)
     monkeypatch.setattr("suite.plan.kinds.WORTH_PROCESSES", 1)
-    assert costs(suite.scale, runs, limits) == alone and len(alone) == 2
+    assert costs(suite.scale, runs) == alone and len(alone) == 2
 
 
 def test_the_command_prints_a_plan(table3, paper, capsys, monkeypatch):

@@ -92,7 +92,7 @@ EDITS = (
     ("corpus: enwik8", "corpus: enwik9", ("'enwik9'", "'enwik8'")),
     ("gpus: 0", "gpus: 0, gpu: 1", ("'gpu'", "known are")),
     ("lengths: [1/2, 1]", "lengths: [1/0]", ("tuning.0.lengths", "'1/0' is no share of a model's steps, such as 1/10")),
-    ("borrow: {130m: 60m", "borrow: {130m: 70m", ("learning_rates.borrow", "'70m'", "known are 60m")),
+    ("  table: analyses/recorded/mini/lr_sweep.csv", "  table: analyses/recorded/mini/lr_sweep.csv\n  borrow: {130m: 70m}", ("learning_rates.borrow", "'70m'", "known are 60m")),
     ("rows: [adamw, poet-fs-1_2], source", "rows: [adamw, nosuch], source", ("finetuning", "unknown row 'nosuch'", "known are adamw")),
     ("rows: [adamw, poet-fs-1_2], source", "rows: [], source", ("finetuning.rows", "must not be empty")),
     ("{model: 60m, rows: [adamw, poet-fs-1_2], source", "{model: 7b, rows: [adamw], source", ("finetuning", "unknown model '7b'", "known are 60m")),

@@ -122,7 +122,7 @@ def hyperparameters_artifact(number: int, variant: str, reasons: Mapping[tuple[s
 
     artifact = numbered_table(
         number, f"Hyperparameters of {method}, as printed and as configured at paper scale.",
-        build=build, scale_free=True,
+        build=build,
         claims=(cells_claim(name, f"Table {number}", f"The hyperparameters of {method}"),),
     )
     return artifact

@@ -27,11 +27,11 @@ def bowl(*minimum):
 
 
 def test_the_first_trials_are_the_start_and_then_its_neighbours_in_each_rate():
-    first = search((3, -2), {}, 8)
+    first = search((3, -2), {}, 8, 0)
     assert (first.state, first.next, first.best) == ("searching", ((3, -2),), None)
-    second = search((3, -2), {(3, -2): 1.0}, 8)
+    second = search((3, -2), {(3, -2): 1.0}, 8, 0)
     assert set(second.next) == {(2, -2), (4, -2), (3, -3), (3, -1)}
-    one = search((3,), {(3,): 1.0}, 8)
+    one = search((3,), {(3,): 1.0}, 8, 0)
     assert set(one.next) == {(2,), (4,)}
 
 
@@ -128,16 +128,16 @@ def test_the_order_in_which_trials_end_changes_nothing(seed):
     shuffled, again = run(surface, (0, 1), 12, order=random.Random(seed + 100))
     assert straight == shuffled and set(known) == set(again)
     backwards = dict(reversed(known.items()))
-    assert search((0, 1), backwards, 12) == straight
+    assert search((0, 1), backwards, 12, 0) == straight
 
 
 def test_what_was_not_asked_for_is_not_looked_at():
     decision, known = run(bowl(0, 0), (0, 0), 8)
     stray = {(9, 9): -100.0}
-    assert search((0, 0), known | stray, 8) == decision
+    assert search((0, 0), known | stray, 8, 0) == decision
 
 
 def test_half_a_round_is_waited_for():
     known = {(0,): 2.0, (1,): 1.0}
-    decision = search((0,), known, 8)
+    decision = search((0,), known, 8, 0)
     assert (decision.state, decision.next, decision.tried) == ("searching", ((-1,),), ((0,),))
