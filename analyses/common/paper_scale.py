@@ -2,10 +2,6 @@
 
 import functools
 
-from torch import nn
-
-from poet.methods import get_method
-from poet.methods.contract import Method, parse_parameters
 from poet.training.llama import build_llama, trainable_parameters
 from poet.training.probes import matrices
 from poet.training.spec import Architecture, RunSpec
@@ -34,13 +30,6 @@ def matrix_shapes(model: str, row: str) -> dict[str, tuple[int, int]]:
 def trainable(spec: RunSpec) -> int:
     """Trainable parameters of a run as Table 2 counts them, from its model on the meta device."""
     return trainable_parameters(spec.architecture, spec.method, spec.parameters)
-
-
-def on_meta(spec: RunSpec) -> tuple[Method, nn.Module]:
-    """A run's method, and the model that it has prepared, on the meta device."""
-    cls = get_method(spec.method)
-    method = cls(parse_parameters(cls, spec.parameters))
-    return method, method.prepare(build_llama(spec.architecture, device="meta"), seed=0)
 
 
 def model_label(scale: Scale, model: str) -> str:

@@ -24,9 +24,10 @@ from analyses.common.claim_forms import Pair, ordering, same_order
 from analyses.common.controls import fitness_sentence
 from analyses.common.evidence import perplexities, rank_agreement, rank_correlation
 from analyses.common.grid import cell_runs
-from analyses.common.paper_scale import model_label, on_meta
+from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import read_published
+from poet.launch.operations import on_meta
 from poet.model import poet_layers
 from poet.training.spec import RunSpec
 from suite.claim import POSITIVE, Claim, Evidence

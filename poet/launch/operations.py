@@ -1,13 +1,25 @@
 """The matrix products of a training step, counted from shapes without computing anything."""
 
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from poet.methods import get_method
-from poet.methods.contract import parse_parameters
+from poet.methods.contract import Method, parse_parameters
 from poet.model import merge_and_reinitialize, poet_layers
 from poet.training.llama import build_llama
 from poet.training.spec import RunSpec
+
+
+def on_meta(spec: RunSpec) -> tuple[Method, nn.Module]:
+    """A run's method, and the model that it has prepared, on the meta device.
+
+    Raises:
+        ValueError: the method refuses the parameters or the model.
+    """
+    cls = get_method(spec.method)
+    method = cls(parse_parameters(cls, spec.parameters), weight_decay=spec.weight_decay)
+    return method, method.prepare(build_llama(spec.architecture, device="meta"), seed=0)
 
 
 def operations_per_step(spec: RunSpec) -> int:
@@ -24,9 +36,7 @@ def operations_per_step(spec: RunSpec) -> int:
     Raises:
         ValueError: the method refuses the parameters or the model.
     """
-    method = get_method(spec.method)
-    instance = method(parse_parameters(method, spec.parameters), weight_decay=spec.weight_decay)
-    model = instance.prepare(build_llama(spec.architecture, device="meta"), seed=0)
+    _, model = on_meta(spec)
     rows, length = spec.batch_rows // spec.accumulation, spec.architecture.sequence_length
     tokens = torch.zeros(rows, length, dtype=torch.long, device="meta")
     # A ready mask: to make one, transformers would read values, which the meta device lacks.

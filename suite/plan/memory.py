@@ -24,9 +24,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from poet.data.rows import IGNORED_LABEL
-from poet.methods import get_method
-from poet.methods.contract import Method, parse_parameters
-from poet.training.llama import build_llama
+from poet.launch.operations import on_meta
+from poet.methods.contract import Method
 from poet.training.spec import RunSpec
 
 
@@ -108,9 +107,7 @@ class _Allocations(TorchDispatchMode):
 @contextlib.contextmanager
 def _simulated(spec: RunSpec) -> Iterator[tuple[Method, nn.Module, _Allocations]]:
     """A run's method, its model and the count of allocations, in a block where tensors have no data."""
-    cls = get_method(spec.method)
-    method = cls(parse_parameters(cls, spec.parameters), weight_decay=spec.weight_decay)
-    model = method.prepare(build_llama(spec.architecture, device="meta"), seed=0)
+    method, model = on_meta(spec)
     with warnings.catch_warnings(action="ignore"), FakeTensorMode(allow_non_fake_inputs=True), _Allocations() as memory:
         model.to_empty(device="cpu")
         yield method, model, memory

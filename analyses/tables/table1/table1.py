@@ -17,10 +17,11 @@ from torch import nn
 from analyses.common.evidence import exactly, ALL, BELOW_ONE, share_agreeing
 from analyses.common.grid import cell_runs
 from analyses.common.layout import markdown_page, markdown_table, measured_columns, numbered_table, write_table
-from analyses.common.paper_scale import matrix_shapes, on_meta, paper_scale
+from analyses.common.paper_scale import matrix_shapes, paper_scale
 from analyses.common.published import read_published
 from analyses.tables.table1.memory_formulas import FORMULAS, QUANTITIES, expected, formula_texts, published
 from poet.config import POETConfig
+from poet.launch.operations import on_meta
 from poet.linear import POETLinear
 from poet.methods import get_method
 from poet.methods.contract import parse_parameters
