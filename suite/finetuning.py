@@ -36,7 +36,7 @@ def task_data(given: OnTasks) -> dict[str, Any]:
 
 
 def searched_data(scale: Scale) -> dict[str, Any]:
-    """The description for the search of Table 4's rates, which measures on held-out training examples. Only runs that train on all examples train on these."""
+    """The description for the search of Table 4's rates, which measures on held-out training examples. Runs train on these only where fewer than a tenth of the split are left over."""
     return task_data(scale.settings.finetuning) | {"split": "train"}
 
 

@@ -64,12 +64,12 @@ def stand_ins(tasks: Mapping[str, str]) -> str:
 
 
 def judged_orders(frame: pd.DataFrame, column: str, baseline: str) -> str:
-    """A sentence that names the values of a column (tasks, scores) for which orders are compared: some cell has learned, at a rate inside its grid."""
+    """A sentence that names the values of a column (tasks, scores) for which orders may be compared: some cell has learned, at a rate inside its grid."""
     usable = frame[(frame.learned == "yes") & (frame.at_grid_end == "")]
     able = sorted(set(usable[column]))
     if not able:
         return f"**No order is judged**: on no {column} is any cell above {baseline} by more than its scatter."
-    return f"Orders are compared on each {column} where some cell is above {baseline} by more than its scatter: {', '.join(able)}."
+    return f"Some cell is above {baseline} by more than its scatter, at a rate inside what was tried, on: {', '.join(able)}. Orders are compared there alone."
 
 
 def all_lower(comparisons: Sequence[Sequence[float] | None], runs: Sequence[FinetuningSpec], greatest: float, why: str, data: str) -> Evidence:

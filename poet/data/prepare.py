@@ -47,7 +47,7 @@ def prepare(data: dict, folder: Path, cache: Path, processes: int = 2) -> dict:
     with exclusive(folder):
         meta = read_json(folder / "meta.json")
         if meta and wanted.items() <= meta.items():
-            same = corpus.path is None or corpus.identity().items() <= meta["corpus"].items()
+            same = corpus.identity().items() <= meta["corpus"].items()
             if same and all(whole(file, folder) for file in prepared_files(meta)):
                 return meta
             # Files that are still whole are kept, as those of finished stages.

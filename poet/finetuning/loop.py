@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from poet.data.files import read_json, sha256_of
+from poet.data.rows import read_meta
 from poet.finetuning.run import FinetuningRun
 from poet.finetuning.sources import finetuning_digest, finetuning_files
 from poet.finetuning.spec import FinetuningSpec
@@ -68,8 +69,12 @@ def finetune(
         check_weights(begun, base.parent / "weights")
     if spec.base:
         _check_examples(data)
-    # A base that was trained again under its old spec may have other weights: a checkpoint that began with the old ones is not resumed.
-    start = hashlib.sha256(f"{code['training_digest']} {begun.get('weights_sha256')}".encode()).hexdigest()
+    if base and rows:
+        _check_rows(spec, begun, rows)
+    # A base that was trained again under its old spec may have other weights, and the validation examples may be made anew: a checkpoint
+    # that began with the old ones is not resumed. It says itself which examples it was trained on.
+    measured = (read_json(data / "meta.json") or {}).get("splits", {}).get("validation", {}).get("sha256")
+    start = hashlib.sha256(f"{code['training_digest']} {begun.get('weights_sha256')} {measured}".encode()).hexdigest()
     store = CheckpointFolder(checkpoints, spec.digest, start, say=lambda sentence: say(f"{spec.name}: {sentence}"))
     with StopRequest() as stop, store.claim():
         with Status(store.run_folder, spec.name, spec.digest, steps=0, devices=1) as status:
@@ -92,6 +97,12 @@ def _check_examples(folder: Path) -> None:
         path = folder / split["file"]
         if path.exists() and sha256_of(path) != split["sha256"]:
             raise RunError(f"{path} is not the file that meta.json beside it describes: delete {folder} and run again")
+
+
+def _check_rows(spec: FinetuningSpec, base: dict[str, Any], rows: Path) -> None:
+    """Refuse prepared rows that the pretrained run did not train on: their tokenizer may be another, and its tokens mean nothing to the weights."""
+    if read_meta(rows)["splits"]["train"]["sha256"] != base.get("data_sha256", base.get("train_sha256")):
+        raise RunError(f"{rows} is not the data that {spec.base} was pretrained on: delete that run's folder in results/runs and run again")
 
 
 def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: StopRequest, clock: Clock) -> None:

@@ -69,4 +69,5 @@ def _digest(method: str, task: str, device: str, root: Path) -> str:
 @functools.cache
 def task_digest() -> str:
     """Digest of the files that make a task's examples, including those of the stand-ins' corpus."""
-    return digest([*(ROOT / "poet" / "finetuning" / "tasks").rglob("*.py"), *data_sources("enwik8")])
+    own = ROOT / "poet" / "finetuning"
+    return digest([own / "examples.py", *(own / "tasks").rglob("*.py"), *data_sources("enwik8")])

@@ -35,10 +35,10 @@ def pretrained(tmp_path_factory) -> Path:
     (folder / "rows").mkdir()
     tokenizer = train_bpe([" ".join(GOOD + BAD)], SMALLEST_BPE, folder / "rows" / "tokenizer.json")
     described = {"file": "tokenizer.json", "vocab_size": tokenizer.vocab_size, "pad_id": 0, "eos_id": 1, "unk_id": 2}
-    write_json(folder / "rows" / "meta.json", {"data": {"tokenizer": {"kind": "bpe"}}, "tokenizer": described})
+    write_json(folder / "rows" / "meta.json", {"data": {"tokenizer": {"kind": "bpe"}}, "tokenizer": described, "splits": {"train": {"sha256": "of the rows"}}})
     architecture = Architecture(hidden_size=16, intermediate_size=32, layers=2, heads=2, vocabulary=tokenizer.vocab_size, sequence_length=32)
     build_llama(architecture, seed=1).save_pretrained(folder / "run" / "weights")
-    write_json(folder / "run" / "record.json", {"weights_sha256": "of the base"})
+    write_json(folder / "run" / "record.json", {"weights_sha256": "of the base", "data_sha256": "of the rows"})
     return folder
 
 
@@ -115,6 +115,7 @@ def run_finetuning(pretrained, sentiment, tmp_path):
     def run(spec: FinetuningSpec, data: Path | None = None, where: str = "here", **options) -> dict:
         folders = {"folder": tmp_path / where / "run", "checkpoints": tmp_path / where / "checkpoints"}
         folders["folder"].mkdir(parents=True, exist_ok=True)
-        return finetune(spec, base=pretrained / "run" / "record.json", data=data or sentiment, rows=pretrained / "rows", **folders, **options)
+        given = {"base": pretrained / "run" / "record.json", "data": data or sentiment, "rows": pretrained / "rows", **folders, **options}
+        return finetune(spec, **given)
 
     return run

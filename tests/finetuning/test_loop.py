@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from poet.data.files import write_json
 from poet.finetuning.examples import Examples
 from poet.finetuning.loop import finetune
 from poet.finetuning.metrics import accuracy, matthews, pearson, without_learning
@@ -139,7 +140,17 @@ def test_a_signal_after_the_look_for_one_is_heard_after_the_next_step(make_finet
     assert "goes on from step 2" in capsys.readouterr().err
 
 
-def test_a_base_that_was_trained_again_is_finetuned_from_its_start(make_finetuning, run_finetuning, pretrained, monkeypatch, capsys):
+def other_base(pretrained, sentiment):
+    record = pretrained / "run" / "record.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"weights_sha256": "others"}))
+
+
+def other_validation(pretrained, sentiment):
+    write_task(sentiment, "sst2", [json.loads(line) for line in (sentiment / "train.jsonl").read_text().splitlines()], [["a fine day", 1]] * 12)
+
+
+@pytest.mark.parametrize("changed", [other_base, other_validation])
+def test_a_run_whose_base_or_validation_examples_are_others_starts_anew(changed, make_finetuning, run_finetuning, pretrained, sentiment, monkeypatch, capsys):
     advance = FinetuningRun.advance
 
     def stopped(self):
@@ -151,9 +162,9 @@ def test_a_base_that_was_trained_again_is_finetuned_from_its_start(make_finetuni
         run_finetuning(make_finetuning())
     monkeypatch.setattr(FinetuningRun, "advance", advance)
     record, before = pretrained / "run" / "record.json", (pretrained / "run" / "record.json").read_text()
-    record.write_text('{"weights_sha256": "others"}')
     try:
-        assert run_finetuning(make_finetuning())["base_weights_sha256"] == "others"
+        changed(pretrained, sentiment)
+        assert (run_finetuning(make_finetuning())["base_weights_sha256"] == "others") == (changed is other_base)
     finally:
         record.write_text(before)
     said = capsys.readouterr().err
@@ -183,6 +194,15 @@ def test_weights_that_are_not_those_of_their_record_are_refused(name, make_finet
         spoil()
         with pytest.raises(RunError, match=re.escape(sentence)):
             finetune(make_finetuning(epochs=1), base=tmp_path / "base" / "record.json", **where)
+
+
+def test_rows_that_the_base_was_not_trained_on_are_refused(make_finetuning, run_finetuning, pretrained, tmp_path):
+    rows = tmp_path / "rows"
+    shutil.copytree(pretrained / "rows", rows)
+    meta = json.loads((rows / "meta.json").read_text())
+    write_json(rows / "meta.json", meta | {"splits": {"train": {"sha256": "of others"}}})
+    with pytest.raises(RunError, match=f"{rows} is not the data that smoke/60m/adamw/seed0 was pretrained on: delete that run's folder"):
+        run_finetuning(make_finetuning(), rows=rows)
 
 
 def test_examples_that_were_edited_are_refused(make_finetuning, run_finetuning, sentiment):

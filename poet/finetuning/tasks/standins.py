@@ -1,7 +1,7 @@
 """Stand-ins: tasks that are made of the default corpus.
 
-A stand-in takes the place of a task whose data is in no package. Each rule keeps the labels balanced. No text alone tells the
-label, because all classes take their sentences from the same pool.
+A stand-in takes the place of a task whose data is in no package. Each rule keeps the labels balanced. All classes take their sentences
+from the same articles, so one text alone hardly tells the label.
 """
 
 from __future__ import annotations
