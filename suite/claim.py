@@ -39,6 +39,7 @@ class Evidence:
         low, high: its 95% interval; equal to ``effect`` where it is exact, NaN where ``p`` decides. A t-interval may leave ``bounds``.
         n: number of independent measurements (seeds or settings) behind the effect.
         p: two-sided p-value against an effect of zero, by a permutation test; NaN where the interval decides.
+        events: how many of the n independent events happened, if the effect is their share; its p-value is binomial. None for other effects.
         largest_of: (mean, half width of its 95% interval) of each mean, if the effect is the largest of several means.
         bounds: the least and the greatest value that the effect can have, such as 0 and 1 for a share.
         compared: pairs of runs whose difference is judged, one pair for each comparison.
@@ -51,6 +52,7 @@ class Evidence:
     high: float
     n: int
     p: float = math.nan
+    events: int | None = None
     largest_of: tuple[tuple[float, float], ...] = ()
     bounds: tuple[float, float] = ANYTHING
     compared: tuple[tuple[RunSpec, RunSpec], ...] = ()

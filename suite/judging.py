@@ -34,7 +34,7 @@ from suite.claim import Claim, Evidence
 from suite.context import Context
 from suite.fitness import LITTLE_SCATTER, NEEDS, Reading, readings, scatter_passes
 from suite.grounds import Grounds, subject_of
-from suite.statistics import CONFIDENCE, agreement_p, holm, interval_p, t_quantile
+from suite.statistics import CONFIDENCE, agreement_p, holm, interval_p, share_p, t_quantile
 
 Scope = Literal["exact", "measured", "paper"]
 Result = Literal[
@@ -234,8 +234,10 @@ def _half(evidence: Evidence, edge: float) -> float:
 
 
 def _edge_p(evidence: Evidence, edge: float) -> float:
-    """The p-value of an effect at an edge. For the largest of several means it is the largest p-value if all means lie below the edge. If some
+    """The p-value of an effect at an edge: of a share of events by the binomial law, else by its interval. For the largest of several means it is the largest p-value if all means lie below the edge. If some
     lie above, it is the smallest p-value of these, times the number of means (Bonferroni)."""
+    if evidence.events is not None:
+        return share_p(evidence.events, evidence.n, edge)
     if not evidence.largest_of:
         return interval_p(abs(evidence.effect - edge), _half(evidence, edge), evidence.n)
     parts = [(mean, interval_p(abs(mean - edge), half, evidence.n) if half else agreement_p(evidence.n)) for mean, half in evidence.largest_of]

@@ -45,6 +45,12 @@ def interval_p(distance: float, half: float, n: int) -> float:
     return float(2 * scipy.stats.t.sf(distance / half * t_quantile(n), n - 1))
 
 
+def share_p(events: int, n: int, share: float) -> float:
+    """The exact p-value of a share of n independent events, of which so many happened: twice the smaller tail, as in the Clopper-Pearson interval."""
+    tails = (scipy.stats.binom.cdf(events, n, share), scipy.stats.binom.sf(events - 1, n, share))
+    return float(min(1.0, 2 * min(tails)))
+
+
 def agreement_p(n: int) -> float:
     """The sign test's p-value where all of n independent seeds fall on one side: 0.25 for three, below 0.05 from six on."""
     return 2 * 0.5**n

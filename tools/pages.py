@@ -131,7 +131,6 @@ def _numbers(mini: Path) -> dict[str, str]:
         control: [float(line["gain"]) for line in controls if line["control"] == control and line["own_rate"] == "yes"]
         for control in ("AdamW, two rates", "POET FS b=1/2", "POET BS b=256")
     }
-    accumulation = next(line for line in read(mini / "claims.csv") if line["claim"] == "figure20-no-accumulation")
     return {
         "counts-equal": f"{counted.count('yes')} of {len(counted)}",
         "orders-not-judged": f"{sum(line['result'] == 'not at this scale' for line in orders)} of {len(orders)}",
@@ -141,7 +140,6 @@ def _numbers(mini: Path) -> dict[str, str]:
         "share-without": f"{min(shares):.0%} to {max(shares):.0%}",
         "share-without-seeds": f"{min(of_seeds):.0%} to {max(of_seeds):.0%}",
         **{f"gain-{name}": _span(gains[control]) for name, control in zip(("two-rates", "fs", "bs"), gains, strict=True)},
-        "accumulation": f"{float(accumulation['effect']):.1f} ({float(accumulation['low']):.1f} to {float(accumulation['high']):.1f})",
     }
 
 

@@ -58,9 +58,9 @@ def exactly(value: float, runs: Sequence[RunSpec] = (), note: str = "", n: int =
 
 def share_of(events: Sequence[bool], runs: Sequence[RunSpec] = ()) -> Evidence:
     """The share of independent events that happened, with its exact (Clopper-Pearson) interval."""
-    interval = scipy.stats.binomtest(sum(events), len(events)).proportion_ci(CONFIDENCE, "exact")
-    share = sum(events) / len(events)
-    return Evidence(effect=share, low=interval.low, high=interval.high, n=len(events), bounds=(0.0, 1.0), runs=tuple(runs))
+    happened, n = sum(events), len(events)
+    interval = scipy.stats.binomtest(happened, n).proportion_ci(CONFIDENCE, "exact")
+    return Evidence(effect=happened / n, low=interval.low, high=interval.high, n=n, events=happened, bounds=(0.0, 1.0), runs=tuple(runs))
 
 
 def rank_correlation(

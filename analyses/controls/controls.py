@@ -198,7 +198,7 @@ def _two_rates(scale: Scale) -> list[Pair]:
 CLAIMS = (
     ordering(
         key="controls-inductive-bias", place="Section 4, Inductive bias",
-        says="What POET learns standard training consistently fails to learn: POET has an inductive bias of its own.",
+        says="POET's structure is an inductive bias that standard training lacks; read here as a lower perplexity.",
         differences=f"{POET_FS} minus {TWO_RATES} (its own where the scale tuned it; elsewhere POET's for embeddings, norms and head, and AdamW's "
         "for the matrices), on each of the smaller models",
         pairs=_two_rates,

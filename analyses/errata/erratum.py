@@ -15,7 +15,7 @@ from analyses.common.published import printed_number, printed_text, read_publish
 #: Every verdict, with its meaning.
 VERDICTS = {
     "confirmed error": "what is printed does not hold as it stands",
-    "inconsistent": "two places disagree, and nothing printed says which one is right",
+    "inconsistent": "two places, or a place and what is known from elsewhere, disagree, and nothing printed settles it",
     "explained": "it looks like a contradiction, and has a resolution",
     "not an error": "it was suspected, and holds",
 }

@@ -48,7 +48,7 @@ CLAIMS = (
         key="figure17-norm-levels-off", place="Appendix I", kind="phase",
         says="By the end of the run the spectral norm of the AdamW-trained model has reached a plateau.",
         rule="Growth a step of the largest singular value, mean over matrices, in the last fifth of the run over that of the "
-        "whole run: at most a quarter (what counts as slow in analyses/phases.py).",
+        "whole run: at most a quarter (what counts as slow in analyses/phases.py). A run that only follows the learning rate does so, too.",
         unit="of the mean rate", region=(-float("inf"), SLOW), measure=levels_off,
     ),
 )

@@ -26,7 +26,7 @@ def markdown(frame: pd.DataFrame, label: str, caption: str) -> str:
         label, caption: of the artifact.
     """
     shown, controls, orders = (frame[frame.quantity == kind] for kind in (PERPLEXITY, CONTROL, ORDER))
-    key = "Cells: perplexity and, in brackets, nats above AdamW with one rate over the seeds that both have, with the 95% interval. \\*: rates chosen at an end of what was tried; such a cell takes part in no order. Last column: as Table 2 prints it, on C4, with nats above the printed AdamW."
+    key = "Cells: perplexity and, in brackets, nats above AdamW with one rate over the seeds that both have, with the 95% interval; AdamW has more seeds than some rows, so a gap may differ from that of the two perplexities. \\*: rates chosen at an end of what was tried; such a cell takes part in no order. Last column: as Table 2 prints it, on C4, with nats above the printed AdamW."
     parts, said = [], []
     for model, part in shown.groupby("model", sort=False):
         lengths = part.drop_duplicates("length")

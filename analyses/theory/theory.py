@@ -100,7 +100,7 @@ def findings(frame: pd.DataFrame) -> str:
     """A sentence with the numbers of confirmed and refuted statements."""
     counts, derived = frame.verdict.value_counts(), frame.derived_verdict.value_counts()
     return (
-        f"Of {int(counts.drop('', errors='ignore').sum())} printed values and bounds {counts.get('confirmed', 0)} are "
+        f"Of {int(counts.drop('', errors='ignore').sum())} values and bounds that are printed or follow from what is, {counts.get('confirmed', 0)} are "
         f"confirmed, {counts.get('refuted', 0)} refuted; of {len(frame)} derived ones "
         f"{derived.get('confirmed', 0)} and {derived.get('refuted', 0)}."
     )

@@ -35,6 +35,12 @@ def test_shares_have_their_exact_interval():
     assert half.effect == 0.5 and (half.low, half.high) == pytest.approx((0.18708602844, 0.81291397155))
 
 
+def test_shares_have_the_binomial_p_value():
+    assert side_and_p(share_of([True] * 72), (0.9, 1.0)) == ("inside", pytest.approx(2 * 0.9**72))
+    assert side_and_p(share_of([True] + [False] * 9), (0.9, 1.0)) == ("outside", pytest.approx(2 * (10 * 0.9 * 0.1**9 + 0.1**10)))
+    assert side_and_p(share_of([False] * 6), (math.nextafter(0, 1), 1.0))[0] == "outside"
+
+
 def test_the_largest_of_several_means_has_room_for_the_choice():
     first, second = [-1.0, -2.0, -3.0], [-4.0, -6.0, -8.0]
     found = largest_of([first, second])

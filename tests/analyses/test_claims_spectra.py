@@ -100,14 +100,6 @@ def test_norms_that_grow_to_the_end_do_not_level_off():
     assert np.isnan(figure17.late_rate(steps, 1 - steps / 100))
 
 
-def test_errors_that_add_up_accumulate():
-    start = np.array([3.0, 2.0, 1.0])
-    added = np.exp(-0.01 * np.arange(11))[:, None] * start
-    found = figure20.drift({"x": added, "y": added**2 / start**2 * start})
-    assert found == pytest.approx(0.015 * np.arange(11))
-    assert found[-1] / found[1] > figure20.NO_ACCUMULATION
-
-
 def test_every_matrix_counts(probed):
     """One matrix of 21 that shrinks under AdamW, or moves under POET, is enough."""
 

@@ -162,7 +162,7 @@ CLAIMS = (
     Claim(
         key="figure2-learning-slows", place="Section 1, phase (3); Appendix A.3, Phase III", kind="phase",
         says="In phase III learning slows down.",
-        rule="Fall of validation perplexity a step in phase III over that in phase II: below 1.",
+        rule="Fall of validation perplexity a step in phase III over that in phase II: below 1. (So it is in a run that only follows the learning rate.)",
         unit="ratio", region=(-math.inf, BELOW_ONE[1]), measure=slows_down,
     ),
 )
