@@ -154,7 +154,7 @@ def draw(frame: pd.DataFrame, scale: Scale) -> Figure:
                     half = None if std is None else bars(std[chosen])
                     drawn = look(part.variant[part.family == family].iloc[-1])  # a family looks as its largest budget
                     axis.errorbar(x[chosen], y[chosen], half, **drawn, capsize=3, label=label)
-            axis.set(xscale="log", yscale="log", title=title, xlabel="trainable parameters of the matrices")
+            axis.set(xscale="log", yscale="log", title=title, xlabel="trainable, in the matrices")
             plain_logarithmic(axis.yaxis)
         axes[0, 0].set_ylabel("validation perplexity, measured")
         axes[1, 0].set_ylabel("validation perplexity, published")
