@@ -80,6 +80,11 @@ def test_keep_starts_from_the_given_weight(reference):
         POETLinear(12, 9, config)
 
 
+def test_fp64_stays_fp64_under_autocast():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert build(12, 9, BS)(torch.ones(2, 12, dtype=torch.float64)).dtype == torch.float64
+
+
 @pytest.mark.parametrize("bias", (True, False))
 @pytest.mark.parametrize("rows", ((), (0,), (1,), (2, 3, 4)), ids=str)
 @pytest.mark.parametrize("case", LAYERS, ids=str)

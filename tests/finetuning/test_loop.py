@@ -217,6 +217,25 @@ def test_a_rate_that_breaks_the_model_ends_as_diverged(make_finetuning, run_fine
     assert record["status"] == "diverged" and np.isnan(record["metric"])
 
 
+def test_each_epoch_sees_every_example_in_an_order_of_its_own_and_seeds_start_apart(make_finetuning, pretrained, sentiment, monkeypatch):
+    seen, drawn, heads = {0: [], 1: []}, {0: [], 1: []}, {}
+    seeded = torch.manual_seed
+    for seed in seen:
+        run = FinetuningRun(make_finetuning("lora", seed=seed), pretrained / "run" / "weights", sentiment, pretrained / "rows", "cpu")
+        heads[seed] = next(p.clone() for name, p in run.model.named_parameters() if "score" in name)
+        inputs = run.problem.inputs
+        with monkeypatch.context() as patch:
+            patch.setattr(run.problem, "inputs", lambda indices, step, seed=seed, inputs=inputs: seen[seed].append(indices.tolist()) or inputs(indices, step))
+            patch.setattr(torch, "manual_seed", lambda value, seed=seed: drawn[seed].append(value) or seeded(value))
+            for _ in range(2 * run.epoch_steps):
+                run.advance()
+    first, second, other = (sum(batches, []) for batches in (seen[0][:3], seen[0][3:], seen[1][:3]))
+    assert sorted(first) == sorted(second) == sorted(other) == list(range(24)) and first != second and first != other
+    assert not torch.equal(heads[0], heads[1])
+    noise = [*drawn[0], *drawn[1]]
+    assert len(set(noise)) == len(noise) == 2 * 6
+
+
 def test_a_score_is_regressed_and_correlated(make_finetuning, run_finetuning, tmp_path):
     lines = [["a fine day", "very good", 4.5], ["a bad day", "very good", 0.5], ["awful words", "bad words", 4.0], ["nice words", "awful words", 1.0]]
     data = write_task(tmp_path / "stsb", "stsb", lines * 4, lines)

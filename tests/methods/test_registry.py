@@ -39,5 +39,13 @@ def test_coordinates_scale_with_width_and_nothing_else_does():
     lora = scale_parameters(get_method("lora"), {}, 16)
     assert (lora["rank"], lora["alpha"], lora["dropout"]) == (4, 2, 0.05)
     assert scale_parameters(get_method("galore"), {}, 8)["rank"] == 16
+
+
+def test_baselines_have_the_constants_of_their_own_papers():
+    galore, muon = (get_method(name).Parameters() for name in ("galore", "muon"))
+    assert (galore.rank, galore.scale) == (128, 0.25) and (muon.momentum, muon.newton_schulz_steps) == (0.95, 5)
+
+
+def test_what_does_not_divide_is_refused():
     with pytest.raises(ValueError, match="rank=64 is not divisible by the scale's divisor 48"):
         scale_parameters(get_method("lora"), {}, 48)

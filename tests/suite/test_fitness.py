@@ -6,6 +6,7 @@ import types
 
 import pytest
 
+from analyses.tables.table2.claims import confounders
 from suite import fitness
 from suite.fitness import CONTROLS, NEEDS, readings, scatter_passes
 from suite.grounds import Grounds, Sweep, row_of, subject, subject_of
@@ -217,7 +218,15 @@ def test_the_best_of_several_runs_is_taken(scale, grounds):
     assert found.other_method(found.row("60m", "adamw"), "adamw-two-rates") == other
 
 
-def test_orders_need_every_control_and_a_spectrum_fewer():
-    names = {control.name for control in CONTROLS}
-    assert set(NEEDS["ordering"]) == names and set(NEEDS["invariance"]) < names
-    assert NEEDS["timing"] == () and all(set(needed) <= names for needed in NEEDS.values())
+def test_orders_need_every_control_and_what_is_about_one_training_fewer():
+    names, own = {control.name for control in CONTROLS}, {fitness.ROTATIONS_MOVE, fitness.RATES_INSIDE}
+    needs = {"ordering": names, "rank agreement": names - {fitness.LITTLE_SCATTER}, "finetuning": {fitness.LITTLE_SCATTER}}
+    needs |= dict.fromkeys(("number", "trend", "phase", "bound", "invariance"), own) | dict.fromkeys(("divergence", "convergence", "timing"), set())
+    assert {kind: set(needed) for kind, needed in NEEDS.items()} == needs
+
+
+def test_what_could_explain_that_poet_is_below_adamw(grounds):
+    two_rates, rotations = confounders("60m", "poet-fs-1_2")
+    assert two_rates.measure(grounds()).effect == pytest.approx(48 - 49)
+    assert rotations.measure(grounds()).effect == pytest.approx((48 - 55) - (55 - 50))
+    assert two_rates.measure(grounds({("60m", "adamw-two-rates"): None})) is rotations.measure(grounds({("60m", "without"): None})) is None

@@ -167,3 +167,11 @@ def test_a_broken_file_is_named_with_its_command(probed, tmp_path, make_spec, ha
 def test_a_spec_without_probes_writes_no_file(train_run, make_spec):
     _, folder = train_run(dataclasses.replace(make_spec(), probes={}))
     assert not (folder / "probes.npz").exists()
+
+
+@pytest.mark.parametrize("name", ["spectrum", "energy"])
+def test_a_weight_that_is_not_finite_is_measured_as_nan_and_the_others_as_they_are(make_spec, data, name):
+    model = Run(make_spec(), data, "cpu").model
+    model.model.layers[0].mlp.up_proj.weight.data[0, 0] = math.nan
+    found = PROBES[name].measure(model, 0)
+    assert found["model.layers.0.mlp.up_proj"].isnan().all() and found["model.layers.1.mlp.up_proj"].isfinite().all()

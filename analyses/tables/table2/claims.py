@@ -146,7 +146,7 @@ CLAIMS = (
         key="table2-budget-correlation", place="Section 5.1", kind="ordering",
         says="POET's performance is strongly correlated with the parameter budget.",
         rule="Kendall's tau between the printed trainable parameters of POET's six rows and their final perplexities, one for "
-        f"each seed, the mean over models: {-STRONG:g} or below. (The p-value is against a tau of zero.)",
+        f"each seed, the mean over models: {-STRONG:g} or below; its p-value is against a tau of zero.",
         unit="", region=(-1.0, -STRONG), measure=_budget_correlation,
     ),
     *(

@@ -13,7 +13,7 @@ from analyses.common.grid import grid_runs, longer_runs
 from analyses.common.paper_scale import model_label
 from analyses.controls import cells as control_cells
 from analyses.controls import controls
-from analyses.controls.equal_cost import costs_of, perplexity_at
+from analyses.controls.equal_cost import costs_of, perplexity_at, timed_alike
 from poet.launch.operations import operations_per_step
 from poet.training.run import Run
 from suite.grounds import Grounds
@@ -182,6 +182,18 @@ def test_adamw_is_trained_longer_at_the_rate_below_its_own_and_stands_beside_poe
     assert frame[frame.quantity == controls.AT_LONGER].measured.tolist() == [40.0, 38.0, 44.0]
     said = "60m after 3 times the steps, in brackets nats below the first: AdamW at lr=0.004 **40.00** (+0.000), AdamW at lr=0.002 **38.00** (+0.051), POET FS b=1/2 at lr=0.03 poet_lr=0.002 **44.00** (-0.095)."
     assert controls.answers(frame)[-1] == said
+
+
+@pytest.mark.parametrize("other", [{"commit": "b"}, {"machine": {"cpu": "another"}}, {"device": "A GPU"}, {"devices": 2}, {"cpu_capability": "another"}])
+def test_times_of_other_commits_machines_and_devices_are_not_compared(other):
+    records = [{"provenance": {"commit": "a", "machine": {"cpu": "one"}, **changed}} for changed in ({}, {}, other)]
+    assert timed_alike(records[:2]) and not timed_alike(records)
+
+
+def test_adamw_with_two_rates_borrows_them_where_it_was_not_tuned():
+    paper = load_scale({"scale": "paper", "seeds": [0]})
+    (spec,) = control_cells.specs_of(paper, "60m", controls.TWO_RATES)
+    assert [spec.parameters[name] for name in ("lr", "matrix_lr")] == [paper.run("60m", row, 0).parameters["lr"] for row in ("poet-fs-1_2", "adamw")]
 
 
 def test_times_of_two_machines_are_not_compared(recorded):

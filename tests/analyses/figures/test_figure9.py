@@ -1,6 +1,8 @@
 """Figure 9: longer AdamW runs, and where POET's curve meets their last values."""
 
 import math
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,10 @@ import pytest
 from analyses.common.grid import longer_runs
 from analyses.figures import figure9
 from analyses.figures.figure9 import crossing
+from analyses.ladder.rungs import rung
+from suite.rates import RateTable, Trial
 from suite.scale import load_scale
+from suite.tuning.cells import Cell
 
 
 def history(perplexities):
@@ -23,6 +28,14 @@ def test_a_curve_crosses_where_its_logarithm_does():
     assert crossing(found, 200.0) == pytest.approx(200.0)  # halfway in the logarithm between tokens 100 and 300
     assert crossing(found, 50.0) == 400.0 and crossing(found, 500.0) == 100.0
     assert math.isnan(crossing(found, 49.0)) and math.isnan(crossing(found, math.nan))
+
+
+def test_a_longer_adamw_has_the_rates_that_the_ladder_tuned_for_its_length():
+    scale = load_scale({"scale": "night", "seeds": [0]})
+    scale = replace(scale, rate_table=RateTable((Trial("60m", "adamw", 58110, {"lr": 0.004}, True, ()), Trial("60m", "adamw", 174330, {"lr": 0.002}, True, ()))))
+    runs = longer_runs(scale, "60m")
+    assert {factor: specs[0].parameters["lr"] for factor, specs in runs.items()} == {1: 0.004, 2: 0.004, 3: 0.002}
+    assert runs[3] == rung(scale, Cell("60m", "adamw", Fraction(3))).specs
 
 
 def test_the_first_crossing_counts():

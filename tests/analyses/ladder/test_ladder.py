@@ -111,6 +111,27 @@ def test_gaps_are_paired_by_seed_and_orders_stand_where_their_interval_says(buil
     assert "| as printed | 0 of 1 | 0 of 1 | 1 of 1 |" in page(frame)
 
 
+def test_a_second_look_halves_the_level_and_does_not_see_the_seeds_between(built):
+    """At the full length both rows have six seeds: the first look has three, and the second counts only with all six. Here one of them is missing."""
+    trials = [Trial("60m", row, 58110, ROWS[row], True, ()) for row in ("adamw", "poet-fs-1_2")]
+    scale = replace(night(), rate_table=RateTable((*trials, Trial("130m", "adamw", 76294, ROWS["adamw"], True, ()))))
+    gaps = [-0.1 + 1e-4 * seed if seed < 3 else 0.5 for seed in range(6)]
+
+    def end(spec):
+        if spec.seed == 5:
+            return None
+        if spec.method == "poet":
+            return (50.0 + spec.seed) * math.exp(gaps[spec.seed]) * (1.2 if spec.parameters.get("budget_r") == 0 else 1)
+        return (50.0 + spec.seed) * (0.7 if spec.model == "130m" else 1)
+
+    frame = ladder.table(built(scale, end))
+    p = p_of_gap({seed: (50 + seed) * math.exp(gaps[seed]) for seed in range(3)}, {seed: 50.0 + seed for seed in range(3)}, 2)
+    assert p == pytest.approx(2 * p_of_gap({seed: (50 + seed) * math.exp(gaps[seed]) for seed in range(3)}, {seed: 50.0 + seed for seed in range(3)}, 1))
+    assert float(order_of_poet(frame)["holm_p"].split(" at ")[0]) == pytest.approx(181 * p, rel=0.05)
+    at = frame[(frame.quantity == "control") & (frame.length == "1")].set_index("control").note
+    assert at[LARGER_BEATS_SMALLER].startswith(f"{math.log(0.7):+.3f}") and at[ROTATIONS_MOVE].startswith(f"{-math.log(1.2):+.3f}")
+
+
 def test_what_table_2_prints_stands_beside_the_full_length(built):
     frame = ladder.table(built(night()))
     perplexities = {row: float(printed_text("table2", "perplexity", model="60m", variant=row)) for row in ("adamw", "poet-fs-1_2")}

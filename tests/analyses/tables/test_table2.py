@@ -5,11 +5,14 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+
 from analyses.common.grid import MODELS, grid_runs
 from analyses.common.published import as_printed, printed_number, read_published
+from analyses.tables.table2 import table2
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
 from analyses.tables.table2.table2 import apart_from_zero, beside_adamw, draw, summary
 from poet.methods import table_rows
+from poet.training.errors import RunError
 from suite.claim import Evidence
 from suite.scale import ROOT, load_scale
 from tests.analyses.legibility import error_bars, problems
@@ -71,6 +74,27 @@ def test_the_summary_has_the_rank_agreement_of_each_model_with_its_p_value():
     lines = summary(pd.DataFrame({**cells, "scale": "mini"}), agreements)
     assert "60m: rank agreement with the paper (9 rows), Kendall's tau 0.50 (permutation p = 0.02, 3 seeds)." in lines
     assert lines[0].startswith("Against AdamW on the same model, 0 of 1 cells stand on the side that the paper prints.")
+
+
+def test_the_summary_counts_sides_and_intervals_beside_zero():
+    ends = {"difference_low": [-2.0, -1.0], "difference_high": [-1.0, 1.0]}
+    cells = {"model": "60m", "direction": ["as published", "opposite"], **ends, "trainable_agrees": "yes", "learning_rates_from": "table.csv (60m)"}
+    (line, *_) = summary(pd.DataFrame({**cells, "scale": "mini"}), {})
+    assert "1 of 2 cells stand" in line and "1 of 2 differences exclude zero" in line
+
+
+def test_each_cell_is_compared_with_adamw_of_its_own_model_on_the_same_data(recorded, monkeypatch, counts):
+    monkeypatch.setattr(table2, "paper_counts", lambda: counts)
+
+    def record(spec, data="data"):
+        lead = {"60m": -1, "130m": 1}.get(spec.model, 0) * (spec.variant != "adamw")
+        return {"validation_perplexity": {"60m": 100.0, "130m": 50.0}.get(spec.model, 9.0) + lead, "data_sha256": data, "trainable_parameters": 1, "total_parameters": 1, "tokens": 1}
+
+    found = table2.table(recorded(table2.ARTIFACT, record)).set_index(["model", "variant"])
+    assert found.measured_difference["60m", "poet-fs-1_2"] == -1 and found.measured_difference["130m", "poet-fs-1_2"] == 1
+    assert (found.direction["60m", "poet-fs-1_2"], found.direction["130m", "poet-fs-1_2"]) == ("as published", "opposite")
+    with pytest.raises(RunError, match="not trained on the same data"):
+        table2.table(recorded(table2.ARTIFACT, lambda spec: record(spec, spec.model)))
 
 
 def test_the_summary_names_the_rows_whose_rates_were_not_tuned_on_their_model():

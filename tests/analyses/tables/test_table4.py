@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from analyses.tables.claims import named
-from analyses.common.learned import LEARNED
+from analyses.common.learned import LEARNED, learned
 from analyses.tables.table4 import ARTIFACT, CLAIMS, METHODS, NAMES, PRINTED, TUNED, oft_lower
 from poet.finetuning.spec import FinetuningSpec
 from suite.collection import collect_finetunings, collect_runs
@@ -94,6 +94,11 @@ def test_the_validation_examples_scatter_too(table):
     for score, expected in ((0.53, "no"), (0.55, "yes")):
         _, frame = table(lambda spec, score=score: score + spread(spec) / 100)
         assert set(frame[frame.unit == "accuracy"].learned) == {expected}
+
+
+def test_correlations_and_rouge_scatter_with_their_examples_too():
+    assert not learned([0.53, 0.531], 0.5, "pearson", 600) and learned([0.62, 0.621], 0.5, "pearson", 600)
+    assert not learned([25.0, 25.1], 20.0, "rouge", 100) and learned([29.0, 29.1], 20.0, "rouge", 100)
 
 
 def oft_is(worse_by, spec):

@@ -6,10 +6,12 @@ from math import log2
 
 import pytest
 
+from analyses.tables import lr_sweep
 from poet.launch.records import write_record
 from poet.launch.sources import training_digest
 from poet.training.errors import RunError
 from suite.collection import RESULTS
+from suite.context import Context
 from suite.scale import load_scale
 from suite.tuning.__main__ import main, selected, summary
 from suite.tuning.cells import Cell, Tuning, cells, run_at
@@ -59,6 +61,17 @@ def test_a_search_begins_where_the_next_shorter_length_ended_moved_as_the_protoc
     assert tuning.decision(shorter).state == "finished"
     (start,) = tuning.decision(longer).next
     assert tuning.rates(longer, start) == {"lr": 0.032, "poet_lr": 0.004}
+
+
+def test_the_table_of_rates_chooses_from_searches_that_ended_and_names_the_ends(tmp_path):
+    trials = Trials(tmp_path)
+    trials.finish([cell("adamw", "1/100")], lambda parameters: -parameters["lr"])  # the best is always the largest
+    (first,) = Tuning(NIGHT, tmp_path).trials([cell("adamw", "1/30")], waiting=True)
+    trials.write(first, 20.0)
+    frame = lr_sweep.table(Context(NIGHT, tmp_path))
+    ended = frame[frame.length == "1/100"]
+    assert ended[ended.chosen == "yes"][["lr", "at_grid_end"]].values.tolist() == [[ended.lr.max(), "lr"]]
+    assert frame[frame.length == "1/30"][["chosen", "at_grid_end", "state"]].values.tolist() == [["", "", "searching"]]
 
 
 def test_a_larger_model_begins_where_the_smaller_one_ended(tmp_path):
