@@ -224,13 +224,13 @@ class Suite:
 
     @property
     def text(self) -> dict[str, Any]:
-        """The identity of the local text that the data are made from; empty if they are not made from a local text, or it is gone."""
+        """The identity of the local text that the data are made from; empty if they are not. If the text is gone, what the prepared data say of it."""
         if (path := self.scale.data.get("path")) is None:
             return {}
         try:
             return CORPORA[self.scale.data["corpus"]](path).identity()
-        except DataError:
-            return {}
+        except DataError:  # rows that were made from it are still good, and Snakemake would delete them first
+            return (read_json(self.dataset / "meta.json") or {}).get("corpus", {})
 
     @property
     def data_changed(self) -> bool:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from poet.finetuning.spec import FinetuningSpec
@@ -13,6 +13,7 @@ from suite.collection import RESULTS, Suite
 from suite.recorded.restore import changed
 from suite.records import whole_record
 from suite.targets import made
+from suite.verify import fault
 
 #: Where finished runs are kept until the pipeline has succeeded.
 FINISHED = RESULTS / "finished"
@@ -44,12 +45,16 @@ def finished(suite: Suite) -> Callable[[str], bool]:
 def keep(spec: RunSpec | FinetuningSpec, folder: Path) -> None:
     """Keep the files of a run that has just finished, its record last, under a second name that Snakemake does not know.
 
-    Snakemake deletes every output of a job that fails or is stopped, and of one whose end it did not live to see.
+    Snakemake deletes every output of a job that fails or is stopped, and of one whose end it did not live to see. A run is finished whether or
+    not it can be kept: a disk that is full or a folder of another user fails no job.
     """
     kept = FINISHED / spec.name
-    shutil.rmtree(kept, ignore_errors=True)
-    shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("record.json"), copy_function=_link)
-    _link(folder / "record.json", kept / "record.json")
+    try:
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("record.json"), copy_function=_link, dirs_exist_ok=True)
+        _link(folder / "record.json", kept / "record.json")
+    except OSError as error:
+        say(f"{spec.name}: finished, but no second copy could be kept in {kept} ({error}): if its job or its pipeline is stopped now, it is trained again")
 
 
 def take_back(
@@ -64,21 +69,22 @@ def take_back(
         device, data, base: as in :func:`suite.recorded.restore.changed`.
     """
     kept = FINISHED / spec.name
-    try:
-        record = whole_record(kept / "record.json")
-    except RunError:
+    if fault(kept, spec.name):
         return False
-    if record is None or record["spec_digest"] != spec.digest or changed(spec, record, device, data, base, code=bool(known)):
+    record = whole_record(kept / "record.json")
+    if record["spec_digest"] != spec.digest or changed(spec, record, device, data, base, code=bool(known)):
         return False
     shutil.rmtree(folder, ignore_errors=True)  # Snakemake leaves files there that are no output of their own, such as weights
-    shutil.copytree(kept, folder, copy_function=_link)
+    shutil.copytree(kept, folder, copy_function=_link, dirs_exist_ok=True)
     say(f"{spec.name}: finished before its job or its pipeline was stopped")
     return True
 
 
-def forget_finished() -> None:
-    """Delete what :func:`keep` kept, once Snakemake knows all of it: after a pipeline that succeeded."""
-    shutil.rmtree(FINISHED, ignore_errors=True)
+def forget_finished(outputs: Iterable[str]) -> None:
+    """Delete what :func:`keep` kept of the runs that a pipeline asked for, once it succeeded: Snakemake knows these. ``outputs`` are those of its jobs."""
+    for output in map(Path, outputs):
+        if output.name == "record.json" and output.is_relative_to(RESULTS / "runs"):
+            shutil.rmtree(FINISHED / output.parent.relative_to(RESULTS / "runs"), ignore_errors=True)
 
 
 def _link(source: str | Path, target: str | Path) -> None:

@@ -1,6 +1,7 @@
 """Whether the files of runs and artifacts are as they were written: ``make verify``."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,14 +21,16 @@ def runs(results: Path) -> Iterator[tuple[Path, str]]:
     """Every run folder, with a sentence on its fault; empty if it has none."""
     for folder in sorted({path.parent for file in FILES for path in (results / "runs").rglob(file)}):
         name = folder.relative_to(results / "runs")
-        fault = _fault(folder, str(name))
-        yield folder, f"{fault}: {_remedy(folder, name)}" if fault else ""
+        found = fault(folder, str(name))
+        yield folder, f"{found}: {_remedy(folder, name)}" if found else ""
 
 
 def _remedy(folder: Path, name: Path) -> str:
     scale = name.parts[0]
     if name.parts[1:3] == ("bart", "given"):
         return f"remove {folder}, and run make results/table12.csv SCALE={scale}"
+    if not re.fullmatch(r"seed\d+", folder.name):
+        return f"remove {folder}; what needs it makes it again"
     if folder.name != f"seed{load_protocol().seed}":
         return f"make it again with `{again(folder / 'record.json', str(name))}`"
     if "finetuned" in name.parts:
@@ -36,7 +39,7 @@ def _remedy(folder: Path, name: Path) -> str:
     return f"remove {folder}, and run make tune SCALE={scale}"
 
 
-def _fault(folder: Path, name: str) -> str:
+def fault(folder: Path, name: str) -> str:
     try:
         record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
         check_record(record)

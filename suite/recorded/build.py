@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import time
@@ -74,6 +75,9 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     seeds, lines = _seeds(scale, seeds_of_settings(scale, recorded.values()), seeds)
     suite = load_suite({"scale": scale, "seeds": seeds})
     there = {name for name, spec in suite.specs.items() if name in recorded and recorded[name].spec.digest == spec.digest}
+    for record in list((results / "runs").rglob("record.json")):  # of an earlier archive
+        if str(record.parent.relative_to(results / "runs")) not in there:
+            shutil.rmtree(record.parent)
     for name in sorted(there):
         unpack(recorded[name], results / "runs" / name)
     say(f"{scale}: {len(there)} of {len(suite.specs)} runs unpacked into {results / 'runs'}, seeds {', '.join(map(str, seeds))}")

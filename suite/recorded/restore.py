@@ -95,6 +95,6 @@ def changed(
     train, validation = (read_meta(data)["splits"][split]["sha256"] for split in ("train", "validation"))
     if (record["train_sha256" if finetuning else "data_sha256"], record["validation_sha256"]) != (train, validation):
         found.append("examples" if finetuning else "prepared data")
-    if finetuning and record["base_weights_sha256"] != (whole_record(base) or {}).get("weights_sha256"):
+    if finetuning and record["base_weights_sha256"] != ((base and whole_record(base)) or {}).get("weights_sha256"):
         found.append("pretrained weights")
     return found

@@ -1,11 +1,12 @@
 """What the rules are told: which runs share a process, and what an artifact is built from."""
 
 import re
+import types
 from dataclasses import replace
 
 import pytest
 
-from suite.collection import RESULTS, load_suite
+from suite.collection import RESULTS, Suite, load_suite
 from suite.discovery import discover
 from suite.scale import ROOT
 
@@ -51,6 +52,14 @@ def test_a_machine_without_gpus_is_told_before_data_are_prepared(smoke):
 def test_where_finished_runs_are_kept_snakemake_is_told_of_no_code(name, kept):
     suite = load_suite({"scale": name, "seeds": [0]})
     assert (suite.training_code(suite.runs) == []) is (suite.finetuning_code(suite.finetunings) == []) is kept
+
+
+def test_a_text_that_is_gone_is_what_the_prepared_data_say_of_it(tmp_path):
+    """Else Snakemake would delete the rows, in order to make them from a text that is not there."""
+    suite = types.SimpleNamespace(scale=types.SimpleNamespace(data={"corpus": "c4", "path": str(tmp_path / "gone")}), dataset=tmp_path)
+    assert Suite.text.fget(suite) == {}
+    (tmp_path / "meta.json").write_text('{"corpus": {"name": "c4", "shards": ["a"]}}')
+    assert Suite.text.fget(suite) == {"name": "c4", "shards": ["a"]}
 
 
 def test_what_gathers_is_built_from_every_other_artifact_of_all(smoke):

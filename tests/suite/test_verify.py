@@ -55,6 +55,7 @@ def test_what_was_edited_or_removed_is_named_with_the_command(run, capsys, file,
         ("60m/adamw-lr=0.004/seed1000", "make tune SCALE=smoke"),
         ("finetuned/cola/60m-adamw-seed0/full-lr=0.001/seed1000", "results/smoke/finetuning_rates, and run make results/smoke/finetuning_rates.csv SCALE=smoke"),
         ("bart/given/0123abcd", "make results/table12.csv SCALE=smoke"),
+        ("60m/adamw/seed0 copy", "; what needs it makes it again"),
     ],
 )
 def test_the_command_is_that_of_the_kind_of_run(run, capsys, name, command):

@@ -8,6 +8,7 @@ for artifact_name in suite.artifacts:
         name:
             artifact_name
         localrule: True  # takes seconds: not worth a job of a cluster
+        retries: 0  # the profile's are for jobs of a cluster
         input:
             suite.records(artifact_name),
             suite.sources(artifact_name),
@@ -33,6 +34,7 @@ for artifact_name in suite.artifacts:
         name:
             f"show_{artifact_name}"
         localrule: True
+        retries: 0
         input:
             made=suite.outputs(artifact_name),
             beside=suite.shown_beside(artifact_name),

@@ -8,6 +8,7 @@ rule check:
         RESULTS / "logs" / suite.scale.name / "check.log",
     conda:
         "../../environment.yml"
+    retries: 0  # the profile's are for jobs of a cluster
     params:
         scale=suite.scale.name,
         results=str(suite.folder),

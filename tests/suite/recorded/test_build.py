@@ -33,6 +33,13 @@ def recorded(recorded_run, specs, tmp_path, monkeypatch):
     return asked
 
 
+def test_runs_of_an_earlier_archive_do_not_count(recorded, tmp_path):
+    runs = tmp_path / "recorded" / "smoke" / "runs" / "smoke"
+    write_text(runs / "60m" / "lora-r64" / "seed0" / "record.json", "{}")
+    builder.build("smoke")
+    assert {path.parent.parent.name for path in runs.rglob("record.json")} == {"adamw"}
+
+
 def test_a_seed_that_is_recorded_in_part_is_left_out_with_a_word(recorded):
     lines, failed = builder.build("smoke")
     assert failed and any(line.startswith("not built: table2: 34 of its 36 runs are missing, such as smoke/1.3b/") for line in lines)

@@ -44,8 +44,27 @@ def test_a_finished_run_is_taken_back_until_a_pipeline_succeeds(specs, write_run
         assert take_back(spec, folder, data)
         assert {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")} == files
         jobs.keep(spec, folder)
-    jobs.forget_finished()
+    record = f"results/runs/{spec.name}/record.json"
+    jobs.forget_finished(["results/smoke/table8.csv", record.replace("seed0", "seed1")])  # of a pipeline that does not ask for the run
+    assert take_back(spec, folder, data)
+    jobs.forget_finished([record])
     assert not take_back(spec, folder, data)
+
+
+def test_a_run_that_cannot_be_kept_is_finished_all_the_same(specs, write_run, data, tmp_path, capfd):
+    spec = next(iter(specs.values()))
+    folder = write_run(tmp_path, spec)
+    (tmp_path / "finished").write_text("no folder")
+    jobs.keep(spec, folder)
+    assert f"{spec.name}: finished, but no second copy could be kept in " in capfd.readouterr().err and (folder / "record.json").exists()
+
+
+def test_files_that_are_not_those_of_the_record_are_not_taken_back(specs, write_run, data, tmp_path):
+    spec = next(iter(specs.values()))
+    jobs.keep(spec, write_run(tmp_path, spec))
+    history = tmp_path / "finished" / spec.name / "history.csv"
+    history.write_bytes(history.read_bytes() + b"1,2\n")
+    assert not take_back(spec, tmp_path / "back", data)
 
 
 @pytest.mark.parametrize("changes", [{"training_digest": "other"}, {"data_sha256": "other"}, {"spec_digest": "other"}])

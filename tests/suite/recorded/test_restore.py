@@ -36,6 +36,12 @@ def test_a_run_of_today_s_spec_code_and_data_is_restored(asked):
     assert done and "smoke/130m/adamw/seed0: restored from runs.parquet: recorded on A CPU by commit aaaa" in log
 
 
+def test_a_pretrained_bart_has_no_base_to_differ(tmp_path):
+    (spec,) = (spec for spec in load_suite({"scale": "smoke", "seeds": [0]}).finetunings.values() if not spec.base)
+    write_meta(tmp_path, rows="e" * 64)
+    assert changed(spec, finetuning_record(spec) | {"base_weights_sha256": None}, "cpu", tmp_path, None) == []
+
+
 def test_a_foreign_one_is_called_foreign(asked):
     done, log = asked(origin="lab-b")
     assert done and "foreign, from lab-b" in log
