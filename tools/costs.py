@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from poet.finetuning.spec import FinetuningSpec
+from poet.methods import table_rows
 from poet.training.spec import RunSpec
 from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read
@@ -13,7 +14,7 @@ from suite.recorded.run import RecordedRun
 
 def costs(root: Path) -> dict[str, str]:
     """The costs that pages quote, by part name: at mini scale pretraining, finetuning and its search for rates; at night scale
-    all runs but trials, and the trials. Also how many commits trained the runs of each scale."""
+    those of Table 2, all runs but trials, and the trials. Also how many commits trained the runs of each scale."""
     archives = {scale: read(archive_path(scale, root)) for scale in ("mini", "night")}
     mini, night = ({n: run for n, run in runs.items() if isinstance(run.spec, RunSpec)} for runs in archives.values())
     seeds = usual(seeds_of_settings("mini", mini.values()))
@@ -24,6 +25,7 @@ def costs(root: Path) -> dict[str, str]:
         "cost-table2": _sentence(_recorded(mini, table2)),
         "cost-all": _sentence(_recorded(mini, everything)),
         **{f"cost-{name}": _finetuning(_recorded(archives["mini"], suite.artifacts[name].finetunings(suite.scale))) for name in ("table4", "table12")},
+        "cost-night-table2": _sentence([run for run in night.values() if run.spec.variant in table_rows() and run.spec.seed in seeds]),
         "cost-rungs": _sentence([run for run in night.values() if run.spec.seed != trials]),
         "cost-trials": _sentence([run for run in night.values() if run.spec.seed == trials]),
         **{f"commits-{scale}": _commits([run for run in runs.values() if run.spec.seed != trials]) for scale, runs in archives.items()},

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 
 import pandas as pd
 
@@ -19,7 +19,6 @@ from analyses.ladder.quoted import LONGEST, MODEL, RECORDED, gap, order_at_full_
 from analyses.tables.claims import effect_cell
 from faults.catalogue import FAULTS
 from faults.noticed import STOPS
-from poet.methods import table_rows
 from suite.check.tables import read
 from suite.discovery import discover
 from suite.fitness import ROTATIONS_MOVE
@@ -77,8 +76,7 @@ def _parts(root: Path) -> dict[str, str]:
         "recorded-claims": _bullets(mini / "claims.md"),
         "recorded-ladder": _summary(kept / "night" / "ladder.md"),
         **{f"night-{name}": _numbers_of(kept / "night" / f"{name}.md") for name in ("table2", "controls", "table5", "table6")},
-        **_paired(trained := read_runs(archive_path("night", root))),
-        "night-130m": _trained_rows(trained, "130m"),
+        **_paired(read_runs(archive_path("night", root))),
         "night-rotations": _claims_beside(kept, ("figure2", "figure11", "figure13", "figure14")),
         "ladder-full": gap("poet-fs-1_2", "adamw"),
         "ladder-full-130m": gap("poet-fs-1_2", "adamw", model="130m"),
@@ -253,15 +251,6 @@ def _numbers_of(table: Path) -> str:
     last = max(number for number, block in enumerate(blocks) if block.startswith("|"))
     first = last if blocks[last - 1].startswith("|") else last - 1
     return "\n\n".join(blocks[first : last + 2])
-
-
-def _trained_rows(runs: dict[str, RecordedRun], model: str) -> str:
-    """The rows of Table 2 that were trained on a model at night scale, each with its mean perplexity and number of seeds; and how many there are."""
-    said = []
-    for row, (_, named) in table_rows().items():
-        ends = [run.record["validation_perplexity"] for name, run in runs.items() if name.startswith(f"night/{model}/{row}/")]
-        said += [f"{named.label} {fmean(ends):.2f} ({len(ends)} seeds)"] if ends else []
-    return f"{len(said)} of {len(table_rows())} rows: {', '.join(said)}"
 
 
 def _paired(runs: dict[str, RecordedRun]) -> dict[str, str]:
