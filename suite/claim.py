@@ -38,7 +38,7 @@ class Evidence:
         effect: the number that the rule judges; NaN if there is none, such as after a run diverged: the claim is then undecided.
         low, high: its 95% interval; equal to ``effect`` where it is exact, NaN where ``p`` decides. A t-interval may leave ``bounds``.
         n: number of independent measurements (seeds or settings) behind the effect.
-        p: two-sided p-value against an effect of zero, by a permutation test; NaN where the interval decides.
+        p: two-sided p-value against an effect of zero, by a permutation test; NaN where the interval decides; 1 where nothing can be decided.
         events: how many of the n independent events happened, if the effect is their share; its p-value is binomial. None for other effects.
         largest_of: (mean, half width of its 95% interval) of each mean, if the effect is the largest of several means.
         bounds: the least and the greatest value that the effect can have, such as 0 and 1 for a share.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from poet.finetuning.spec import FinetuningSpec
+from poet.launch.records import check_weights
 from poet.system.progress import say
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
@@ -69,9 +70,13 @@ def take_back(
         device, data, base: as in :func:`suite.recorded.restore.changed`.
     """
     kept = FINISHED / spec.name
-    if fault(kept, spec.name):
+    try:
+        if fault(kept, spec.name):
+            return False
+        record = whole_record(kept / "record.json")
+        check_weights(record, kept / "weights")
+    except (OSError, RunError):  # such as a folder of another user
         return False
-    record = whole_record(kept / "record.json")
     if record["spec_digest"] != spec.digest or changed(spec, record, device, data, base, code=bool(known)):
         return False
     shutil.rmtree(folder, ignore_errors=True)  # Snakemake leaves files there that are no output of their own, such as weights
@@ -81,9 +86,12 @@ def take_back(
 
 
 def forget_finished(outputs: Iterable[str]) -> None:
-    """Delete what :func:`keep` kept of the runs that a pipeline asked for, once it succeeded: Snakemake knows these. ``outputs`` are those of its jobs."""
+    """Delete what :func:`keep` kept of the runs that a pipeline asked for, once it succeeded.
+
+    ``outputs`` are those of its jobs, also of jobs that ``--until`` or the like left out: these have made nothing yet.
+    """
     for output in map(Path, outputs):
-        if output.name == "record.json" and output.is_relative_to(RESULTS / "runs"):
+        if output.name == "record.json" and output.is_relative_to(RESULTS / "runs") and output.exists():
             shutil.rmtree(FINISHED / output.parent.relative_to(RESULTS / "runs"), ignore_errors=True)
 
 

@@ -12,7 +12,8 @@ outside, else "undecided". If the claim compares the paper's configuration with 
 1. "not at this scale" if the scale lacks a model, or a control of the claim's kind failed or was not measured
    (:mod:`suite.fitness`), or seeds scatter too much for a difference that would otherwise be decided.
 2. "undecided" if the interval crosses an edge of the region. If all seeds agree, the interval has no width and the sign test decides
-   instead, which needs six seeds. Discrete outcomes have no interval: Kendall's tau has a permutation p-value.
+   instead, which needs six seeds. Discrete outcomes have no interval: Kendall's tau has a permutation p-value, and a
+   share of independent events a binomial one.
 3. "not at this scale" if a shorter run cannot tell: a run that does not diverge could still diverge later.
 4. "undecided" if the p-value, corrected by Holm's method for all tested claims of the same artifact, is above 5%.
 5. For an effect inside the region, measured again with a control in place of the baseline: "confounded" if it is then decidedly outside (at

@@ -40,6 +40,7 @@ def _remedy(folder: Path, name: Path) -> str:
 
 
 def fault(folder: Path, name: str) -> str:
+    """What differs in a folder from the run of a name as it was written, weights aside: a clause, or empty if nothing does."""
     try:
         record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
         check_record(record)

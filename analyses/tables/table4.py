@@ -178,7 +178,8 @@ def oft_lower(differences: Differences, runs: tuple[FinetuningSpec, ...], data: 
     """
     compared = [own for own in differences if own is not None]
     left = len(differences) - len(compared)
-    note = "; ".join(filter(None, (f"{left} of {len(differences)} comparisons left out: {LEFT_OUT}" if left else "", data.rstrip("."))))
+    diverged = "a run diverged" if any(map(math.isnan, itertools.chain(*compared))) else ""
+    note = "; ".join(filter(None, (diverged, f"{left} of {len(differences)} comparisons left out: {LEFT_OUT}" if left else "", data.rstrip("."))))
     if not compared:
         return replace(NOTHING, runs=runs, note=note)
     seeds = list(zip(*compared, strict=True))
@@ -230,7 +231,7 @@ def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:
             key=f"table4-oft-worse{suffix}", place="Section 5.2, Table 4", kind="finetuning",
             says=f"OFT generally performs worse than full finetuning and POET ({where}).",
             rule="Share of the comparisons of OFT with full finetuning and with POET (each task, each pretrained model) in which OFT has the lower metric, by "
-            "seed: more than half. A comparison in which neither has learned, or with a rate at an end of what was tried, is left out, and counts against the side of one half that the others are on.",
+            "seed: more than half. A comparison in which neither has learned, or with a rate at an end of what was tried, is left out, and counts against the side of one half that the others are on. If a run diverged, the claim is undecided.",
             unit="share of comparisons", region=(math.nextafter(HALF, 1), 1.0), measure=_measure(oft_lower, rate, others),
         ),
     )

@@ -75,7 +75,7 @@ class CheckpointFolder:
             self.say(f"checkpoint {path} is damaged or cut short: trying the one before it")
             path.unlink()  # else the next save would keep it instead of the good one
         for other in self._others():
-            what = "were made by other training code, or from other weights" if self._of_this_spec(other) else "belong to another spec of this run"
+            what = "were made by other training code, or from other weights or examples" if self._of_this_spec(other) else "belong to another spec of this run"
             self.say(f"the checkpoints in {other} {what}: not used, and kept; this run starts over")
         return None
 

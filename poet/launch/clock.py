@@ -33,8 +33,8 @@ def seconds_left() -> float:
         asked = subprocess.run(["squeue", "-h", "-j", job, "-o", "%A %L"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return math.inf
-    left = dict(line.split(maxsplit=1) for line in asked.stdout.splitlines() if " " in line)
-    return duration(left.get(job, "").strip())
+    left = re.search(rf"^{re.escape(job)} +(\S+)", asked.stdout, re.MULTILINE)
+    return duration(left[1]) if left else math.inf
 
 
 def duration(left: str) -> float:

@@ -20,7 +20,7 @@ Source = Literal["trained", "computed", "counted", "of the machine"]
 VALUES = ("measured", "effect", "perplexity")
 #: Columns that are not compared: they say how a number was obtained, or follow from numbers that are judged.
 NOT_COMPARED = frozenset(
-    "median validation_loss n std diverged collapsed runs_of_one_text low high p holm_p seeds runs note gain gain_share gain_shares measured_difference difference_low difference_high cost cost_unit origin".split()
+    "median validation_loss n std diverged collapsed runs_of_one_text low high p holm_p seeds runs note gain gain_share gain_shares measured_difference difference_low difference_high cost cost_unit foreign".split()
 )
 #: Columns with words that follow from the row's number. If training moves the number, it may change them.
 CONCLUSIONS = frozenset(("verdict", "result", "fitness", "direction", "crossed"))

@@ -168,7 +168,7 @@ def test_a_run_whose_base_or_validation_examples_are_others_starts_anew(changed,
     finally:
         record.write_text(before)
     said = capsys.readouterr().err
-    assert "or from other weights: not used" in said and "goes on from step" not in said
+    assert "or from other weights or examples: not used" in said and "goes on from step" not in said
 
 
 def test_a_base_that_diverged_is_refused(make_finetuning, pretrained, sentiment, tmp_path):

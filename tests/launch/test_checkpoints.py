@@ -75,7 +75,7 @@ def test_other_code_s_checkpoint_is_not_used_and_goes_when_the_run_is_done(store
     today = CheckpointFolder(store.run_folder, "digest", "changed", say=said.append)
     assert today.load() is None
     assert len(said) == 1 and str(store.folder) in said[0]
-    assert "made by other training code, or from other weights: not used, and kept; this run starts over" in said[0]
+    assert "made by other training code, or from other weights or examples: not used, and kept; this run starts over" in said[0]
     today.save({"step": 1})
     assert store.load()["step"] == 2  # the code was put back
     today.remove()

@@ -95,6 +95,8 @@ def test_slurm_is_asked_for_this_job(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("SLURM_JOB_ID", "17")
     assert clock.seconds_left() == 100
+    squeue.write_text('#!/bin/sh\nprintf "17 \\n"\n')
+    assert clock.seconds_left() == math.inf
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     assert clock.seconds_left() == math.inf
 

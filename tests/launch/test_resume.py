@@ -129,7 +129,7 @@ def test_a_damaged_checkpoint_costs_steps_but_not_the_result(whole, stopped, tra
 @pytest.mark.parametrize(
     ("changed", "said"),
     (
-        ("code", "were made by other training code, or from other weights: not used, and kept; this run starts over"),
+        ("code", "were made by other training code, or from other weights or examples: not used, and kept; this run starts over"),
         ("spec", "another spec of this run"),
     ),
 )

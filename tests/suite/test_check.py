@@ -56,6 +56,10 @@ def test_what_did_not_change_is_equal(check):
     )
 
 
+def test_where_a_run_was_trained_is_no_number(check):
+    assert {one.status for one in check(perplexities(), perplexities(foreign="1 of 3 from lab-b"))} == {"equal"}
+
+
 @pytest.mark.parametrize("direction", (-1, 1))
 def test_a_number_leaves_its_tolerance_in_either_direction(check, direction):
     tolerance = of(check(perplexities(), perplexities()), "method 1").tolerance

@@ -101,6 +101,7 @@ for base, task in suite.finetuning_searches():
 
 rule finetuning_rates:
     localrule: True
+    retries: 0  # the profile's are for jobs of a cluster
     input:
         [suite.tuned_part(base, task) for base, task in suite.finetuning_searches()],
     output:

@@ -61,9 +61,12 @@ def table(context: Context) -> pd.DataFrame:
     cells = grid(context.scale)
     records = {key: [context.record(spec) for spec in specs] for key, specs in cells.items()}
     data = {spec.name: r["data_sha256"] for key, specs in cells.items() for spec, r in zip(specs, records[key], strict=True)}
-    usual = statistics.mode(data.values())
-    if others := [name for name, digest in data.items() if digest != usual]:
-        raise RunError(f"{len(others)} of {len(data)} runs of Table 2 were trained on other data than the rest: remove results/runs/{others[0]} and the like, and train them again")
+    one_of_each = {digest: name for name, digest in data.items()}
+    if len(one_of_each) > 1:
+        raise RunError(
+            f"runs of Table 2 were trained on different data, such as {' and '.join(sorted(one_of_each.values()))}: remove those in results/runs/ "
+            "whose data_sha256 (record.json) is not the sha256 of the prepared train split (data/*/meta.json), and train them again"
+        )
     measured = {key: [r["validation_perplexity"] for r in found] for key, found in records.items()}
     lines = []
     for key, specs in cells.items():

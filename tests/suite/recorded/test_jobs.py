@@ -1,5 +1,6 @@
 """Jobs: what was finished outlives a stopped job or pipeline, and changed code trains nothing."""
 
+import hashlib
 import os
 import runpy
 import shutil
@@ -47,6 +48,11 @@ def test_a_finished_run_is_taken_back_until_a_pipeline_succeeds(specs, write_run
     record = f"results/runs/{spec.name}/record.json"
     jobs.forget_finished(["results/smoke/table8.csv", record.replace("seed0", "seed1")])  # of a pipeline that does not ask for the run
     assert take_back(spec, folder, data)
+    monkeypatch.chdir(tmp_path)
+    jobs.forget_finished([record])  # of one that ended before the run's job, as with --until
+    assert take_back(spec, folder, data)
+    (tmp_path / record).parent.mkdir(parents=True)
+    (tmp_path / record).touch()
     jobs.forget_finished([record])
     assert not take_back(spec, folder, data)
 
@@ -57,13 +63,20 @@ def test_a_run_that_cannot_be_kept_is_finished_all_the_same(specs, write_run, da
     (tmp_path / "finished").write_text("no folder")
     jobs.keep(spec, folder)
     assert f"{spec.name}: finished, but no second copy could be kept in " in capfd.readouterr().err and (folder / "record.json").exists()
+    assert not take_back(spec, folder, data)
 
 
-def test_files_that_are_not_those_of_the_record_are_not_taken_back(specs, write_run, data, tmp_path):
+@pytest.mark.parametrize("name", ["history.csv", "weights/model.safetensors"])
+def test_files_that_are_not_those_of_the_record_are_not_taken_back(specs, write_run, data, tmp_path, name):
     spec = next(iter(specs.values()))
-    jobs.keep(spec, write_run(tmp_path, spec))
-    history = tmp_path / "finished" / spec.name / "history.csv"
-    history.write_bytes(history.read_bytes() + b"1,2\n")
+    weights = {"model.safetensors": hashlib.sha256(b"weights").hexdigest()}
+    folder = write_run(tmp_path, spec, weights_files=weights)
+    (folder / "weights").mkdir()
+    (folder / "weights" / "model.safetensors").write_bytes(b"weights")
+    jobs.keep(spec, folder)
+    assert take_back(spec, tmp_path / "back", data)
+    kept = tmp_path / "finished" / spec.name / name
+    kept.write_bytes(kept.read_bytes() + b"1,2\n")
     assert not take_back(spec, tmp_path / "back", data)
 
 
