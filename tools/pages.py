@@ -27,7 +27,7 @@ from suite.recorded.archive import read as read_runs
 from suite.recorded.run import RecordedRun
 from suite.statistics import paired_interval
 from suite.tuning.protocol import load_protocol
-from tools import support
+from tools import proxies, support
 from tools.costs import costs
 from tools.rates import grids, protocol, rates
 
@@ -105,6 +105,7 @@ def _parts(root: Path) -> dict[str, str]:
         "table-example": _code(root / "docs" / "examples" / "table99.py"),
         "conv1d-example": _code(root / "docs" / "examples" / "gpt2.py"),
         "support": support.table(),
+        "proxies": proxies.table(),
         "adapter-example": _code(root / "docs" / "examples" / "adapter.py"),
         "export-example": _code(root / "docs" / "examples" / "export.py"),
         "corpus-example": _code(root / "docs" / "examples" / "files.py"),

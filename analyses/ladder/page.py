@@ -61,7 +61,7 @@ def markdown(frame: pd.DataFrame, label: str, caption: str) -> str:
     if len(orders) > len(compared):
         said.append(f"Printed orders of two rows that share no length at which both are compared: {len(orders) - len(compared)} of {len(orders)}.")
     for note, part in shown[shown.note != ""].groupby("note", sort=False):
-        said.append(f"Not there, {note}: {'; '.join(_absent(part))}.")
+        said.append(f"Not in the ladder, {note}: {'; '.join(_absent(part))}.")
     return markdown_page(f"{label}, {frame.scale.iloc[0]} scale", f"{caption} {key}", *parts, sentences=said)
 
 

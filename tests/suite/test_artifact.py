@@ -80,7 +80,7 @@ def test_a_table_of_another_artifact_is_read_as_written_or_asked_for(context):
 
 
 def test_published_numbers_bear_the_name_of_an_artifact_or_of_what_several_share(repository):
-    # Scales read the rates, and tools/lengths.py the tokens.
+    # Scales read the rates, and tools/proxies.py the tokens.
     for path in (repository / "analyses" / "published").glob("*.csv"):
         shared = path.stem in ("learning_rates", "tokens") or [*(repository / "analyses").rglob(f"common/{path.stem}.py")]
         assert path.stem in locate() or shared, f"{path.name} belongs to no artifact"

@@ -168,9 +168,9 @@ def test_what_is_not_there_is_listed_and_nothing_takes_its_place(built):
     assert (two["n"], two["seeds"], two["note"]) == (2, "0 1", "1 of 3 runs are missing")
     ladder.build(context)
     text = (context.results / "ladder.md").read_text()
-    (bare,) = (line for line in text.splitlines() if line.startswith("- Not there, no learning rates yet: "))
+    (bare,) = (line for line in text.splitlines() if line.startswith("- Not in the ladder, no learning rates yet: "))
     assert "60m at 1/30, 1/3, 1, 3: adamw; " in bare and "lora-r64" in bare and "| LoRA" not in text
-    assert "- Not there, 1 of 3 runs are missing: 60m at 1/10: adamw, poet-fs-1_2" in text
+    assert "- Not in the ladder, 1 of 3 runs are missing: 60m at 1/10: adamw, poet-fs-1_2" in text
     assert "- Printed orders of two rows that share no length at which both are compared: 35 of 36." in text
     assert "POET FS b=1/2 below AdamW (printed): does not appear by 1/10, the longest at which both are compared; opposite at 1/100; undecided at 1/10." in text
     assert all((context.results / output).stat().st_size for output in ladder.ARTIFACT.outputs)
