@@ -7,10 +7,7 @@ from analyses.common.published import read_published
 from poet.training.llama import build_llama
 from suite.scale import load_scale
 
-_HEADS = (
-    "model", "scale", "layers", "width", "parameters of its matrices", "of all kinds", "tokens a row", "tokens a step", "steps",
-    "merges of POET-FS (b=1/2)", "tokens for each matrix parameter", "for each parameter of any kind",
-)  # fmt: skip
+_HEADS = ("model", "scale", "layers", "width", "matrix parameters", "all parameters", "steps", "merges", "tokens for each matrix parameter", "for each parameter")
 
 
 def table() -> str:
@@ -21,10 +18,10 @@ def table() -> str:
     for model in stated.index:
         for scale in (scale for scale in scales if model in scale.models):
             spec, poet = (scale.run(model, row, 0) for row in (BASELINE, "poet-fs-1_2"))
-            size, row, decoder = spec.architecture, spec.data["sequence_length"], build_llama(spec.architecture, device="meta")
+            size, decoder = spec.architecture, build_llama(spec.architecture, device="meta")
             matrices, everything = trainable(spec), sum(parameter.numel() for parameter in decoder.parameters())
             tokens = float(stated[model]) if scale.name == "paper" else spec.tokens
-            counts = (size.layers, size.hidden_size, matrices, everything, row, spec.batch_rows * row, spec.steps, poet.steps // poet.parameters["merge_every"])
+            counts = (size.layers, size.hidden_size, matrices, everything, spec.steps, poet.steps // poet.parameters["merge_every"])
             ratios = (tokens / matrices, tokens / everything)
             rows.append((model, scale.name, *(f"{count:,}" for count in counts), *(f"{ratio:,.0f}" if ratio > 10 else f"{ratio:.2g}" for ratio in ratios)))
-    return markdown_table(_HEADS, "ll" + "r" * 10, rows)
+    return markdown_table(_HEADS, "ll" + "r" * 8, rows)
