@@ -1,4 +1,4 @@
-"""A fault: a small error in the code, its effect on a user, and the tests that should notice it."""
+"""A fault: a small error in the code, its effect on a user, and the test that should notice it."""
 
 import contextlib
 from collections.abc import Iterator
@@ -6,24 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from poet.system.errors import UserError
+from poet.system.validation import parse, read_yaml
 
-#: Rows of Table 2 to train with a fault: POET where it can move their numbers, ONE where no number should move.
-POET = ("poet-fs-1_2", "poet-bs-b256")
-ONE = ("poet-fs-1_2",)
+FILE = "faults/catalogue.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One replacement in one file, after which the code still runs."""
+    """One replacement in one file. The catalogue says at its top what the fields are."""
 
-    name: str  # short, unique
-    what: str  # one sentence: what a user would suffer
-    file: str  # path in the repository
-    old: str  # the text that is replaced, which occurs exactly once in the file
-    new: str  # what takes its place
-    caught_by: tuple[str, ...]  # pytest node ids, at least one of which has to fail with the fault in place
-    #: rows of Table 2 that are trained to see whether the check notices the fault; empty if such trainings never reach the line
-    rows: tuple[str, ...] = POET
+    name: str
+    what: str
+    file: str
+    old: str
+    new: str
+    caught_by: str
+    rows: tuple[str, ...] = ("poet-fs-1_2", "poet-bs-b256")
 
     def applied(self, text: str) -> str:
         """The file's text with the fault in it.
@@ -33,7 +31,7 @@ class Fault:
         """
         if (found := text.count(self.old)) != 1:
             raise UserError(
-                f"fault {self.name}: its text occurs {found} times in {self.file}, not once: change it in faults/"
+                f"fault {self.name}: its text occurs {found} times in {self.file}, not once: change it in {FILE}"
             )
         return text.replace(self.old, self.new)
 
@@ -47,3 +45,8 @@ class Fault:
             yield
         finally:
             path.write_text(sound)
+
+
+_catalogue = read_yaml(Path(__file__).with_name("catalogue.yaml"), FILE)
+#: All faults, in the order of the catalogue.
+FAULTS = tuple(parse(Fault, fault | {"name": name}, f"{FILE}: {name}") for name, fault in _catalogue.items())

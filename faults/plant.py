@@ -7,19 +7,15 @@ catches a fault.
 """
 
 import argparse
-import queue
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from benchmarks.rows import environment
-from faults.catalogue import FAULTS
-from faults.fault import Fault
+from faults.fault import FAULTS, Fault
 from faults.noticed import RecordedNumbers
 from faults.workshop import ROOT, Workshop
 from poet.system.errors import UserError, command_line
@@ -58,7 +54,7 @@ def control(faults: tuple[Fault, ...], workshop: Workshop, numbers: RecordedNumb
     Raises:
         UserError: a test or the check fails: then its failure with a fault would prove nothing.
     """
-    nodes = tuple(dict.fromkeys(node for fault in faults for node in fault.caught_by))
+    nodes = tuple(dict.fromkeys(fault.caught_by for fault in faults))
     rows = tuple(dict.fromkeys(row for fault in faults for row in fault.rows))
     line = examine(workshop, nodes, rows, numbers)
     if not line["passed"] or line.get("caught_by_check", "no") != "no":
@@ -98,35 +94,23 @@ def summary(line: dict[str, Any]) -> str:
     return f"{word}  {line['fault']}: {'; '.join(parts)}"
 
 
-def plant(faults: tuple[Fault, ...], jobs: int, numbers: RecordedNumbers | None) -> list[dict[str, Any]]:
-    """Plant faults one at a time in each of ``jobs`` copies of the repository; returns the lines of the table.
+def plant(faults: tuple[Fault, ...], numbers: RecordedNumbers | None) -> list[dict[str, Any]]:
+    """Plant faults, one at a time, in a copy of the repository; returns the lines of the table.
 
     Raises:
         UserError: tests or the check fail without a fault, or a fault's text is not in its file.
     """
-    with ExitStack() as stack:
-        free: queue.SimpleQueue[Workshop] = queue.SimpleQueue()
-        for _ in range(jobs):
-            free.put(stack.enter_context(Workshop()))
-
-        def line_of(fault: Fault | None) -> dict[str, Any]:
-            workshop = free.get()
-            try:
-                if fault is None:
-                    line = control(faults, workshop, numbers)
-                else:
-                    with fault.planted(workshop.root):
-                        line = examine(workshop, fault.caught_by, fault.rows, numbers)
-                    line |= {"fault": fault.name, "what": fault.what, "file": fault.file}
-            finally:
-                free.put(workshop)
-            print(summary(line), flush=True)
-            if fault is not None and not caught(line):
+    with Workshop() as workshop:
+        lines = [control(faults, workshop, numbers)]
+        print(summary(lines[0]), flush=True)
+        for fault in faults:
+            with fault.planted(workshop.root):
+                line = examine(workshop, (fault.caught_by,), fault.rows, numbers)
+            lines.append(line | {"fault": fault.name, "what": fault.what, "file": fault.file})
+            print(summary(lines[-1]), flush=True)
+            if not caught(line):
                 print(line["said"])
-            return line
-
-        pool = stack.enter_context(ThreadPoolExecutor(jobs))
-        return list(pool.map(line_of, (None, *faults)))
+    return lines
 
 
 def as_csv(lines: list[dict[str, Any]], scale: str) -> str:
@@ -143,14 +127,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--numbers", action="store_true", help="train with each fault, and ask the regression check")
     parser.add_argument("--scale", default="mini", help="of the numbers (default: mini)")
     parser.add_argument("--data", type=Path, default=ROOT / "data", help="folder of the prepared data sets (default: data)")
-    parser.add_argument("--jobs", type=int, default=2, help="faults at a time (default: 2)")
     given = parser.parse_args(arguments)
     known = {fault.name: fault for fault in FAULTS}
     if unknown := [name for name in given.only or () if name not in known]:
         raise UserError(f"there is no fault {unknown[0]!r}; there are {', '.join(known)}")
     faults = tuple(known[name] for name in given.only) if given.only else FAULTS
     numbers = RecordedNumbers(load_suite({"scale": given.scale, "seeds": [0]}), recorded_folder(given.scale), given.data) if given.numbers else None
-    lines = plant(faults, given.jobs, numbers)
+    lines = plant(faults, numbers)
     if not given.only:
         write_text(TABLE, as_csv(lines, given.scale if given.numbers else ""))
     missed = [line["fault"] for line in lines[1:] if not caught(line)]

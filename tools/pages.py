@@ -17,7 +17,7 @@ from analyses.common.published import read_published
 from analyses.ladder.orders import MEANS, OPPOSITE, PRINTED
 from analyses.ladder.quoted import LONGEST, MODEL, RECORDED, gap, order_at_full_length
 from analyses.tables.claims import effect_cell
-from faults.catalogue import FAULTS
+from faults.fault import FAULTS
 from faults.noticed import STOPS
 from suite.check.tables import read
 from suite.discovery import discover

@@ -6,8 +6,7 @@ import dataclasses
 import pytest
 
 from faults import plant
-from faults.catalogue import FAULTS
-from faults.fault import Fault
+from faults.fault import FAULTS, Fault
 from faults.workshop import ROOT, Workshop
 from poet.system.errors import UserError
 from suite.check.tables import read
@@ -19,7 +18,7 @@ HARMLESS = Fault(
     file="poet/training/schedule.py",
     old="import math",
     new="import math  # as before",
-    caught_by=(NODE,),
+    caught_by=NODE,
 )
 HARMFUL = dataclasses.replace(HARMLESS, name="harmful", old="1 + math.cos", new="1 - math.cos")
 
@@ -37,14 +36,14 @@ def shared(workshop, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def test_there_are_enough_and_each_has_its_own_name():
-    assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 12
+def test_there_are_enough():
+    assert len(FAULTS) >= 12
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_test_notices_it(workshop, fault):
     with fault.planted(workshop.root):
-        tested = workshop.test(fault.caught_by)
+        tested = workshop.test((fault.caught_by,))
     assert tested.failed, tested.said
     assert (workshop.root / fault.file).read_text() == (ROOT / fault.file).read_text()
 
@@ -72,7 +71,7 @@ def test_neither_is_a_test_that_is_not_there_nor_one_that_takes_too_long(worksho
 
 def test_what_no_test_notices_fails_the_command(shared, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(plant, "FAULTS", (HARMLESS, HARMFUL))
-    assert plant.main(["--jobs", "1"]) == 1
+    assert plant.main([]) == 1
     assert capsys.readouterr().out.endswith("1 of 2 faults caught; not harmless\n")
     found = {line["fault"]: line for line in read(tmp_path / "results" / "faults.csv")}
     assert list(found) == [plant.CONTROL, "harmless", "harmful"] and list(found["harmful"]) == list(plant.COLUMNS)
@@ -82,7 +81,7 @@ def test_what_no_test_notices_fails_the_command(shared, monkeypatch, capsys, tmp
 
 def test_a_part_of_the_faults_is_no_table(shared, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(plant, "FAULTS", (HARMLESS, HARMFUL))
-    assert plant.main(["--jobs", "1", "--only", "harmful"]) == 0
+    assert plant.main(["--only", "harmful"]) == 0
     assert not (tmp_path / "results").exists()
     assert plant.main(["--only", "harmfull"]) == 2
     assert "no fault 'harmfull'; there are harmless, harmful" in capsys.readouterr().err
@@ -90,7 +89,7 @@ def test_a_part_of_the_faults_is_no_table(shared, monkeypatch, tmp_path, capsys)
 
 def test_a_test_that_fails_anyway_shows_nothing(shared, workshop, monkeypatch, capsys):
     (workshop.root / "tests" / "test_failing.py").write_text("def test_it():\n    assert False\n")
-    failing = dataclasses.replace(HARMFUL, caught_by=("tests/test_failing.py",))
+    failing = dataclasses.replace(HARMFUL, caught_by="tests/test_failing.py")
     monkeypatch.setattr(plant, "FAULTS", (failing,))
-    assert plant.main(["--jobs", "1"]) == 2
+    assert plant.main([]) == 2
     assert "error: without a fault: tests/test_failing.py::test_it" in capsys.readouterr().err
