@@ -43,14 +43,9 @@ def _parts(suite: Suite, artifact: str) -> dict[str, Artifact]:
     return {artifact: suite.artifacts[artifact]} | {name: found for source in sources for name, found in _parts(suite, source).items()}
 
 
-def needed(suite: Suite, artifact: str) -> dict[str, RunSpec]:
-    """The runs that an artifact rests on, by name: its own, and those of the artifacts that it is built from."""
-    return {spec.name: spec for part in _parts(suite, artifact).values() for spec in part.runs(suite.scale)}
-
-
-def finetuned(suite: Suite, artifact: str) -> dict[str, FinetuningSpec]:
-    """The finetuning runs that an artifact rests on, by name."""
-    return {spec.name: spec for part in _parts(suite, artifact).values() for spec in part.finetunings(suite.scale)}
+def needed(suite: Suite, artifact: str) -> dict[str, RunSpec | FinetuningSpec]:
+    """The runs and finetuning runs that an artifact rests on, by name: its own, and those of the artifacts that it is built from."""
+    return {spec.name: spec for part in _parts(suite, artifact).values() for spec in part.specs(suite.scale)}
 
 
 def evidence(suite: Suite, artifact: str) -> int:
@@ -70,11 +65,7 @@ def in_order(needs: Mapping[str, set[str]], claims: Mapping[str, int], hours: Ma
     waiting, chosen, steps = list(needs), set(), []
     while waiting:
         added = {name: sum(hours[run] for run in needs[name] - chosen) for name in waiting}
-
-        def worth(name: str, added: Mapping[str, float] = added) -> tuple[float, float]:
-            return (claims[name] / added[name] if added[name] else math.inf), -added[name]
-
-        best = max(waiting, key=worth)
+        best = max(waiting, key=lambda name: (claims[name] / added[name] if added[name] else math.inf, -added[name]))
         new = sorted((run for run in needs[best] - chosen if hours[run]), key=lambda run: (hours[run], run))
         steps.append(Step(best, claims[best], tuple(new), added[best]))
         chosen |= needs[best]

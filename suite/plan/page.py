@@ -1,13 +1,13 @@
 """A plan as text."""
 
 from collections import Counter, defaultdict
+from dataclasses import asdict
 
 from humanfriendly import format_size
 from tabulate import tabulate
 
-from suite.plan.finetuning import Finetunings
 from suite.plan.order import RULE
-from suite.plan.plan import Plan, PlannedRun
+from suite.plan.plan import Plan, PlannedFinetuning, PlannedRun
 from suite.plan.rate import DEVICES
 from suite.status import duration
 
@@ -21,7 +21,7 @@ def page(plan: Plan) -> str:
     """The text that ``make plan`` prints."""
     unit = "core" if plan.device == "cpu" else "GPU"
     if not plan.runs:
-        alone = _finetunings(plan.finetunings, unit) if plan.finetunings.number else "Nothing to train."
+        alone = _finetunings(plan.finetunings, unit) if plan.finetunings else "Nothing to train."
         return f"Scale {plan.suite.scale.name}: {alone}"
     return "\n\n".join([_totals(plan, unit), _order(plan, unit), _runs(plan, unit), _disk(plan)])
 
@@ -43,7 +43,7 @@ def _totals(plan: Plan, unit: str) -> str:
             f"Time of {number} runs, {source}: {between} FLOP/s for each {unit} ({plan.device}: {peak:.3g} at its peak in "
             f"{scale.settings.training.precision}). Evaluation and saving are not in the operations, and only in times that were measured."
         )
-    if plan.finetunings.number:
+    if plan.finetunings:
         lines.append(_finetunings(plan.finetunings, unit))
     if len(scale.seeds) == 1:
         lines.append(
@@ -53,11 +53,14 @@ def _totals(plan: Plan, unit: str) -> str:
     return "\n".join(lines)
 
 
-def _finetunings(runs: Finetunings, unit: str) -> str:
-    text = f"Finetuning runs of Tables 4 and 12, with the pretraining of a small BART where the scale has one: {runs.number}, of which {runs.left} are left."
-    if runs.left > runs.unmeasured:
-        text += f" {runs.left - runs.unmeasured} of these take {_number(runs.hours)} {unit}-hours, as finished runs of their model, task and method measured them; starting and writing summaries are not in that."
-    return text + (f" {runs.unmeasured} are of a kind that has no finished run here, and are not estimated." if runs.unmeasured else "")
+def _finetunings(runs: list[PlannedFinetuning], unit: str) -> str:
+    left = [run.hours for run in runs if not run.done]
+    measured = [hours for hours in left if hours is not None]
+    text = f"Finetuning runs of Tables 4 and 12, with the pretraining of a small BART where the scale has one: {len(runs)}, of which {len(left)} are left."
+    if measured:
+        text += f" {len(measured)} of these take {_number(sum(measured))} {unit}-hours, as finished runs of their model, task and method measured them; starting and writing summaries are not in that."
+    unmeasured = len(left) - len(measured)
+    return text + (f" {unmeasured} are of a kind that has no finished run here, and are not estimated." if unmeasured else "")
 
 
 def _order(plan: Plan, unit: str) -> str:
@@ -80,7 +83,7 @@ def _order(plan: Plan, unit: str) -> str:
                 "claims in all": claims,
             }
         )
-    free = [name for name, found in plan.suite.artifacts.items() if found.in_all and not found.reads and name not in plan.needs]
+    free = [name for name, found in plan.suite.artifacts.items() if found.in_all and not found.reads and not found.specs(plan.suite.scale)]
     text = f"Artifacts in the order in which to run them. {RULE}\n\n" + tabulate(table, "keys", "plain", disable_numparse=True)
     return text + (f"\n\nWithout any training: {', '.join(free)}." if free and len(plan.needs) > 1 else "")
 
@@ -91,8 +94,8 @@ def _runs(plan: Plan, unit: str) -> str:
         groups[run.spec.model, run.spec.method].append(run)
     table = []
     for (model, method), runs in groups.items():
-        largest = max(runs, key=lambda run: run.cost.memory.total)
-        memory = largest.cost.memory
+        largest, hours = max(runs, key=lambda run: run.cost.memory.total), [run.hours for run in runs]
+        memory, limit = largest.cost.memory, plan.limit(largest)
         table.append(
             {
                 "model": model,
@@ -100,37 +103,24 @@ def _runs(plan: Plan, unit: str) -> str:
                 "runs": len(runs),
                 "left": sum(not run.done for run in runs),
                 f"{unit}s": largest.devices,
-                "a run takes": _range([run.hours for run in runs]),
+                "a run takes": " to ".join(dict.fromkeys(duration(3600 * value) for value in (min(hours), max(hours)))),
                 "jobs": max(run.jobs for run in runs),
-                "weights": format_size(memory.weights),
-                "gradients": format_size(memory.gradients),
-                "state": format_size(memory.state),
-                "working": format_size(memory.working),
+                **{part: format_size(size) for part, size in asdict(memory).items()},
                 "in all": format_size(memory.total),
-                "of": format_size(plan.limits[model]),
-                "fits": "yes" if largest.cost.memory.total <= plan.limits[largest.spec.model] else "no",
+                "of": format_size(limit),
+                "fits": "yes" if memory.total <= limit else "no",
             }
         )
-    lines = [
-        f"Time of a run, the jobs that its time limit makes of it, and memory on each {unit} (of the run of a group that needs most):",
-        "",
-        tabulate(table, "keys", "plain", disable_numparse=True),
-    ]
-    return "\n".join(lines)
-
-
-def _range(hours: list[float]) -> str:
-    low, high = (duration(3600 * value) for value in (min(hours), max(hours)))
-    return low if low == high else f"{low} to {high}"
+    text = f"Time of a run, the jobs that its time limit makes of it, and memory on each {unit} (of the run of a group that needs most):"
+    return text + "\n\n" + tabulate(table, "keys", "plain", disable_numparse=True)
 
 
 def _disk(plan: Plan) -> str:
-    need = plan.disk
-    data = need.data
+    data, checkpoints = plan.data, [run.checkpoint_bytes for run in plan.left]
     there = " (there already)" if (plan.suite.dataset / "meta.json").exists() else ""
     return (
         f"Disk: prepared data {format_size(data.prepared_bytes)}{there}, from {format_size(data.source_bytes)} that are read and {_number(data.core_hours)} "
         f"core-hours of tokenizing; the longest run goes through it {data.passes:.2f} times. Checkpoints (two of a run, and a third "
-        f"while it is written): {format_size(need.largest)} for the largest run, {format_size(need.checkpoints)} were all that are left trained at "
-        f"once. Kept weights and records: {format_size(need.kept)}."
+        f"while it is written): {format_size(max(checkpoints, default=0))} for the largest run, {format_size(sum(checkpoints))} were all that are left trained at "
+        f"once. Kept weights and records: {format_size(sum(run.kept_bytes for run in plan.left))}."
     )

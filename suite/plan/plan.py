@@ -4,39 +4,46 @@ import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from poet.finetuning.spec import FinetuningSpec
-from poet.training.spec import RunSpec
+from poet.data.estimate import Estimate, estimate
 from poet.system.validation import ConfigError
+from poet.training.spec import RunSpec
 from suite.collection import Suite
-from suite.plan.disk import Disk, disk
-from suite.plan.finetuning import Finetunings, estimate
 from suite.plan.kinds import Cost, costs, devices, divided, kind
-from suite.plan.order import Step, evidence, finetuned, in_order, needed
-from suite.recorded.archive import archive_path, read
+from suite.plan.order import Step, evidence, in_order, needed
 from suite.plan.rate import DEVICES, Rate, Rates
+from suite.recorded.archive import archive_path, read
 from suite.status import progress
+
+#: Checkpoints of a run at a time: the newest, the one before it, and the next while it is written.
+CHECKPOINTS = 3
+#: Size of ``record.json`` with a line for each matrix and ``history.csv`` with one for each of 500 measured steps. Probes are not in it.
+RECORD_BYTES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A run and its cost.
+    """A pretraining run and its cost.
 
     Attributes:
         spec: the run.
         done: whether it has its record.
-        devices: number of GPUs that train it, or of processes on CPUs.
         cost: operations of a step, and memory.
         rate: speed of one device.
-        limit_minutes: the time limit of its job.
+        resources: of its job; see :meth:`suite.scale.Scale.resources`.
     """
 
     spec: RunSpec
     done: bool
-    devices: int
     cost: Cost
     rate: Rate
-    limit_minutes: int
+    resources: dict[str, Any]
+
+    @property
+    def devices(self) -> int:
+        """Number of GPUs that train it, or of processes on CPUs."""
+        return devices(self.resources)
 
     @property
     def operations(self) -> int:
@@ -48,13 +55,36 @@ class PlannedRun:
         return self.operations / (self.rate.per_second * self.devices) / 3600
 
     @property
-    def jobs(self) -> int:
-        """How many jobs the run takes under its time limit: each job continues where the last one was stopped."""
-        return math.ceil(60 * self.hours / self.limit_minutes)
-
-    @property
     def device_hours(self) -> float:
         return self.hours * self.devices
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs the run takes under its time limit: each job continues where the last one was stopped."""
+        return math.ceil(60 * self.hours / self.resources["runtime"])
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Disk space of its checkpoints, each with the optimizer state of all devices."""
+        return CHECKPOINTS * (self.cost.memory.weights + divided(self.spec, self.resources) * self.cost.memory.state)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Disk space of what is kept: the record, and final weights where the spec keeps them."""
+        return RECORD_BYTES + (self.cost.memory.weights if self.spec.keep_weights else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFinetuning:
+    """A finetuning run and its time.
+
+    Attributes:
+        done: whether it has its record.
+        hours: hours on one device; None if no finished run says it.
+    """
+
+    done: bool
+    hours: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +94,29 @@ class Plan:
     Attributes:
         suite: scale, artifacts and runs.
         device: a key of :data:`suite.plan.rate.DEVICES`.
-        limits: bytes that a run may hold on one device, by model.
         runs: the pretraining runs by name, in the order in which to run them.
         needs: names of the runs of each artifact.
         steps: artifacts in the order in which to run them.
-        disk: disk space for the runs that are not done.
-        finetunings: number and time of the finetuning runs.
+        data: size and cost of the scale's data, for the longest run that is not done.
+        finetunings: the finetuning runs.
     """
 
     suite: Suite
     device: str
-    limits: dict[str, float]
     runs: dict[str, PlannedRun]
     needs: dict[str, set[str]]
     steps: list[Step]
-    disk: Disk
-    finetunings: Finetunings
+    data: Estimate
+    finetunings: list[PlannedFinetuning]
 
     @property
     def left(self) -> list[PlannedRun]:
-        """The runs that are not done."""
+        """The pretraining runs that are not done."""
         return [run for run in self.runs.values() if not run.done]
+
+    def limit(self, run: PlannedRun) -> float:
+        """Bytes that a run may hold on one device: the device's memory; on CPUs, an equal share of its job's."""
+        return DEVICES[self.device].memory or 1e6 * run.resources["mem_mb"] / run.devices
 
 
 def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, device: str | None = None, mfu: float = 0.3) -> Plan:
@@ -99,45 +131,38 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
 
     Raises:
         ConfigError: there is no such artifact or device, the scale cannot make the artifact or train on the device, or ``mfu`` is not in (0, 1].
-        DataError: see :func:`suite.plan.disk.disk`.
+        DataError: the description of the data is wrong, or its folder of shards is empty.
     """
     if not 0 < mfu <= 1:
         raise ConfigError(f"mfu: {mfu:g} is no share of a device's peak, such as 0.4")
     scale = suite.scale
-    names = _names(suite, artifact)
-    specs = {name: needed(suite, name) for name in names}
-    runs = {name: spec for found in specs.values() for name, spec in found.items()}
-    resources = {model: scale.resources(model) for model in scale.models}
+    asked = {name: needed(suite, name) for name in _names(suite, artifact)}
+    specs = {name: spec for found in asked.values() for name, spec in found.items()}
+    pretraining = {name: spec for name, spec in specs.items() if isinstance(spec, RunSpec)}
     device = _device(suite, device)
-    limits = {model: DEVICES[device].memory or 1e6 * asked["mem_mb"] / devices(asked) for model, asked in resources.items()}
-    found = costs(scale, runs.values())
+    cost = costs(scale, pretraining.values())
 
-    rates, now, is_current = Rates(scale, found, device, mfu), time.time(), suite.is_current()
-    states = {name: progress(results, spec, now, is_current) for name, spec in runs.items()}
-    for name, run in states.items():
-        if run.record is not None:
-            rates.add(runs[name], run.record)
+    rates, done = Rates(scale, pretraining.values(), cost, device, mfu), set()
+    now, is_current = time.time(), suite.is_current()
+    for name, spec in specs.items():
+        if (record := progress(results, spec, now, is_current).record) is not None:
+            done.add(name)
+            rates.add(spec, record)
     archive = archive_path(scale.name)
-    recorded = read(archive).values() if archive.exists() else []
-    rates.add_archived(recorded, runs.values())
+    for run in read(archive).values() if archive.exists() else ():
+        rates.add(run.spec, run.record, recorded=True)
 
-    finetuning_specs = {name: spec for artifact in names for name, spec in finetuned(suite, artifact).items()}
-    records = {spec: progress(results, spec, now, is_current).record for spec in finetuning_specs.values()}
-    finished = [(spec, record) for spec, record in records.items() if record is not None]
-    finished += [(run.spec, run.record) for run in recorded if isinstance(run.spec, FinetuningSpec)]
-    finetunings = estimate({spec: record is not None for spec, record in records.items()}, finished, device)
-
-    lines = {}
-    for name, spec in runs.items():
-        asked, done = resources[spec.model], states[name].record is not None
-        lines[name] = PlannedRun(spec, done, devices(asked), found[kind(spec)], rates.of(spec), asked["runtime"])
-    needs = {name: set(found) for name, found in specs.items() if found}
-    hours = {name: 0.0 if line.done else line.device_hours for name, line in lines.items()}
+    runs = {
+        name: PlannedRun(spec, name in done, cost[kind(spec)], rates.of(spec), scale.resources(spec.model)) for name, spec in pretraining.items()
+    }
+    finetunings = [PlannedFinetuning(name in done, rates.finetuning_hours(spec)) for name, spec in specs.items() if name not in runs]
+    needs = {name: own for name, found in asked.items() if (own := found.keys() & runs.keys())}
+    hours = {name: 0.0 if run.done else run.device_hours for name, run in runs.items()}
     steps = in_order(needs, {name: evidence(suite, name) for name in needs}, hours)
-    order = [run for step in steps for run in step.runs]
-    ordered = {name: lines[name] for name in [*order, *(name for name in lines if name not in set(order))]}
-    left = [(line.spec, line.cost.memory, divided(line.spec, resources[line.spec.model])) for line in lines.values() if not line.done]
-    return Plan(suite, device, limits, ordered, needs, steps, disk(scale, left), finetunings)
+    order = [name for step in steps for name in step.runs]
+    ordered = {name: runs[name] for name in (*order, *runs)}  # the rest, which is done, behind
+    longest = max((run.spec.steps * run.spec.batch_rows for run in runs.values() if not run.done), default=None)
+    return Plan(suite, device, ordered, needs, steps, estimate(scale.data, longest), finetunings)
 
 
 def _names(suite: Suite, artifact: str | None) -> list[str]:

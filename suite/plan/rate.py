@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from suite.plan.kinds import Cost, devices, kind
-from suite.recorded.run import RecordedRun
 from suite.scale import Scale
 
 #: A model's and a method's name.
@@ -52,57 +52,63 @@ class Rate:
 
 
 class Rates:
-    """The rate of each run, from the best source: runs of its kind, else recorded runs of the scale, else the device's peak.
+    """What finished runs measured, for planned ones.
+
+    The rate of a pretraining run comes from the best source: runs of its kind, else recorded runs of its method on its model, else on
+    another model, else recorded runs of any method, else the device's peak. Operations of finetuning runs are not counted: finished runs
+    of a model, task and method give their time.
 
     Args:
         scale: the scale of the runs.
-        costs: the cost of every kind of run; see :func:`suite.plan.kinds.costs`.
-        device: a key of :data:`DEVICES`.
+        planned: the pretraining runs.
+        costs: the cost of every kind of them; see :func:`suite.plan.kinds.costs`.
+        device: a key of :data:`DEVICES`; records of another device are ignored.
         mfu: the assumed share of the device's peak where nothing was measured.
     """
 
-    def __init__(self, scale: Scale, costs: dict[str, Cost], device: str, mfu: float) -> None:
-        self._scale, self._costs, self._device, self._mfu = scale, costs, device, mfu
+    def __init__(self, scale: Scale, planned: Iterable[RunSpec], costs: dict[str, Cost], device: str, mfu: float) -> None:
+        self._scale, self._device, self._mfu = scale, device, mfu
         self._of_kind: dict[str, list[float]] = defaultdict(list)
-        self._archived: dict[Trained, float] = {}
+        self._recorded: dict[Trained, list[float]] = defaultdict(list)
+        self._finetuning: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+        self._per_token: dict[str | Trained, list[float]] = defaultdict(list)  # operations for each token
+        for spec in planned:
+            for key in (kind(spec), (spec.model, spec.method)):
+                self._per_token[key].append(costs[kind(spec)].operations * spec.steps / spec.tokens)
 
-    def add(self, spec: RunSpec, record: dict[str, Any]) -> None:
-        """Take the record of a run as a measurement, if it was trained on the same device and as many of them as planned."""
-        provenance, tokens = record["provenance"], record["cost"]["tokens_per_second"]
-        number = devices(self._scale.resources(spec.model))
-        if self._is_of_device(provenance["device"]) and provenance.get("devices", 1) == number and tokens:
-            per_token = self._costs[kind(spec)].operations * spec.steps / spec.tokens
-            self._of_kind[kind(spec)].append(tokens * per_token / number)
-
-    def add_archived(self, runs: Iterable[RecordedRun], planned: Iterable[RunSpec]) -> None:
-        """Take recorded runs of the scale as measurements of their method: on their own model, else on another one, else of any method.
+    def add(self, spec: RunSpec | FinetuningSpec, record: dict[str, Any], *, recorded: bool = False) -> None:
+        """Take a finished run as a measurement.
 
         Args:
-            runs: runs of the archive. The fastest of a method on a model counts: slower ones may have shared their cores with other work.
-            planned: runs whose costs are known; they give the operations for each token of a method on a model.
+            spec: the run.
+            record: its record.
+            recorded: whether it is one of the scale's recorded runs. They stand for their method, since a recorded run may be of a kind
+                that is not planned. Others stand for their kind alone, and only if as many devices trained them as are planned.
         """
-        per_token: dict[Trained, list[float]] = defaultdict(list)
-        for spec in planned:
-            per_token[spec.model, spec.method].append(self._costs[kind(spec)].operations * spec.steps / spec.tokens)
-        speeds: dict[Trained, list[float]] = defaultdict(list)
-        for run in runs:
-            spec, provenance = run.spec, run.record["provenance"]
-            if isinstance(spec, RunSpec) and (spec.model, spec.method) in per_token and self._is_of_device(provenance["device"]):
-                if speed := run.record["cost"]["tokens_per_second"]:
-                    speeds[spec.model, spec.method].append(speed / provenance.get("devices", 1))
-        for trained, found in speeds.items():
-            self._archived[trained] = max(found) * statistics.fmean(per_token[trained])
+        provenance, cost = record["provenance"], record["cost"]
+        if self._device not in provenance["device"].lower():
+            return
+        if isinstance(spec, FinetuningSpec):
+            self._finetuning[spec.model, spec.task, spec.method].append(cost["train_seconds"])
+            return
+        key, rates = ((spec.model, spec.method), self._recorded) if recorded else (kind(spec), self._of_kind)
+        speed, number = cost["tokens_per_second"], provenance.get("devices", 1)
+        if speed and key in self._per_token and (recorded or number == devices(self._scale.resources(spec.model))):
+            rates[key].append(speed / number * statistics.fmean(self._per_token[key]))
 
     def of(self, spec: RunSpec) -> Rate:
         """The rate of a run."""
         if found := self._of_kind.get(kind(spec)):
             return Rate(statistics.fmean(found), "measured: records of its kind")
+        fastest = {trained: max(found) for trained, found in self._recorded.items()}  # slower ones may have shared their cores with other work
         for model in (spec.model, *reversed(self._scale.models)):
-            if rate := self._archived.get((model, spec.method)):
+            if rate := fastest.get((model, spec.method)):
                 return Rate(rate, f"measured: recorded runs of {spec.method} on {model}")
-        if self._archived:
-            return Rate(statistics.median(self._archived.values()), "measured: recorded runs of other methods")
+        if fastest:
+            return Rate(statistics.median(fastest.values()), "measured: recorded runs of other methods")
         return Rate(self._mfu * DEVICES[self._device].peak[spec.precision], f"at an MFU of {self._mfu:g} on {self._device} (assumed: --mfu, --device)")
 
-    def _is_of_device(self, name: str) -> bool:
-        return self._device in name.lower()
+    def finetuning_hours(self, spec: FinetuningSpec) -> float | None:
+        """Hours of a finetuning run on one device: those of the fastest finished one of its model, task and method; None if there is none."""
+        found = self._finetuning.get((spec.model, spec.task, spec.method))
+        return min(found) / 3600 if found else None

@@ -3,21 +3,19 @@
 from dataclasses import replace
 
 import pytest
+from humanfriendly import format_size
 
 from poet.launch.operations import operations_per_step
 from poet.launch.records import write_record
 from poet.methods import METHODS
 from suite.collection import load_suite
-from suite.plan import finetuning
 from suite.__main__ import main
-from suite.plan.disk import CHECKPOINTS, RECORD_BYTES, disk
 from suite.plan.kinds import Cost, costs, kind, operations
 from suite.plan.memory import Footprint
 from suite.plan.order import evidence, in_order, needed
 from suite.plan.page import page
-from suite.plan.plan import make_plan
+from suite.plan.plan import CHECKPOINTS, RECORD_BYTES, PlannedFinetuning, make_plan
 from suite.plan.rate import DEVICES, Rates
-from suite.recorded.run import RecordedRun
 from suite.scale import load_scale
 
 BYTES = Footprint(weights=4, gradients=3, state=8, working=5)
@@ -73,7 +71,7 @@ def test_evidence_is_claims_that_rest_on_runs_and_that_the_scale_can_judge(paper
     everything = sum(evidence(paper, name) for name, found in paper.artifacts.items() if not found.reads)
     assert evidence(paper, "table2") == sum(not claim.exact for claim in paper.artifacts["table2"].claims) > 20
     assert evidence(paper, "theory") == 0, "simulated at any scale, without a run"
-    assert evidence(paper, "claims") == everything and set(needed(paper, "claims")) == set(paper.runs)
+    assert evidence(paper, "claims") == everything and set(needed(paper, "claims")) == set(paper.specs)
     smoke = load_suite({"scale": "smoke", "seeds": [0]})
     assert evidence(smoke, "table2") == 0, "smoke judges nothing"
 
@@ -91,7 +89,7 @@ def test_a_record_of_the_same_kind_and_device_is_a_measurement(paper):
     scale = paper.scale
     done, same, other = (scale.run(m, "adamw", s) for m, s in (("60m", 0), ("60m", 1), ("130m", 0)))
     found = {kind(spec): Cost(10**13, BYTES) for spec in (done, other)}
-    rates = Rates(scale, found, "h100", 0.3)
+    rates = Rates(scale, (done, other), found, "h100", 0.3)
     for strange in (record(done, 1e6, device="NVIDIA A100-SXM4-80GB"), record(done, 1e6, devices=2), record(done, None)):
         rates.add(done, strange)
     assumed = rates.of(same)
@@ -104,18 +102,16 @@ def test_a_record_of_the_same_kind_and_device_is_a_measurement(paper):
     assert rates.of(other) == assumed
 
 
-def archived(spec, speed, device="cpu (1 threads)"):
-    return RecordedRun(spec, record(spec, speed, device=device), {})
-
-
 def test_recorded_runs_are_a_measurement_of_their_method():
     scale = load_scale({"scale": "night", "seeds": [0]})
     planned = [scale.run(m, row, 0) for m in ("60m", "130m") for row in ("adamw", "poet-fs-1_2", "lora-r64")]
     found = {kind(spec): Cost(10**9 * (2 if spec.model == "130m" else 1), BYTES) for spec in planned}
-    rates = Rates(scale, found, "cpu", 0.3)
+    rates = Rates(scale, planned, found, "cpu", 0.3)
     (small, poet, lora), (large, *_) = planned[:3], planned[3:]
     short = scale.run("60m", "adamw", 0, steps=100)
-    rates.add_archived([archived(small, 5e4), archived(small, 6e4), archived(short, 1.0), archived(poet, 2e4), archived(lora, 1e9, "NVIDIA H100")], planned)
+    for spec, speed in ((small, 5e4), (small, 6e4), (short, 1.0), (poet, 2e4)):
+        rates.add(spec, record(spec, speed, "cpu (1 threads)"), recorded=True)
+    rates.add(lora, record(lora, 1e9, "NVIDIA H100"), recorded=True)
     per_token = 10**9 / 512
     assert rates.of(small).per_second == pytest.approx(6e4 * per_token)  # the fastest
     assert rates.of(poet).per_second == pytest.approx(2e4 * per_token) and rates.of(poet).source == "measured: recorded runs of poet on 60m"
@@ -128,28 +124,44 @@ def test_recorded_runs_are_a_measurement_of_their_method():
 def test_without_recorded_runs_of_the_device_the_peak_is_taken():
     scale = load_scale({"scale": "night", "seeds": [0]})
     run = scale.run("60m", "adamw", 0)
-    rates = Rates(scale, {kind(run): Cost(10**9, BYTES)}, "cpu", 0.3)
-    rates.add_archived([archived(run, 1e9, "NVIDIA H100")], [run])
+    rates = Rates(scale, [run], {kind(run): Cost(10**9, BYTES)}, "cpu", 0.3)
+    rates.add(run, record(run, 1e9, "NVIDIA H100"), recorded=True)
     assert rates.of(run).source.startswith("at an MFU of 0.3")
 
 
 def test_finetuning_runs_take_what_finished_ones_of_their_kind_took():
-    smoke = load_suite({"scale": "smoke", "seeds": [0]}).finetunings.values()
-    runs = [replace(spec, seed=seed) for spec in smoke for seed in range(2)]
+    suite = load_suite({"scale": "smoke", "seeds": [0]})
+    runs = [replace(spec, seed=seed, lr=1e-3 * (1 + seed)) for spec in suite.finetunings.values() for seed in range(2)]
     first = next(spec for spec in runs if spec.task == "rte")
-    alike = [spec for spec in runs if finetuning.kind(spec) == finetuning.kind(first)]
+    alike = [spec for spec in runs if (spec.model, spec.task, spec.method) == (first.model, first.task, first.method)]
     assert len(alike) == 4, "two pretrained models, two seeds"
-    finished = [(spec, record(spec, 0, device) | {"cost": {"train_seconds": seconds}}) for spec, device, seconds in (
-        (alike[0], "cpu (1 threads)", 90.0), (alike[1], "cpu (1 threads)", 36.0), (alike[2], "NVIDIA H100", 1.0))]  # fmt: skip
-    found = finetuning.estimate({spec: spec is first for spec in runs}, finished, "cpu")
-    assert (found.number, found.left, found.unmeasured) == (len(runs), len(runs) - 1, len(runs) - 4)
-    assert found.hours == pytest.approx(3 * 36.0 / 3600), "the fastest, on this device"
+    rates = Rates(suite.scale, [], {}, "cpu", 0.3)
+    for spec, device, seconds, recorded in (
+        (alike[0], "cpu (1 threads)", 90.0, False), (alike[1], "cpu (1 threads)", 36.0, True), (alike[2], "NVIDIA H100", 1.0, False)):  # fmt: skip
+        rates.add(spec, record(spec, 0, device) | {"cost": {"train_seconds": seconds}}, recorded=recorded)
+    hours = {spec: rates.finetuning_hours(spec) for spec in runs}
+    assert {spec for spec, value in hours.items() if value is not None} == set(alike)
+    assert all(hours[spec] == pytest.approx(36.0 / 3600) for spec in alike), "the fastest, on this device"
+
+
+def test_an_artifact_whose_runs_are_finetuned_needs_training(paper, tmp_path, monkeypatch):
+    monkeypatch.setattr("suite.plan.plan.costs", lambda scale, runs: {kind(spec): Cost(10**13, BYTES) for spec in runs})
+    (line,) = (line for line in page(make_plan(paper, tmp_path)).splitlines() if line.startswith("Without any training: "))
+    assert "table8" in line and "table12" not in line
+
+
+def test_the_page_sums_the_finetuning_runs_that_are_left(table3):
+    plan, _ = table3
+    runs = [PlannedFinetuning(True, 100.0), PlannedFinetuning(False, 0.01), PlannedFinetuning(False, 0.02), PlannedFinetuning(True, None), PlannedFinetuning(False, None)]
+    assert "5, of which 3 are left. 2 of these take 0.03 GPU-hours, as finished" in page(replace(plan, finetunings=runs))
+    assert " 1 are of a kind that has no finished run here" in page(replace(plan, finetunings=runs))
+    assert "2, of which 0 are left.\n" in page(replace(plan, finetunings=[run for run in runs if run.done]))
 
 
 @pytest.mark.parametrize(("artifact", "runs"), [("table4", 48), ("table12", 9), ("table8", 0)])
 def test_a_plan_counts_the_finetuning_runs_of_its_artifact(artifact, runs, tmp_path):
     plan = make_plan(load_suite({"scale": "smoke", "seeds": [0]}), tmp_path, artifact=artifact)
-    assert plan.finetunings.number == plan.finetunings.left == runs
+    assert len(plan.finetunings) == runs and not any(run.done for run in plan.finetunings)
     assert (f"{runs}, of which {runs} are left" in page(plan)) == bool(runs)
 
 
@@ -176,13 +188,29 @@ def test_what_is_done_is_not_left(table3, paper):
     assert all(run.cost.memory.total < 80e9 for run in plan.runs.values())
 
 
-def test_disk(paper):
-    spec = paper.scale.run("60m", "adamw", 0)
-    found = disk(paper.scale, [(spec, BYTES, 8), (replace(spec, keep_weights=True, steps=5), BYTES, 1)])
-    assert found.largest == CHECKPOINTS * (4 + 8 * 8) and found.checkpoints == found.largest + CHECKPOINTS * (4 + 8)
-    assert found.kept == 2 * RECORD_BYTES + 4
-    assert found.data.passes == pytest.approx(spec.steps * spec.batch_rows / found.data.rows)
-    assert disk(paper.scale, []).largest == 0
+def test_disk(table3, paper):
+    plan, _ = table3
+    adamw, poet = (replace(plan.runs[paper.scale.run("3b", row, 1).name], cost=Cost(1, BYTES)) for row in ("adamw", "poet-fs-1_2"))
+    assert adamw.checkpoint_bytes == CHECKPOINTS * (4 + 8 * 8), "eight GPUs divide the state"
+    assert poet.checkpoint_bytes == CHECKPOINTS * (4 + 8), "each has all of it"
+    assert adamw.kept_bytes == RECORD_BYTES and replace(adamw, spec=replace(adamw.spec, keep_weights=True)).kept_bytes == RECORD_BYTES + 4
+    assert plan.data.passes == pytest.approx(adamw.spec.steps * adamw.spec.batch_rows / plan.data.rows)
+    largest, both = format_size(CHECKPOINTS * (4 + 8 * 8)), format_size(CHECKPOINTS * (2 * 4 + 8 * 8 + 8))
+    left = page(replace(plan, steps=[], runs={"a": adamw, "b": poet, "c": replace(adamw, done=True)}))
+    assert f"{largest} for the largest run, {both} were all that are left" in left and f"records: {format_size(2 * RECORD_BYTES)}." in left
+    done = page(replace(plan, steps=[], runs={"a": replace(adamw, done=True)}))
+    assert "0 bytes for the largest run, 0 bytes were all that are left" in done
+
+
+def test_the_data_are_for_the_longest_run_that_is_left(paper, tmp_path, monkeypatch):
+    monkeypatch.setattr("suite.plan.plan.costs", lambda scale, runs: {kind(spec): Cost(10**13, BYTES) for spec in runs})
+    rows = {spec: spec.steps * spec.batch_rows for spec in needed(paper, "figure9").values()}
+    longest, second = sorted(set(rows.values()), reverse=True)[:2]
+    plan = make_plan(paper, tmp_path, artifact="figure9")
+    assert plan.data.passes == pytest.approx(longest / plan.data.rows)
+    for spec in (spec for spec, read in rows.items() if read == longest):
+        write_record(tmp_path / "runs" / spec.name / "record.json", record(spec, 1e6))
+    assert make_plan(paper, tmp_path, artifact="figure9").data.passes == pytest.approx(second / plan.data.rows)
 
 
 def test_many_kinds_are_counted_by_several_processes_alike(make_spec, architecture, monkeypatch):
