@@ -54,8 +54,8 @@ class Rate:
 class Rates:
     """What finished runs measured, for planned ones.
 
-    The rate of a pretraining run comes from the best source: runs of its kind, else recorded runs of its method on its model, else on
-    another model, else recorded runs of any method, else the device's peak. Operations of finetuning runs are not counted: finished runs
+    The rate of a pretraining run comes from the best source: runs of its kind, else recorded ones, else recorded runs of its method on its
+    model, else on another model, else recorded runs of any method, else the device's peak. Operations of finetuning runs are not counted: finished runs
     of a model, task and method give their time.
 
     Args:
@@ -69,7 +69,7 @@ class Rates:
     def __init__(self, scale: Scale, planned: Iterable[RunSpec], costs: dict[str, Cost], device: str, mfu: float) -> None:
         self._scale, self._device, self._mfu = scale, device, mfu
         self._of_kind: dict[str, list[float]] = defaultdict(list)
-        self._recorded: dict[Trained, list[float]] = defaultdict(list)
+        self._recorded: dict[str | Trained, list[float]] = defaultdict(list)
         self._finetuning: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         self._per_token: dict[str | Trained, list[float]] = defaultdict(list)  # operations for each token
         for spec in planned:
@@ -82,8 +82,8 @@ class Rates:
         Args:
             spec: the run.
             record: its record.
-            recorded: whether it is one of the scale's recorded runs. They stand for their method, since a recorded run may be of a kind
-                that is not planned. Others stand for their kind alone, and only if as many devices trained them as are planned.
+            recorded: whether it is one of the scale's recorded runs. They stand for their method, too, since a recorded run may be of a
+                kind that is not planned. Others stand for their kind alone, and only if as many devices trained them as are planned.
         """
         provenance, cost = record["provenance"], record["cost"]
         if self._device not in provenance["device"].lower():
@@ -91,21 +91,26 @@ class Rates:
         if isinstance(spec, FinetuningSpec):
             self._finetuning[spec.model, spec.task, spec.method].append(cost["train_seconds"])
             return
-        key, rates = ((spec.model, spec.method), self._recorded) if recorded else (kind(spec), self._of_kind)
         speed, number = cost["tokens_per_second"], provenance.get("devices", 1)
-        if speed and key in self._per_token and (recorded or number == devices(self._scale.resources(spec.model))):
-            rates[key].append(speed / number * statistics.fmean(self._per_token[key]))
+        if not speed or not (recorded or number == devices(self._scale.resources(spec.model))):
+            return
+        for key in (kind(spec), (spec.model, spec.method)) if recorded else (kind(spec),):
+            if key in self._per_token:
+                rates = self._recorded if recorded else self._of_kind
+                rates[key].append(speed / number * statistics.fmean(self._per_token[key]))
 
     def of(self, spec: RunSpec) -> Rate:
         """The rate of a run."""
         if found := self._of_kind.get(kind(spec)):
             return Rate(statistics.fmean(found), "measured: records of its kind")
-        fastest = {trained: max(found) for trained, found in self._recorded.items()}  # slower ones may have shared their cores with other work
+        fastest = {key: max(found) for key, found in self._recorded.items()}  # slower ones may have shared their cores with other work
+        if rate := fastest.get(kind(spec)):
+            return Rate(rate, "measured: recorded runs of its kind")
         for model in (spec.model, *reversed(self._scale.models)):
             if rate := fastest.get((model, spec.method)):
                 return Rate(rate, f"measured: recorded runs of {spec.method} on {model}")
         if fastest:
-            return Rate(statistics.median(fastest.values()), "measured: recorded runs of other methods")
+            return Rate(statistics.median(rate for key, rate in fastest.items() if isinstance(key, tuple)), "measured: recorded runs of other methods")
         return Rate(self._mfu * DEVICES[self._device].peak[spec.precision], f"at an MFU of {self._mfu:g} on {self._device} (assumed: --mfu, --device)")
 
     def finetuning_hours(self, spec: FinetuningSpec) -> float | None:

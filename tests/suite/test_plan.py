@@ -102,21 +102,22 @@ def test_a_record_of_the_same_kind_and_device_is_a_measurement(paper):
     assert rates.of(other) == assumed
 
 
-def test_recorded_runs_are_a_measurement_of_their_method():
+def test_recorded_runs_are_a_measurement_of_their_kind_and_of_their_method():
     scale = load_scale({"scale": "night", "seeds": [0]})
-    planned = [scale.run(m, row, 0) for m in ("60m", "130m") for row in ("adamw", "poet-fs-1_2", "lora-r64")]
+    planned = [scale.run(m, row, 0) for m in ("60m", "130m") for row in ("adamw", "poet-fs-1_2", "lora-r64", "poet-fs-1_8")]
     found = {kind(spec): Cost(10**9 * (2 if spec.model == "130m" else 1), BYTES) for spec in planned}
     rates = Rates(scale, planned, found, "cpu", 0.3)
-    (small, poet, lora), (large, *_) = planned[:3], planned[3:]
+    (small, poet, lora, other), (large, *_) = planned[:4], planned[4:]
     short = scale.run("60m", "adamw", 0, steps=100)
-    for spec, speed in ((small, 5e4), (small, 6e4), (short, 1.0), (poet, 2e4)):
+    for spec, speed in ((small, 5e4), (small, 6e4), (short, 1.0), (poet, 2e4), (scale.run("60m", "poet-fs-1_4", 0), 3e4)):
         rates.add(spec, record(spec, speed, "cpu (1 threads)"), recorded=True)
     rates.add(lora, record(lora, 1e9, "NVIDIA H100"), recorded=True)
     per_token = 10**9 / 512
     assert rates.of(small).per_second == pytest.approx(6e4 * per_token)  # the fastest
-    assert rates.of(poet).per_second == pytest.approx(2e4 * per_token) and rates.of(poet).source == "measured: recorded runs of poet on 60m"
-    assert rates.of(large) == rates.of(small)  # as many operations a second
-    assert rates.of(lora).per_second == pytest.approx(4e4 * per_token) and rates.of(lora).source.endswith("of other methods")
+    assert rates.of(poet).per_second == pytest.approx(2e4 * per_token) and rates.of(poet).source == "measured: recorded runs of its kind"
+    assert rates.of(other).per_second == pytest.approx(3e4 * per_token) and rates.of(other).source == "measured: recorded runs of poet on 60m"
+    assert rates.of(large).per_second == rates.of(small).per_second  # as many operations a second
+    assert rates.of(lora).per_second == pytest.approx(4.5e4 * per_token) and rates.of(lora).source.endswith("of other methods")
     # So a run takes as long as its tokens did.
     assert 10**9 * small.steps / rates.of(small).per_second == pytest.approx(small.tokens / 6e4)
 
