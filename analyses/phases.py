@@ -15,20 +15,15 @@ of its change from 60% of a cosine schedule on, and slows at 78%. So a run in wh
 three phases (:func:`length_of_second`). This last condition was added on 2026-11-28, with the results of mini and night scale known.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analyses.common.plotting import Axes
 from poet.training.schedule import cosine
 from poet.training.spec import RunSpec
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SETTLED, LEAST_CHANGE, SLOW = 0.1, 0.05, 0.25
 

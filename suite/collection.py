@@ -267,22 +267,12 @@ class Suite:
         return [path for name in self.in_all for path in self.shown(name)]
 
 
-def collect_runs(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, RunSpec]:
-    """Every distinct run that the artifacts ask for, by name: each is trained once.
+def distinct(asked: dict[str, list[Spec]]) -> dict[str, Spec]:
+    """Every distinct run, by its own name, of those that artifacts ask for, by theirs: each is trained once.
 
     Raises:
         ValueError: two artifacts use one name for different specs.
     """
-    return distinct({name: artifact.runs(scale) for name, artifact in artifacts.items()})
-
-
-def collect_finetunings(artifacts: dict[str, Artifact], scale: Scale) -> dict[str, FinetuningSpec]:
-    """Every distinct finetuning run that the artifacts ask for; see :func:`collect_runs`."""
-    return distinct({name: artifact.finetunings(scale) for name, artifact in artifacts.items()})
-
-
-def distinct(asked: dict[str, list[Spec]]) -> dict[str, Spec]:
-    """Every distinct run, by its own name, of those that artifacts ask for, by theirs; see :func:`collect_runs`."""
     grid: dict[str, Spec] = {}
     for name, specs in asked.items():
         for spec in specs:
@@ -315,6 +305,8 @@ def load_suite(config: dict[str, Any]) -> Suite:
     try:
         tuning = Tuning(scale, RESULTS)
         trials = {spec.name: spec for spec in (*tuning.trials(), *tuning.trials(waiting=True))}
-        return Suite(scale, artifacts, left_out, collect_runs(artifacts, scale), trials, collect_finetunings(artifacts, scale))
+        runs = distinct({name: artifact.runs(scale) for name, artifact in artifacts.items()})
+        finetunings = distinct({name: artifact.finetunings(scale) for name, artifact in artifacts.items()})
+        return Suite(scale, artifacts, left_out, runs, trials, finetunings)
     except ValueError as error:
         raise ConfigError(f"scale {scale.name}: {error}") from None

@@ -8,7 +8,7 @@ from poet.methods import table_rows
 from poet.training.spec import RunSpec
 from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read
-from suite.recorded.build import seeds_of_settings, usual
+from suite.recorded.build import runs_of_seeds, usual
 from suite.recorded.run import RecordedRun
 
 
@@ -17,7 +17,7 @@ def costs(root: Path) -> dict[str, str]:
     those of Table 2, all runs but trials, and the trials. Also how many commits trained the runs of each scale."""
     archives = {scale: read(archive_path(scale, root)) for scale in ("mini", "night")}
     mini, night = ({n: run for n, run in runs.items() if isinstance(run.spec, RunSpec)} for runs in archives.values())
-    seeds = usual(seeds_of_settings("mini", mini.values()))
+    seeds = usual(runs_of_seeds(mini.values()))
     suite = load_suite({"scale": "mini", "seeds": seeds})
     table2, everything = suite.artifacts["table2"].runs(suite.scale), [s for a in suite.artifacts.values() if a.in_all for s in a.runs(suite.scale)]
     trials = suite.scale.protocol.seed

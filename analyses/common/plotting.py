@@ -1,7 +1,5 @@
 """What the figures share: look, caption, files."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
@@ -19,8 +17,11 @@ from suite.context import Context
 from suite.recorded.marking import caption
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+else:  # only annotations use these names, and loading them would cost each command most of a second; see pyplot()
+    Axes = Axis = Figure = Any
 
 #: Markers and lines in the order of the palette, so that series are told apart without colour.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")

@@ -24,11 +24,9 @@ POET differs from the AdamW baseline in more than R and P. On each of the smalle
 rate and the same length. ``gain_share`` divides the gain by that of POET-FS, where that is positive, and ``gain_shares`` does so by seed.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -39,7 +37,7 @@ from analyses.common.grid import longer_runs
 from analyses.common.layout import crossed_table, markdown_page, measured_cell
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, pyplot, save_figure, spread_note
+from analyses.common.plotting import Axes, Figure, bars, figure_outputs, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import printed_perplexities
 from analyses.controls.cells import (
     ADAMW, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, VARIED, ControlRuns, cells, longer, specs_of,
@@ -50,10 +48,6 @@ from suite.artifact import Artifact
 from suite.context import Context
 from suite.fitness import LONGER
 from suite.scale import Scale
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Controls that AdamW is compared with at equal cost.
 AT_EQUAL_COST = (POET_FS, POET_BS)

@@ -4,12 +4,10 @@ AdamW's whole runs of several lengths (``longer_runs`` in ``analyses.common.grid
 as a function of the cost of a run. Between the runs, the logarithm of perplexity is linear in the logarithm of the cost.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,13 +18,10 @@ from analyses.common.evidence import perplexities
 from analyses.common.grid import longer_runs
 from analyses.common.layout import measured_columns
 from analyses.common.looks import look
-from analyses.common.plotting import bars, plain_logarithmic
+from analyses.common.plotting import Axes, bars, plain_logarithmic
 from poet.launch.operations import operations_per_step
 from poet.training.spec import RunSpec
 from suite.context import Context
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 #: Costs by which runs are made equal, and their units. Operations are those of matrix products.
 TIME, OPERATIONS = "training time", "operations"

@@ -10,12 +10,9 @@ With h = 2 the total would not fit into the shorter side of a matrix; with these
 Learning rates are those of the rows of Table 2 with b = 1/8 and 1/4. Table 2 has no row for h = 3, which uses those of b = 1/4.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -25,7 +22,7 @@ from analyses.common.controls import fitness_sentence
 from analyses.common.evidence import perplexities, rank_agreement, rank_correlation
 from analyses.common.grid import cell_runs
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
+from analyses.common.plotting import LINES, MARKERS, Axes, Figure, bars, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import read_published
 from poet.launch.operations import on_meta
 from poet.model import poet_layers
@@ -33,10 +30,6 @@ from poet.training.spec import RunSpec
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MODEL = "60m"
 #: h of each budget, and the row of Table 2 whose learning rates it takes.

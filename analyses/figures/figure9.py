@@ -6,10 +6,8 @@ AdamW keeps the rate of the single length, unless the scale tuned one for its le
 AdamW's last value (:func:`crossing`), in tokens and as a share of POET's training.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,15 +19,12 @@ from analyses.common.grid import cell_runs, longer_runs
 from analyses.common.layout import measured_columns
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, MARKERS, bars, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
+from analyses.common.plotting import LINES, MARKERS, Figure, bars, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import read_published
 from poet.training.spec import RunSpec
 from suite.claim import Claim
 from suite.context import Context
 from suite.scale import Scale
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MODEL, ROW = "60m", "poet-fs-1_2"
 ADAMW = "AdamW, {}x tokens"

@@ -11,11 +11,9 @@ different orders. Missing rungs are listed. Of models that are tuned at one leng
 An order describes the runs. A verdict on the paper needs a length that passes the controls (:mod:`analyses.ladder.controls`).
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -23,7 +21,7 @@ from analyses.common.grid import BASELINE
 from analyses.common.layout import measured_columns
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, pyplot, save_figure
+from analyses.common.plotting import Figure, bars, figure_outputs, plain_logarithmic, pyplot, save_figure
 from analyses.common.published import printed_perplexities
 from analyses.ladder.controls import LARGER, WITHOUT, control_lines
 from analyses.ladder.orders import order_line, printed_pairs, side
@@ -37,9 +35,6 @@ from suite.context import Context
 from suite.scale import Scale
 from suite.statistics import holm
 from suite.tuning.cells import Cell, further_seeds, steps_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 #: How far apart neighbouring rows of one length are drawn, as a ratio.

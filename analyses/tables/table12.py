@@ -7,19 +7,17 @@ The baseline of each score is the lead: the score of the document's first senten
 more than two standard deviations (:mod:`analyses.common.learned`). The claim compares two cells only if one of them has learned.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from analyses.common.bart import parameter_counts
 from analyses.common.layout import crossed_table, markdown_page
 from analyses.common.learned import LEARNED, all_lower, judged_orders, learned, origins, score_cell, score_columns, stand_ins
-from analyses.common.plotting import MARKERS, bars, figure_outputs, pyplot, save_figure, spread_over
+from analyses.common.plotting import MARKERS, Figure, bars, figure_outputs, pyplot, save_figure, spread_over
 from analyses.common.published import as_printed, read_published
 from poet.finetuning.rouge import METRICS
 from poet.finetuning.spec import FinetuningSpec
@@ -29,9 +27,6 @@ from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
 from suite.summarization import BART_LR, METHODS_OF_TABLE12, TASKS_OF_TABLE12, pretraining, summarization
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PRINTED = read_published("table12").set_index("method")
 #: Printed name of a method to its key; both lists have the paper's order.

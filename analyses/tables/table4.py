@@ -11,14 +11,12 @@ The baseline of each task is the score of one answer for all examples. A cell ha
 than two standard deviations (:mod:`analyses.common.learned`). Claims compare two cells only if one of them has learned.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +24,7 @@ import pandas as pd
 from analyses.common.evidence import over_seeds_in
 from analyses.common.layout import crossed_table, markdown_page
 from analyses.common.learned import LEARNED, all_lower, judged_orders, learned, origins, score_cell, score_columns, stand_ins
-from analyses.common.plotting import MARKERS, bars, figure_outputs, pyplot, save_figure, spread_over
+from analyses.common.plotting import MARKERS, Figure, bars, figure_outputs, pyplot, save_figure, spread_over
 from analyses.common.published import read_published
 from poet.finetuning.methods import FINETUNERS
 from poet.finetuning.spec import FinetuningSpec
@@ -38,9 +36,6 @@ from suite.context import Context
 from suite.finetuning import METHODS_OF_TABLE4, PRINTED_LR, bases, finetuning, tuned_rates
 from suite.judging import NOTHING
 from suite.scale import Scale
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Printed name of a finetuning method to its key.
 METHODS = {FINETUNERS[key].label: key for key in METHODS_OF_TABLE4}

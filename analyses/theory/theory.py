@@ -11,23 +11,15 @@ loose or silent, and the same number elsewhere. The rule for ``verdict`` (of the
 :mod:`analyses.theory.statements`; the modules above state their exceptions to it. No training: the same at every scale.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
-from analyses.common.plotting import figure_outputs, pyplot, save_figure
+from analyses.common.plotting import Axes, Figure, figure_outputs, pyplot, save_figure
 from analyses.theory import approximation, invariance, random_matrices
 from analyses.theory.claims import CLAIMS
 from analyses.theory.statements import numbers
 from suite.artifact import Artifact
 from suite.context import Context
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 def table() -> pd.DataFrame:

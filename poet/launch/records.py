@@ -1,14 +1,10 @@
 """Run records: ``record.json`` and ``history.csv``, and how a run's files, probes included, are read back."""
 
-import contextlib
 import csv
 import hashlib
 import io
 import json
 import re
-import zipfile
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +67,7 @@ def record_digest(record: dict[str, Any]) -> str:
 
 
 class Altered(ValueError):
-    """A file of a run is not the one that was written when the run ended."""
+    """A file of a run is not the one that was written when the run ended, or the record is that of another spec."""
 
 
 def check_record(record: dict[str, Any]) -> None:
@@ -124,29 +120,13 @@ def again(record: Path, name: str) -> str:
     return f"snakemake --cores 1 --force {record} --config scale={name.partition('/')[0]} 'seeds=[{seed}]'"
 
 
-@contextlib.contextmanager
-def reading(results: Path, spec: RunSpec, name: str) -> Iterator[Path]:
-    """Give the path of a run's file, and turn errors of reading it into a :class:`RunError`.
-
-    Args:
-        results: the results folder.
-        spec: the run.
-        name: the file's name in the run's folder.
-
-    Raises:
-        RunError: the file is missing or unreadable; the message has the command that makes it again.
-    """
-    folder = results / "runs" / spec.name
-    command = again(folder / "record.json", spec.name)
-    what = name.partition(".")[0]
-    try:
-        yield folder / name
-    except FileNotFoundError:
-        raise RunError(f"run {spec.name} has no {what} ({folder / name}): make it with `{command}`") from None
-    except Altered as error:
-        raise RunError(f"the {what} of run {spec.name} ({folder / name}) {error}: make it again with `{command}`") from None
-    except (ValueError, OSError, EOFError, TypeError, KeyError, zipfile.BadZipFile, zlib.error):
-        raise RunError(f"the {what} of run {spec.name} ({folder / name}) cannot be read: make it again with `{command}`") from None
+def _refusal(path: Path, spec: RunSpec, error: Exception) -> RunError:
+    """What is wrong with a run's file, by the error of reading it, and the command that makes the file again."""
+    command, what = again(path.with_name("record.json"), spec.name), path.stem
+    if isinstance(error, FileNotFoundError):
+        return RunError(f"run {spec.name} has no {what} ({path}): make it with `{command}`")
+    why = error if isinstance(error, Altered) else "cannot be read"
+    return RunError(f"the {what} of run {spec.name} ({path}) {why}: make it again with `{command}`")
 
 
 def read_record(results: Path, spec: RunSpec) -> dict[str, Any]:
@@ -155,50 +135,49 @@ def read_record(results: Path, spec: RunSpec) -> dict[str, Any]:
     Raises:
         RunError: missing, unreadable, edited, or of another spec; the message has the command that makes it again.
     """
-    with reading(results, spec, "record.json") as path:
+    path = results / "runs" / spec.name / "record.json"
+    try:
         record = json.loads(path.read_text())
-        if record["spec_digest"] != spec.digest:
-            raise RunError(f"the record of run {spec.name} is of another spec: make it again with `{again(path, spec.name)}`")
         check_record(record)
+        if record.get("spec_digest") != spec.digest:
+            raise Altered("is of another spec")
+    except (OSError, ValueError) as error:
+        raise _refusal(path, spec, error) from None
     return record
 
 
-@contextlib.contextmanager
-def _content(results: Path, spec: RunSpec, name: str) -> Iterator[bytes]:
-    """The content of a run's file, checked against the digest in its record; see :func:`reading` for the errors."""
-    record = read_record(results, spec)
-    with reading(results, spec, name) as path:
+def read_file(results: Path, spec: RunSpec, name: str) -> bytes:
+    """The content of a file of a run, as it was written when the run ended.
+
+    Args:
+        results: the results folder.
+        spec: the run.
+        name: the file's name in the run's folder, such as ``history.csv``.
+
+    Raises:
+        RunError: the file is missing or unreadable, or differs from its digest in the record; or the record does, see :func:`read_record`.
+            The message has the command that makes it again.
+    """
+    record, path = read_record(results, spec), results / "runs" / spec.name / name
+    try:
         content = path.read_bytes()
         check_file(record, name, content)
-        yield content
+    except (OSError, Altered) as error:
+        raise _refusal(path, spec, error) from None
+    return content
 
 
 def read_run_history(results: Path, spec: RunSpec) -> list[dict[str, float | None]]:
-    """The history of a run; see :func:`read_history`.
-
-    Raises:
-        RunError: missing, unreadable, or not that of the run's record; the sentence has the command that makes it again.
-    """
-    with _content(results, spec, "history.csv") as content:
-        return read_history(content.decode())
+    """The history of a run, see :func:`read_history`; :func:`read_file` has the errors."""
+    return read_history(read_file(results, spec, "history.csv").decode())
 
 
 def read_summaries(results: Path, spec: RunSpec) -> list[str]:
-    """The summaries that a run wrote, in the order of its validation documents; none if it diverged.
-
-    Raises:
-        RunError: missing, unreadable, or not those of the run's record; the sentence has the command that makes them again.
-    """
-    with _content(results, spec, "summaries.jsonl") as content:
-        return [json.loads(line)[0] for line in content.splitlines()]
+    """The summaries that a run wrote, in the order of its validation documents; none if it diverged. :func:`read_file` has the errors."""
+    return [json.loads(line)[0] for line in read_file(results, spec, "summaries.jsonl").splitlines()]
 
 
 def read_probes(results: Path, spec: RunSpec) -> dict[str, np.ndarray]:
-    """What the probes of a run measured: ``<probe>/steps`` (s,) and ``<probe>/<layer>`` (s, ...).
-
-    Raises:
-        RunError: missing, unreadable, or not those of the run's record; the sentence has the command that makes it again.
-    """
-    with _content(results, spec, "probes.npz") as content:
-        with np.load(io.BytesIO(content)) as archive:
-            return {key: archive[key] for key in archive.files}
+    """What the probes of a run measured: ``<probe>/steps`` (s,) and ``<probe>/<layer>`` (s, ...). :func:`read_file` has the errors."""
+    with np.load(io.BytesIO(read_file(results, spec, "probes.npz"))) as archive:
+        return {key: archive[key] for key in archive.files}

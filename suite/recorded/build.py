@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import replace
@@ -26,30 +26,21 @@ from suite.recorded.archive import archive_path, read
 from suite.recorded.marking import build_artifact, take_times
 from suite.recorded.restore import unpack
 from suite.recorded.run import RecordedError, RecordedRun
+from suite.tuning.protocol import load_protocol
 
 
-def seeds_of_settings(scale: str, runs: Iterable[RecordedRun]) -> Counter[tuple[int, ...]]:
-    """With which seeds the settings that tables and figures use were recorded, and how many settings with each.
-
-    Raises:
-        ConfigError: there is no such scale.
-        RecordedError: no table and no figure uses a recorded run.
-    """
-    trials = load_scale({"scale": scale, "seeds": [0]}).protocol.seed  # the seed of trials, which no table uses
-    names = {run.name: run.spec.seed for run in runs if isinstance(run.spec, RunSpec) and run.spec.seed != trials}
-    used = load_suite({"scale": scale, "seeds": sorted(set(names.values()))}).runs if names else {}
-    found = defaultdict(list)
-    for name, seed in names.items():
-        if name in used:
-            found[name.rpartition("/")[0]].append(seed)
-    if not found:
-        raise RecordedError(f"no table and no figure of scale {scale} uses any of the recorded runs: keep its runs with `make record`")
-    return Counter(tuple(sorted(seeds)) for seeds in found.values())
+def runs_of_seeds(recorded: Iterable[RecordedRun]) -> Counter[int]:
+    """How many pretraining runs were recorded with each seed; trials, which have a seed of their own, do not count."""
+    trials = load_protocol().seed
+    return Counter(run.spec.seed for run in recorded if isinstance(run.spec, RunSpec) and run.spec.seed != trials)
 
 
-def usual(found: Counter[tuple[int, ...]]) -> tuple[int, ...]:
-    """The seeds with which most settings were recorded, the fewer of two: a setting that lacks one or has more changes no other table."""
-    return max(found, key=lambda seeds: (found[seeds], -len(seeds)))
+def usual(runs: Counter[int]) -> list[int]:
+    """The seeds with which most settings were recorded: each has more than half as many runs as the most frequent one.
+
+    A few settings that lack a seed or have more change no table of the others."""
+    most = max(runs.values(), default=0)
+    return sorted(seed for seed, n in runs.items() if n > most / 2)
 
 
 def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bool]:
@@ -72,8 +63,10 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     load_scale({"scale": scale, "seeds": [0]})  # an unknown scale raises its own error, not one about a missing archive
     results = RESULTS / "recorded" / scale
     recorded = read(archive_path(scale))
-    seeds, lines = _seeds(scale, seeds_of_settings(scale, recorded.values()), seeds)
-    suite = load_suite({"scale": scale, "seeds": seeds})
+    seeds, lines = _seeds(scale, runs_of_seeds(recorded.values()), seeds)
+    suite = load_suite({"scale": scale, "seeds": seeds or [0]})
+    if not suite.specs.keys() & recorded.keys():
+        raise RecordedError(f"no table and no figure of scale {scale} uses any of the recorded runs: keep its runs with `make record`")
     there = {name for name, spec in suite.specs.items() if name in recorded and recorded[name].spec.digest == spec.digest}
     for record in list((results / "runs").rglob("record.json")):  # of an earlier archive
         if str(record.parent.relative_to(results / "runs")) not in there:
@@ -97,14 +90,13 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     return [*lines, f"{len(built)} artifacts built from {len(there)} recorded runs in {time.monotonic() - started:.0f} s: {page}{missing}"], failed
 
 
-def _seeds(scale: str, found: Counter[tuple[int, ...]], asked: Sequence[int] | None) -> tuple[Sequence[int], list[str]]:
+def _seeds(scale: str, runs: Counter[int], asked: Sequence[int] | None) -> tuple[Sequence[int], list[str]]:
     """The seeds to build with, and a sentence on each recorded seed that is left out though none was asked for."""
-    runs = Counter(seed for seeds in found.elements() for seed in seeds)
-    if unknown := sorted(set(asked or ()) - runs.keys()):
+    if runs and (unknown := sorted(set(asked or ()) - runs.keys())):
         raise RecordedError(f"no run of seed {unknown[0]} is recorded at scale {scale}: ask for some of {', '.join(map(str, sorted(runs)))}")
     if asked:
         return asked, []
-    most = usual(found)
+    most = usual(runs)
     rest = sorted(runs.keys() - set(most))
     return most, [f"seed {seed} is left out: {runs[seed]} runs of it are recorded, and {runs[most[0]]} of seed {most[0]}" for seed in rest]
 

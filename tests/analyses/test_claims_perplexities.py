@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from analyses.common.grid import cell_runs
 from analyses.common.published import printed_number, read_published
-from suite.collection import collect_runs
+from suite.collection import distinct
 from suite.context import Context
 from suite.discovery import find
 from suite.judging import scope_of, side_of
@@ -214,7 +214,7 @@ def test_each_length_of_adamws_training_is_its_own_claim(sides):
 
 def test_every_claim_is_whole_and_measured_on_runs_that_its_artifact_asks_for(recorded):
     found = {name: find(name) for name in (*PAPER, "figure8", "figure26")}
-    every = lambda scale: list(collect_runs(found, scale).values())
+    every = lambda scale: list(distinct({name: about.runs(scale) for name, about in found.items()}).values())
     context, keys = recorded(artifact(runs=every), lambda spec: evaluated(spec, lambda share: 90 + noise(spec) - share * spec.steps / 100), seeds=(0, 1)), []
     write_counts(context.results)
     for name, about in found.items():

@@ -14,7 +14,7 @@ from poet.methods import METHODS
 from poet.system.errors import UserError
 from poet.system.files import write_text
 from poet.system.validation import read_yaml
-from suite.collection import collect_runs, load_suite
+from suite.collection import distinct, load_suite
 from suite.recorded.__main__ import main as recorded
 from suite.scale import dataset_name, load_scale
 from suite.settings import FILES, read_seeds, schema
@@ -235,18 +235,13 @@ def test_one_name_for_two_specs_is_refused():
     scale = load_scale({"scale": "mini", "seeds": [0]})
     one, two = scale.run("60m", "adamw", 0), scale.run("60m", "adamw", 0, overrides={"lr": 0.5})
     object.__setattr__(two, "variant", "adamw")
-    artifacts = {
-        name: artifact(runs=lambda _, spec=spec: [spec])
-        for name, spec in (("a", one), ("b", two))
-    }
     with pytest.raises(ValueError, match="two different specs"):
-        collect_runs(artifacts, scale)
+        distinct({"a": [one], "b": [two]})
 
 
 def test_a_run_that_two_artifacts_share_is_one_run():
     scale = load_scale({"scale": "mini", "seeds": [0]})
-    shared = artifact(runs=lambda s: [s.run("60m", "adamw", 0)])
-    assert len(collect_runs({"a": shared, "b": shared}, scale)) == 1
+    assert len(distinct({name: [scale.run("60m", "adamw", 0)] for name in ("a", "b")})) == 1
 
 
 def test_steps_and_probes_are_part_of_the_run_and_of_its_name():

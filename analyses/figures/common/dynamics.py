@@ -9,10 +9,7 @@ every evaluation ("below throughout"). A variant that does not end below AdamW h
 crossings at 75 to 95% of training, for the variants that end below AdamW.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -23,7 +20,7 @@ from analyses.common.evidence import perplexities
 from analyses.common.grid import BASELINE, grid
 from analyses.common.paper_scale import model_label
 from analyses.common.looks import look
-from analyses.common.plotting import numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
+from analyses.common.plotting import Axes, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import printed_perplexities, read_published
 from analyses.figures.common.probed import line
 from poet.methods import table_rows
@@ -32,9 +29,6 @@ from suite.artifact import Artifact
 from suite.claim import Claim
 from suite.context import Context
 from suite.scale import Scale
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FINAL, CROSSING = "final perplexity", "crossing of AdamW"
 #: The runs of a (model, row), by seed.

@@ -17,16 +17,13 @@ those of R R' are 1 + q^(2k+2) for even k, (1 + q^(k+1))^2 for k = 1 and 5, and 
 weight, except with k = 3, which shrinks it as long as q stays below 2^(1/4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, MARKERS, numbered_figure, pyplot, save_figure
+from analyses.common.plotting import LINES, MARKERS, Axes, numbered_figure, pyplot, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, along, drawn_seed, layer, line
 from poet.training.spec import RunSpec
@@ -34,9 +31,6 @@ from suite.artifact import Artifact
 from suite.claim import Claim
 from suite.context import Context
 from suite.scale import Scale
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MODEL, ROW = "130m", "poet-fs-1_2"
 TERMS = range(6)

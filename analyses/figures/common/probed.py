@@ -1,22 +1,16 @@
 """Shared by artifacts built from probes: names of matrices, panels of a figure, measurements by step, lines of a table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from analyses.common.layout import measured_columns
-from analyses.common.plotting import pyplot
+from analyses.common.plotting import Axes, Figure, pyplot
 from poet.training.memory import PROJECTIONS
 from poet.training.spec import RunSpec
 from suite.context import Context
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Matrix types of a block as panels and legends call them.
 LABELS = {name: name.removesuffix("_proj") for name in PROJECTIONS}

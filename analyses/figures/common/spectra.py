@@ -10,16 +10,13 @@ needed (5,000 is not a multiple of the paper's T_m = 400). The model is 60m. If 
 first model that has three, because Figures 17 to 22 show the blocks in three groups.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import numbered_figure, pyplot, save_figure
+from analyses.common.plotting import Axes, numbered_figure, pyplot, save_figure
 from analyses.figures.common.probed import LABELS, along, drawn_seed, layer, line
 from poet.training.memory import PROJECTIONS
 from poet.training.spec import RunSpec
@@ -27,9 +24,6 @@ from suite.artifact import Artifact
 from suite.claim import Claim
 from suite.context import Context
 from suite.scale import Scale
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 POET = "poet-fs-1_2"
 ROWS = {"adamw": "AdamW", "muon": "Muon", POET: "POET FS b=1/2"}

@@ -7,17 +7,14 @@ deviation of v'Rv holds, the printed or the corrected one? With the right one, t
 P at the last step and divided by the predicted standard deviation, have a root mean square near 1.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from matplotlib.patches import Ellipse
 
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, MARKERS, numbered_figure, pyplot, save_figure
+from analyses.common.plotting import LINES, MARKERS, Axes, numbered_figure, pyplot, save_figure
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, drawn_seed, line
 from analyses.figures.common.probing import (
@@ -28,9 +25,6 @@ from analyses.phases import find_phases, mark_phases
 from poet.training.spec import RunSpec
 from suite.context import Context
 from suite.scale import Scale
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MAPS = {False: "Cayley-Neumann", True: "exact Cayley (control)"}
 

@@ -7,11 +7,9 @@ for one seed). A cell has no direction if one of its runs or of AdamW's diverged
 pass the controls (:mod:`suite.fitness`).
 """
 
-from __future__ import annotations
-
 import math
 import statistics
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -22,7 +20,7 @@ from analyses.common.grid import BASELINE, grid, grid_runs
 from analyses.common.layout import MARKS, crossed_table, markdown_page, measured_cell
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import bars, figure_outputs, plain_logarithmic, pyplot, save_figure, spread_note
+from analyses.common.plotting import Figure, bars, figure_outputs, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.claims import CLAIMS, agreement
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
@@ -33,9 +31,6 @@ from suite.claim import Evidence
 from suite.context import Context
 from suite.scale import Scale
 from suite.statistics import paired_interval
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Name of each family of rows, by how their keys begin.
 FAMILIES = {"adamw": "AdamW", "galore": "GaLore", "lora": "LoRA", "poet-bs": "POET BS", "poet-fs": "POET FS"}

@@ -14,7 +14,7 @@ from poet.launch.records import write_record
 from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.claim import Evidence
-from suite.collection import collect_finetunings, collect_runs
+from suite.collection import distinct
 from suite.context import Context
 from suite.judging import WORDS, side_of
 from suite.scale import Scale
@@ -192,5 +192,5 @@ def write_results(context: Context) -> None:
             elif output.endswith(".txt"):
                 path.write_text(f"{artifact.described(context.scale, 'A note.')}\n\nWhat it comes to.\n")
     write_lines(context.results / "claims.csv", special["claims.csv"])
-    for name, spec in (collect_runs(artifacts, context.scale) | collect_finetunings(artifacts, context.scale)).items():
+    for name, spec in distinct({name: artifact.specs(context.scale) for name, artifact in artifacts.items()}).items():
         write_record(context.results / "runs" / name / "record.json", record(spec))

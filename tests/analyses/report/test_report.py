@@ -16,7 +16,7 @@ from analyses.report.sources import left_out, on_the_page
 from poet.launch.records import write_record
 from poet.training.errors import RunError
 from suite.check.tables import read
-from suite.collection import RESULTS, collect_runs, load_suite
+from suite.collection import RESULTS, load_suite
 from suite.context import Context
 from suite.discovery import find
 from suite.recorded.marking import caption
@@ -99,7 +99,7 @@ def test_every_artifact_figure_claim_erratum_and_run_is_there_once(built, page):
     assert all(image["alt"] and int(image["height"]) > 3 for image in page.all("img"))
     for name, prefix, key in (("claims", "claim-", "claim"), ("errata", "erratum-", "id")):
         assert {prefix + line[key] for line in read(context.results / f"{name}.csv")} == {i for i in ids if i.startswith(prefix)}
-    assert sorted(page.values("data-run")) == sorted(collect_runs(artifacts, context.scale))
+    assert sorted(page.values("data-run")) == sorted({spec.name for artifact in artifacts.values() for spec in artifact.runs(context.scale)})
 
 
 def test_tables_and_figures_stand_in_the_paper_s_order(page):
@@ -194,7 +194,7 @@ def test_marks_have_words_and_cells_their_lines(built):
 
 def test_the_page_says_where_the_numbers_come_from(built):
     context, text = built
-    runs = collect_runs(on_the_page(context.scale), context.scale)
+    runs = {spec.name for artifact in on_the_page(context.scale).values() for spec in artifact.runs(context.scale)}
     assert f"{len(runs)} runs on enwik8 (stand-in for C4), seeds 0, 1." in words(text[text.index("<header") : text.index("</header>")])
     head = words(text[text.index('<section id="provenance"') :])
     assert f"{len(runs)} runs, {len(runs) * 36 * 2 / 3600:,.2f} core-hours" in head  # 36 seconds on two threads

@@ -8,7 +8,7 @@ import pytest
 from analyses.tables.table12 import ARTIFACT, CLAIMS, LABELS, METHODS, NAMES, POET, PRINTED
 from poet.finetuning.rouge import METRICS
 from suite.claim import NEGATIVE
-from suite.collection import collect_finetunings
+from suite.collection import distinct
 from suite.grounds import Grounds
 from suite.judging import judge
 from suite.recorded.run import sha256
@@ -136,7 +136,7 @@ def test_a_diverged_run_is_told(table):
 @pytest.mark.parametrize("scale", ["smoke", "mini", "night", "gpu", "paper"])
 def test_every_run_starts_from_the_scale_s_bart(scale):
     asked = load_scale({"scale": scale, "seeds": [0]})
-    runs = collect_finetunings({"table12": ARTIFACT}, asked)
+    runs = distinct({"table12": ARTIFACT.finetunings(asked)})
     own = pretraining(asked)
     finetuned = [spec for spec in runs.values() if spec.base]
     assert len(finetuned) == 4 * 2 * asked.settings.summarization.seeds and len(runs) - len(finetuned) == len(own) == (scale not in ("gpu", "paper"))

@@ -9,7 +9,7 @@ from analyses.tables.claims import named
 from analyses.common.learned import LEARNED, learned
 from analyses.tables.table4 import ARTIFACT, CLAIMS, METHODS, NAMES, PRINTED, TUNED, oft_lower
 from poet.finetuning.spec import FinetuningSpec
-from suite.collection import collect_finetunings, collect_runs
+from suite.collection import distinct
 from suite.discovery import find
 from suite.judging import judge, side_and_p
 from suite.grounds import Grounds
@@ -169,12 +169,11 @@ def test_a_diverged_run_is_told(table):
 @pytest.mark.parametrize("scale", ["smoke", "mini", "night", "gpu", "paper"])
 def test_it_starts_from_table_2s_own_runs(scale):
     asked = load_scale({"scale": scale, "seeds": [0]})
-    artifacts = {"table2": find("table2"), "table4": find("table4")}
-    runs = collect_runs(artifacts, asked)  # raises if the two differ
+    runs = distinct({name: find(name).runs(asked) for name in ("table2", "table4")})  # raises if the two differ
     bases = ARTIFACT.runs(asked)
     assert [runs[spec.name].keep_weights for spec in bases] == [True, True] and {spec.method for spec in bases} == {"adamw", "poet"}
     assert all(spec in find("table2").runs(asked) for spec in bases)
-    finetunings = collect_finetunings(artifacts, asked)
+    finetunings = distinct({"table4": ARTIFACT.finetunings(asked)})
     assert len(finetunings) == 2 * len(METHODS) * 8 * asked.settings.finetuning.seeds
     assert {(spec.base, spec.base_digest) for spec in finetunings.values()} == {(spec.name, spec.digest) for spec in bases}
     assert {spec.lr for spec in finetunings.values()} == {2e-5} and {spec.epochs for spec in finetunings.values()} <= {1, 10}

@@ -19,6 +19,7 @@ from suite.recorded import archive, build as builder, marking
 from suite.recorded.marking import build_artifact, caption, runs_behind
 from tests.analyses.report.small_results import write_results
 from suite.recorded.run import RecordedError
+from suite.tuning.protocol import load_protocol
 
 
 @pytest.fixture
@@ -49,8 +50,19 @@ def test_a_seed_that_is_recorded_in_part_is_left_out_with_a_word(recorded):
 
 
 def test_a_setting_with_fewer_or_more_seeds_changes_no_other():
-    assert builder.usual(Counter({(0, 1, 2): 77, (0, 1, 2, 3, 4, 5): 4, (0, 1): 2})) == (0, 1, 2)
-    assert builder.usual(Counter({(0, 1, 2): 2, (0,): 2})) == (0,)
+    assert builder.usual(Counter({0: 83, 1: 83, 2: 81, 3: 4, 4: 4, 5: 4})) == [0, 1, 2]
+    assert builder.usual(Counter({0: 4, 1: 2, 2: 2})) == [0]
+
+
+@pytest.mark.parametrize("seeds", [None, [0]])
+@pytest.mark.parametrize("change", [{"seed": load_protocol().seed}, {"variant": "renamed"}], ids=["trial", "renamed"])
+def test_runs_that_nothing_uses_are_nothing_to_build_from(recorded, recorded_run, specs, tmp_path, change, seeds):
+    (table := tmp_path / "recorded" / "smoke" / "table2.csv").parent.mkdir(parents=True)
+    table.write_text("of before")
+    archive.write(tmp_path / "runs.parquet", [recorded_run(replace(specs["60m/adamw"], **change))])
+    with pytest.raises(RecordedError, match="no table and no figure of scale smoke uses any of the recorded runs"):
+        builder.build("smoke", seeds)
+    assert recorded == [] and table.read_text() == "of before"
 
 
 def test_a_seed_that_nobody_recorded_is_refused_and_what_was_made_stays(recorded, tmp_path):
