@@ -255,15 +255,17 @@ def _numbers_of(table: Path) -> str:
 
 
 def _paired(runs: dict[str, RecordedRun]) -> dict[str, str]:
-    """Differences of validation loss on 60m at night scale, in nats, over the seeds of the controls, by part name."""
+    """Differences of validation loss at night scale, in nats, over the seeds of the controls, by part name."""
     found = {}
     pairs = {
-        "half-rate-fs": ("poet-fs-1_2", "adamw-lr=0.002"), "chosen-rate-fs": ("poet-fs-1_2", "adamw"),
-        "half-rate-longest": ("poet-fs-1_2-lr=0.032-poet_lr=0.002-merge_every=228-clip_ramp_steps=6-steps=174330", "adamw-lr=0.002-steps=174330"),
-        "half-rate-two-rates": ("adamw-two-rates", "adamw-lr=0.002"), "authors-eps": ("poet-fs-1_2-adam_eps=uncorrected", "poet-fs-1_2"),
+        "half-rate-fs": ("60m/poet-fs-1_2", "60m/adamw-lr=0.002"), "chosen-rate-fs": ("60m/poet-fs-1_2", "60m/adamw"),
+        "half-rate-longest": ("60m/poet-fs-1_2-lr=0.032-poet_lr=0.002-merge_every=228-clip_ramp_steps=6-steps=174330", "60m/adamw-lr=0.002-steps=174330"),
+        "half-rate-two-rates": ("60m/adamw-two-rates", "60m/adamw-lr=0.002"), "authors-eps": ("60m/poet-fs-1_2-adam_eps=uncorrected", "60m/poet-fs-1_2"),
+        "rotations-130m": ("130m/poet-fs-1_2", "130m/poet-fs-1_2-budget_r=0-budget_p=0"), "second-rate-130m": ("130m/adamw-two-rates", "130m/adamw"),
+        "normalized-130m": ("130m/adamw-init=normalized", "130m/adamw"),
     }  # fmt: skip
-    for name, variants in pairs.items():
-        ours, theirs = ([math.log(runs[f"night/60m/{variant}/seed{seed}"].record["validation_perplexity"]) for seed in range(3)] for variant in variants)
+    for name, settings in pairs.items():
+        ours, theirs = ([math.log(runs[f"night/{setting}/seed{seed}"].record["validation_perplexity"]) for seed in range(3)] for setting in settings)
         mean, low, high = paired_interval([a - b for a, b in zip(ours, theirs, strict=True)])
         found[name] = f"{mean:+.3f} ({low:+.3f} to {high:+.3f}, {len(ours)} seeds)"
     return found
