@@ -135,7 +135,7 @@ def test_leaving_a_comparison_out_makes_no_verdict_stronger(difference, effect, 
 
 def test_a_run_that_diverged_is_no_evidence_for_the_other():
     evidence = oft_lower([[math.nan, -0.1, -0.1]] * 8, (), "")
-    assert math.isnan(evidence.effect) and side_and_p(evidence, OFT_WORSE.region) == ("neither", 1.0)
+    assert math.isnan(evidence.effect) and side_and_p(evidence, OFT_WORSE.region) == ("neither", 1.0) and evidence.note == "a run diverged"
 
 
 def test_two_pretrained_models_are_one_difference_however_often_they_are_finetuned(table):
