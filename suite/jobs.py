@@ -93,6 +93,8 @@ def forget_finished(outputs: Iterable[str]) -> None:
     for output in map(Path, outputs):
         if output.name == "record.json" and output.is_relative_to(RESULTS / "runs") and output.exists():
             shutil.rmtree(FINISHED / output.parent.relative_to(RESULTS / "runs"), ignore_errors=True)
+    if not any(FINISHED.rglob("record.json")):
+        shutil.rmtree(FINISHED, ignore_errors=True)
 
 
 def _link(source: str | Path, target: str | Path) -> None:

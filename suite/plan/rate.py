@@ -94,9 +94,9 @@ class Rates:
         speed, number = cost["tokens_per_second"], provenance.get("devices", 1)
         if not speed or not (recorded or number == devices(self._scale.resources(spec.model))):
             return
-        for key in (kind(spec), (spec.model, spec.method)) if recorded else (kind(spec),):
+        rates, keys = (self._recorded, (kind(spec), (spec.model, spec.method))) if recorded else (self._of_kind, (kind(spec),))
+        for key in keys:
             if key in self._per_token:
-                rates = self._recorded if recorded else self._of_kind
                 rates[key].append(speed / number * statistics.fmean(self._per_token[key]))
 
     def of(self, spec: RunSpec) -> Rate:

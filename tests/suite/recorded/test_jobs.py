@@ -54,7 +54,7 @@ def test_a_finished_run_is_taken_back_until_a_pipeline_succeeds(specs, write_run
     (tmp_path / record).parent.mkdir(parents=True)
     (tmp_path / record).touch()
     jobs.forget_finished([record])
-    assert not take_back(spec, folder, data)
+    assert not take_back(spec, folder, data) and not (tmp_path / "finished").exists()
 
 
 def test_a_run_that_cannot_be_kept_is_finished_all_the_same(specs, write_run, data, tmp_path, capfd):
