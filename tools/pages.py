@@ -6,6 +6,7 @@ A page marks such a part with ``<!-- name:begin -->`` and ``<!-- name:end -->``.
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -120,7 +121,8 @@ def _numbers(mini: Path) -> dict[str, str]:
     table2, controls = read(mini / "table2.csv"), read(mini / "controls.csv")
     counted = [line["trainable_agrees"] for line in table2]
     orders = [line for line in read(mini / "claims.csv") if line["kind"] in ("ordering", "rank agreement") and line["scope"] == "measured"]
-    errata = [line["verdict"] for line in read(mini / "errata.csv")]
+    errata = read(mini / "errata.csv")
+    wrong = Counter(line["kind"] for line in errata if line["verdict"] == "confirmed error")
     adamw = next(line for line in table2 if (line["model"], line["variant"]) == ("60m", "adamw"))
     stated = read_published("tokens").set_index("model").tokens["60m"]
     without = [line for line in controls if line["control"] == "POET without R and P"]
@@ -133,7 +135,8 @@ def _numbers(mini: Path) -> dict[str, str]:
     return {
         "counts-equal": f"{counted.count('yes')} of {len(counted)}",
         "orders-not-judged": f"{sum(line['result'] == 'not at this scale' for line in orders)} of {len(orders)}",
-        "errata-confirmed": f"{errata.count('confirmed error')} of {len(errata)}",
+        "errata-confirmed": f"{wrong.total()} of {len(errata)}",
+        "errata-kinds": ", ".join(f"{kind} {count}" for kind, count in wrong.most_common()),
         "tokens-mini": f"{int(adamw['run_tokens']) / int(adamw['run_trainable']):,.0f}",
         "tokens-paper": f"{float(stated) / int(adamw['counted_trainable_exact']):,.0f}",
         "share-without": f"{min(shares):.0%} to {max(shares):.0%}",

@@ -25,6 +25,8 @@ SIZE = (0.0, math.inf)
 #: A relative change that two digits may not show: half a unit in the second digit of 1.0. Where the paper calls a change on a
 #: curve without numbers "almost negligible", "the same" or "small", this is the largest change that the claim allows.
 TWO_DIGITS = (0.0, 0.05)
+#: Why small scales cannot judge how far POET's spectra move.
+SERIES_ERROR = "the error of the Neumann series, which moves spectra, depends on T_m times learning rate, on the widths, and on the precision"
 
 
 def over_seeds(values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:

@@ -38,8 +38,8 @@ def summary(frame: pd.DataFrame) -> str:
     most = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     computed = int((frame.check == "computation").sum())
     return (
-        f"{len(frame)} entries: {counts}. {computed} are checked by a computation that runs when this list is built, "
-        f"{len(frame) - computed} by quotation. The confirmed errors by kind: {most}."
+        f"{len(frame)} entries: {counts}. {computed} are checked by a computation that runs when this list is built, some of these on printed numbers alone, "
+        f"and {len(frame) - computed} by quotation. The confirmed errors by kind: {most}."
     )
 
 

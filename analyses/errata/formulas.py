@@ -31,8 +31,8 @@ def energy_pairs() -> Computed:
     return Computed(published=2, computed=ratio, unit="energy over sum of pairs", holds=math.isclose(ratio, 2))
 
 
-@checked(id="transposition-preserves-spectrum", where="Section 2 after Theorem 1", kind="claim too general",
-         quotation="All parameterizations for the linear map T can be expressed as", verdict="confirmed error",
+@checked(id="transposition-preserves-spectrum", where="Section 4, after Theorem 1 of Section 2", kind="claim too general",
+         quotation="is the most general spectrum preserving transformation", verdict="confirmed error",
          explanation="Theorem 1 asks for m != n, and the sentence drops that. For m = n the "
          "transposition preserves the spectrum and is not of the form RWP: written as a sum of such terms it takes "
          "{computed:.0f} of them for 3 x 3 matrices, where RWP is one. {square} of the {matrices} matrices of the 60M "
@@ -56,8 +56,8 @@ def transposition() -> Computed:
          second_quotation="works better than the uniform spectrum initialization",
          verdict="confirmed error",
          explanation="It holds for every law of W that no rotation of either side changes, and uniform-spectrum W has such a law. With a random "
-         "R and P its energy is {computed:.4f} times what it was (64 x 172, {draws} draws), and {ratio:.4f} of the Gaussian's. So the energy "
-         "is no reason why it trains worse.",
+         "R and P its energy is {computed:.4f} times what it was (64 x 172, {draws} draws), and {ratio:.4f} of the Gaussian's. So its energy at the start, "
+         "and under rotations that do not depend on W, is no reason why it trains worse. Learned ones do (energy-of-learned-rotations).",
          consequence="None; theory.csv tests both laws.")
 def other_laws() -> Computed:
     d, n, draws, generator = 64, 172, 20, torch.Generator().manual_seed(0)

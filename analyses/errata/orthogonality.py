@@ -59,11 +59,11 @@ def not_monotone() -> Computed:
 
 @checked(id="inverse-is-well-conditioned", where="Section 3.2.2; Appendix F", kind="claim too general",
          quotation="the matrix inverse [...] introduces numerical instability",
-         second_quotation="costly and numerically unstable matrix inversion", verdict="confirmed error",
+         second_quotation="costly and numerically unstable matrix inversion", verdict="inconsistent",
          explanation="For skew-symmetric Q the condition number of I - Q is at most sqrt(1 + ||Q||^2). So it is below 1.42 "
          "wherever the Neumann series converges (||Q|| < 1; {computed:.3f} for one 256 x 256 Q of norm 0.99), and {ten:.2f} at most at norm 10. "
          "In single precision e_orth of the exact map stays below 1e-6 (norm 0.5), and that of the series with k = 3 is {series:.0e}. "
-         "Half precision and gradients were not tested.",
+         "Nothing bounds the norm of Q in the exact map, and half precision and gradients were not tested.",
          consequence="The argument from cost stands. merge='exact' inverts, and keeps singular values to rounding.")
 def well_conditioned() -> Computed:
     identity = torch.eye(256, dtype=torch.float64)
@@ -149,8 +149,8 @@ def accumulate() -> Computed:
 @checked(id="spectrum-not-exact", where="Appendix A.3, Phase II; Figure 1", kind="contradiction",
          quotation="The spectrum continues to be exactly that of the random initial matrix",
          second_quotation="slight (almost negligible) singular value changes", verdict="confirmed error",
-         explanation="R of the series is not orthogonal, so the spectrum moves. The sentence is about the probed run, which never merges "
-         "(probing-without-merges): at its plateau R with k = 3 multiplies singular values by {computed:.3f}, if all angles are equal.",
+         explanation="R of the series is not orthogonal, so the spectrum moves, as the caption of Figure 1 says. How far depends on the run: if it never "
+         "merges, as the probed one (probing-without-merges), and all angles are equal, R with k = 3 multiplies singular values by {computed:.3f} at the plateau.",
          consequence="Figures 20 to 22 show how far singular values move.")
 def not_exact() -> Computed:
     length = float(cayley_neumann(_plateau(), 3)[0].norm())

@@ -48,7 +48,7 @@ def glue_oft() -> Computed:
 
 @checked(id="glue-majority-class", where="Section 5.2 and Table 4", kind="text against table",
          quotation="consistently outperforms the AdamW-pretrained baseline across all tasks and finetuning methods",
-         second_quotation="OFT: 0.689 (MRPC, AdamW), 0.531 (RTE, AdamW), 0.538 (RTE, POET)", verdict="inconsistent",
+         second_quotation="OFT: 0.689 (MRPC, AdamW), 0.531 (RTE, AdamW), 0.538 (RTE, POET)", verdict="explained",
          explanation="Always answering with the larger class gives {mrpc:.3f} on MRPC's public validation set "
          "({mrpc_n} examples, standard error {mrpc_se:.3f}) and {rte:.3f} on RTE's ({rte_n}, {rte_se:.3f}). "
          "{computed:.0f} of the {cells} cells of these two tasks are within two standard errors of that: {near}. In "
@@ -143,13 +143,11 @@ def rouge() -> Computed:
          second_quotation="Full FT: 45.14/22.27/37.25 and 44.16/21.28/40.90", verdict="inconsistent",
          explanation="{computed:.0f} of the {published:.0f} scores in the three rows above POET's stand in other "
          "papers digit for digit: {bart} of full finetuning in BART's own (its Table 3), {adapters} of LoRA and OFT in "
-         "OFTv2's (arXiv 2506.19847, its Table 3). Whether they were taken from there is not stated in the paper; it "
+         "OFTv2's (arXiv 2506.19847, its Table 3; three of its four authors are POET's). Whether they were taken from there is not stated in the paper; it "
          "would explain why one column holds two metrics (rouge-l-columns). POET leads full finetuning by {least:.2f} "
          "to {most:.2f}.",
-         consequence="If they were taken (inferred), the rows were not run under one protocol, and POET differs from "
-         "full finetuning in code, decoding and scoring too. Others who ran BART's finetuning again report "
-         "{again_least} and {again_most} for the {bart_xsum:.2f} on XSum, a larger difference than POET's lead. Run "
-         "all rows alike.")
+         consequence="If BART's row was taken (inferred), POET may differ from full finetuning in code, decoding and scoring, too. LoRA and OFT "
+         "may have been run by the same authors. Run all rows alike.")
 def other_papers() -> Computed:
     cited = printed("rows-of-other-papers")
     columns = [f"{data} ROUGE-{kind}" for data in DATASETS for kind in "12L"]
@@ -160,13 +158,11 @@ def other_papers() -> Computed:
     equal = {method: sum(score == cited[f"{method}, {name}"] for name, score in zip(columns, row(method), strict=True))
              for method in ("LoRA (r=32)", "OFT (b=64)", "Full FT")}
     leads = [poet - full for poet, full in zip(row("POET (FS, b=1/2)"), row("Full FT"), strict=True)]
-    others = [cited[f"Full FT run again, XSum ROUGE-1, {end}"] for end in ("least", "most")]
     same, whole = sum(equal.values()), len(equal) * len(columns)
     return Computed(published=float(whole), computed=float(same), unit="cells equal to another paper's",
                     values={"bart": equal["Full FT"], "adapters": same - equal["Full FT"], "least": min(leads),
-                            "most": max(leads), "bart_xsum": row("Full FT")[0],
-                            **{f"again_{end}": again for end, again in zip(("least", "most"), others, strict=True)}},
-                    holds=same == whole and 0 < min(leads) and max(leads) < row("Full FT")[0] - max(others))
+                            "most": max(leads)},
+                    holds=same == whole and 0 < min(leads))
 
 
 ADAPTERS_IN_PRETRAINING = Erratum(

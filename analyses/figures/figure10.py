@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from analyses.common.evidence import ALL, as_read, over_seeds, rank_correlation, share_in
+from analyses.common.evidence import ALL, SERIES_ERROR, as_read, over_seeds, rank_correlation, share_in
 from analyses.common.published import read_published
 from analyses.figures.common.orthogonality import (
     MEDIAN, PRINTED_TERMS, Matrix, artifact, by_terms, errors, first_tenth, middle, name_of, read_figure10, runs,
@@ -94,7 +94,7 @@ CLAIMS = (
         rule="Share of the ranges that were read off, half a unit of their last digits added, in which the mean of R and P lies: all "
         "of them.",
         unit="share of ranges", region=ALL, measure=in_ranges,
-        paper_only="the size of the error depends on T_m times learning rate, on the widths, and on the precision",
+        paper_only=SERIES_ERROR,
     ),
 )
 ARTIFACT = artifact(

@@ -5,15 +5,11 @@ The claims are about Figures 13 and 14 together.
 
 import math
 
-import numpy as np
-
-from analyses.common.evidence import over_seeds, share_in
-from analyses.figures.common.probing import CONE, COSINE, TRACE, grid_artifact, rotations, runs
+from analyses.common.evidence import share_in
+from analyses.figures.common.probing import CONE, TRACE, grid_artifact, rotations, runs
 from suite.claim import Claim, Evidence
 from suite.context import Context
 
-#: Half a unit in the last digit of the cone's ends.
-HALF_UNIT = 0.005
 #: "Generally": more than half of them.
 GENERALLY = (math.nextafter(0.5, 1), 1.0)
 
@@ -23,24 +19,12 @@ def traces_in_cone(context: Context) -> Evidence:
     return share_in(CONE, [r[:, -1, TRACE] for r in found], runs(context.scale), f"{len(found[0])} R and P")
 
 
-def cosine_less_trace(context: Context) -> Evidence:
-    differences = [float(np.mean(r[:, -1, COSINE] - r[:, -1, TRACE])) for r in rotations(context)]
-    return over_seeds(differences, runs(context.scale))
-
-
 CLAIMS = (
     Claim(
-        key="figure13-traces-in-the-cone", place="Appendix A.2; Figures 13 and 14", kind="number",
+        key="figure13-traces-in-the-cone", place="Section 1, phase (1); Appendix A.2; Figures 13 and 14", kind="number",
         says="After training the trace over the dimension is generally in the range of 0.6 to 0.65.",
         rule="Share of all R and P whose trace over their dimension lies in that range at the end: more than half.",
         unit="share of R and P", region=GENERALLY, measure=traces_in_cone,
-    ),
-    Claim(
-        key="figure13-cosine-is-trace", place="Appendix A.1 and A.2; Figures 11 to 14", kind="number",
-        says="The result of vector probing is Tr(R)/m in expectation.",
-        rule="v'Rv minus trace over dimension at the end, mean over all R and P: at most 0.005 either way, half a unit of the digits "
-        "that the paper gives.",
-        unit="cosine", region=(-HALF_UNIT, HALF_UNIT), measure=cosine_less_trace,
     ),
 )
 ARTIFACT = grid_artifact(13, "P", TRACE, CLAIMS)

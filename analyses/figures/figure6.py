@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from analyses.common.evidence import exactly, over_seeds, SIZE, as_read, over_seeds_in
+from analyses.common.evidence import exactly, over_seeds, SERIES_ERROR, SIZE, as_read, over_seeds_in
 from analyses.common.looks import look
 from analyses.common.paper_scale import matrix_shapes, model_label
 from analyses.common.plotting import bars, numbered_figure, save_figure, spread_note
@@ -121,6 +121,7 @@ CLAIMS = (
         rule="Largest change of the entropy from its start, of any matrix type (mean over blocks) at any measurement: at most one "
         "unit of the last digit read, since start and end are printed alike.",
         unit="entropy", region=(0.0, 2 * HALF_UNIT), measure=stays,
+        paper_only=SERIES_ERROR,
     ),
     Claim(
         key="figure6-adamw-dips", place="Figure 6", kind="phase",

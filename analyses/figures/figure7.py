@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from analyses.common.evidence import over_seeds, SIZE, TWO_DIGITS, over_seeds_in
+from analyses.common.evidence import over_seeds, SERIES_ERROR, SIZE, TWO_DIGITS, over_seeds_in
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import bars, numbered_figure, pyplot, save_figure, spread_note
@@ -59,6 +59,7 @@ CLAIMS = (
         rule="Largest change of the energy, summed over matrices, at any measurement, relative to its start: at most 5%, which two "
         "digits may not show.",
         unit="relative", region=TWO_DIGITS, measure=stays,
+        paper_only=SERIES_ERROR,
     ),
     Claim(
         key="figure7-poet-below-adamw", place="Section 4; Figure 7", kind="ordering",

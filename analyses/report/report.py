@@ -28,6 +28,7 @@ from analyses.report.opening import findings, longest, perplexities
 from analyses.report.provenance import provenance
 from analyses.report.sources import left_out, on_the_page, read_bytes
 from analyses.report.verdicts import by_result, claims
+from analyses.tables.claims import LEANING
 from poet.system.files import write_text
 from suite.artifact import EVERY, Artifact
 from suite.claim import UNJUDGED_SCALES
@@ -65,7 +66,7 @@ def page(context: Context) -> str:
         unbuilt={label: context.left_out[name] for name, label in unbuilt.items()}, cards=cards, groups=groups(cards, artifacts),
         longest=longest(), ladder=data_uri("text/csv", RECORDED.read_bytes()),
         findings=findings(context, artifacts, shown, entries), perplexities=perplexities(context, artifacts),
-        claims=shown, results=by_result(shown), every_result=RESULT_NAMES, elsewhere=[claim for claim in shown if claim["artifact"] not in artifacts],
+        claims=shown, leaning=LEANING, results=by_result(shown), every_result=RESULT_NAMES, elsewhere=[claim for claim in shown if claim["artifact"] not in artifacts],
         claims_data=data_uri("text/csv", read_bytes(context, "claims.csv")),
         controls=to_html(scale_section(context, grounds_of_all(context)), "Controls"),
         errata={verdict: [entry for entry in entries if entry["verdict"] == verdict] for verdict in ERRATA_VERDICTS},

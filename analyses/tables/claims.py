@@ -70,6 +70,12 @@ def table(context: Context, grounds: Grounds) -> pd.DataFrame:
     ])
 
 
+#: Stands beside every count of results.
+LEANING = (
+    "The counts lean against the paper: a claim about all matrices or all seeds can be refuted by an interval, while three seeds that all agree with it decide nothing."
+)
+
+
 def summary(frame: pd.DataFrame) -> list[str]:
     """Sentences with the number of claims by result: by scope, and by kind for claims about trained models."""
     lines = [f"{len(frame)} claims."]
@@ -95,7 +101,7 @@ def markdown(frame: pd.DataFrame, scale: str, section: str) -> str:
         for r in frame.itertuples()
     ]
     heads = ["place", "the paper says", "effect (95% interval)", "n", "p", "scope", "result", "why"]
-    return markdown_page(f"Claims, {scale} scale", section, bullets(summary(frame)), markdown_table(heads, "llrrrlll", rows))
+    return markdown_page(f"Claims, {scale} scale", section, bullets(summary(frame)), LEANING, markdown_table(heads, "llrrrlll", rows))
 
 
 def build(context: Context) -> None:

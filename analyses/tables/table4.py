@@ -178,7 +178,7 @@ def oft_lower(differences: Differences, runs: tuple[FinetuningSpec, ...], data: 
     if not compared:
         return replace(NOTHING, runs=runs, note=note)
     seeds = list(zip(*compared, strict=True))
-    lower = [math.nan if any(map(math.isnan, own)) else sum(difference < 0 for difference in own) for own in seeds]
+    lower = [math.nan if any(map(math.isnan, own)) else sum((difference < 0) + 0.5 * (difference == 0) for difference in own) for own in seeds]
     least, most = (over_seeds_in((0.0, 1.0), [(count + more) / len(differences) for count in lower], runs, note) for more in (0, left))
     if least.effect > HALF or not left:
         return least
@@ -219,14 +219,14 @@ def _claims(rate: str, suffix: str) -> tuple[Claim, Claim]:
             key=f"table4-poet-pretrained-better{suffix}", place="Section 5.2, Table 4", kind="finetuning",
             says=f"The POET-pretrained model is better than the AdamW-pretrained one on all tasks and by all finetuning methods ({where}).",
             rule="Metric of the AdamW-pretrained model minus that of the POET-pretrained one, in the mean over seeds of finetuning, in each cell that "
-            "one of the two has learned, by rates inside what was tried: the largest difference is below zero. One run of each is finetuned, so n is 1 and the claim stays undecided.",
+            "one of the two has learned, by rates inside what was tried: the largest difference is below zero. (Of the printed pairs it is in all but one.) One run of each is finetuned, so n is 1 and the claim stays undecided.",
             unit="metric", region=NEGATIVE, measure=_measure(pretrained_by_poet, rate, pretrained),
         ),
         Claim(
             key=f"table4-oft-worse{suffix}", place="Section 5.2, Table 4", kind="finetuning",
             says=f"OFT generally performs worse than full finetuning and POET ({where}).",
             rule="Share of the comparisons of OFT with full finetuning and with POET (each task, each pretrained model) in which OFT has the lower metric, by "
-            "seed: more than half. A comparison in which neither has learned, or with a rate at an end of what was tried, is left out, and counts against the side of one half that the others are on. If a run diverged, the claim is undecided.",
+            "seed: more than half. A tie counts one half. A comparison in which neither has learned, or with a rate at an end of what was tried, is left out, and counts against the side of one half that the others are on. If a run diverged, the claim is undecided.",
             unit="share of comparisons", region=(math.nextafter(HALF, 1), 1.0), measure=_measure(oft_lower, rate, others),
         ),
     )
