@@ -10,16 +10,33 @@ from collections.abc import Sequence, Set
 import torch
 from torch import nn
 
+from poet.orthogonal import orthogonality_error
+
 #: Optimizers whose state does not start at zero, so that zeroing it at a merge is no fresh start.
 _STARTS_ELSEWHERE = (torch.optim.ASGD, torch.optim.NAdam, torch.optim.Rprop)
 #: Only POET layers have this method. Their class cannot be imported here, because it imports this module.
 _MERGE = "merge_and_reinitialize"
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+#: Attributes with the hooks of a layer or of its weight; accelerate has one of its own.
+_HOOKS = (
+    "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_post_accumulate_grad_hooks", "_hf_hook",
+)  # fmt: skip
+#: Orthogonality error of R or P at a merge that is warned of. The paper's Figure 10 has 0.3 at most.
+_FAR = 0.5
+
+
+def _layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """(name, layer) of every POET layer."""
+    return [(name or "(root)", layer) for name, layer in model.named_modules() if hasattr(layer, _MERGE)]
 
 
 def _factors(model: nn.Module) -> list[nn.Parameter]:
     """Parameters of R and P of every POET layer, without sides that are the identity."""
-    return [p for layer in model.modules() if hasattr(layer, _MERGE) for p in (layer.skew_r, layer.skew_p) if p is not None]
+    return [p for _, layer in _layers(model) for p in (layer.skew_r, layer.skew_p) if p is not None]
+
+
+def _warn(text: str) -> None:
+    """Warns where the check's caller was called."""
+    return warnings.warn(text, stacklevel=4)
 
 
 def _optimized(optimizer: torch.optim.Optimizer) -> set[int]:
@@ -56,40 +73,51 @@ def check_options(config: object, wanted: type, own: Sequence[str]) -> None:
 
 
 def check_replaced(config: object, chosen: Sequence[tuple[str, nn.Linear]]) -> None:
-    """Raises ValueError where a layer of ``chosen``, (name, layer), has hooks or is sharded. Warns where frozen weights would be drawn anew."""
+    """Raises ValueError where a layer of ``chosen``, (name, layer), has hooks, is sharded, or keeps a weight of zeros. Warns where frozen weights would be drawn anew."""
     if any(hasattr(layer.weight, "device_mesh") for _, layer in chosen):
         raise ValueError("apply_poet comes before fully_shard, which would not synchronize new R and P: shard the wrapped model")
-    if any(getattr(layer, kind) for _, layer in chosen for kind in _HOOKS) or any(hasattr(layer, "_hf_hook") for _, layer in chosen):  # accelerate's
+    if any(getattr(owner, kind, None) for _, layer in chosen for owner in (layer, layer.weight) for kind in _HOOKS):
         raise ValueError("apply_poet replaces layers that have hooks, and the hooks would be lost: register them after apply_poet")
+    if config.init == "keep" and (zero := [name for name, layer in chosen if not layer.weight.is_meta and not layer.weight.any()]):
+        raise ValueError(f"R W0 P stays zero where W0 is, as in {zero[0] or 'the layer'} ({len(zero)} such layers, as lora_B of PEFT): name them in exclude")
     if config.init != "keep" and any(not layer.weight.requires_grad for _, layer in chosen):
-        warnings.warn(
-            "apply_poet draws frozen weights anew, and freezes their R and P: POETConfig(init='keep') keeps the weights, and exclude=(...) the layers",
-            stacklevel=3,
-        )
+        _warn("apply_poet draws frozen weights anew, and freezes their R and P: POETConfig(init='keep') keeps the weights, and exclude=(...) the layers")
+
+
+def check_head(model: nn.Module, chosen: Sequence[tuple[str, nn.Linear]]) -> None:
+    """Warns where a layer of ``chosen``, (name, layer), is the output head of a model of transformers, which the paper trains as it is."""
+    if head := [name for name, layer in chosen if hasattr(model, "get_output_embeddings") and layer is model.get_output_embeddings()]:
+        _warn(f"apply_poet wraps the output head, {head[0]}, which the paper trains as it is: name it in exclude")
 
 
 def check_wrapped(model: nn.Module) -> None:
     """Raises ValueError where a model has no POET layer, or one whose base weight is not frozen: weight decay could change it."""
-    if not any(hasattr(module, _MERGE) for module in model.modules()):
-        raise ValueError(
-            "the model has no POET layer: call apply_poet first; after export_dense, which works in place, training cannot go on "
-            "(export a copy.deepcopy in mid-training)"
-        )
-    if any(layer.base_weight.requires_grad for layer in model.modules() if hasattr(layer, _MERGE)):
-        raise ValueError(
-            "the base weight of a POET layer is not frozen, as after model.requires_grad_(True), and weight decay could change it: call "
-            "base_weight.requires_grad_(False) on each POET layer"
-        )
+    if not _layers(model):
+        raise ValueError("the model has no POET layer: call apply_poet first; after export_dense, which works in place, training cannot go on (export a copy.deepcopy)")
+    if any(layer.base_weight.requires_grad for _, layer in _layers(model)):
+        raise ValueError("the base weight of a POET layer is not frozen, as after model.requires_grad_(True): call base_weight.requires_grad_(False) on each")
 
 
 def check_trained(model: nn.Module) -> None:
-    """Warns where R and P of every POET layer are frozen. ``apply_poet`` freezes them where the wrapped weight is frozen."""
+    """Warns where R and P of every POET layer are frozen, as ``apply_poet`` leaves those of frozen weights, or where some are in half precision."""
     if (factors := _factors(model)) and not any(p.requires_grad for p in factors):
-        warnings.warn(
+        _warn(
             "R and P of every POET layer are frozen, so they would not be trained: apply_poet freezes those of frozen weights, as does "
-            "model.requires_grad_(False) after it; call requires_grad_(True) on each of poet.optim.poet_parameters(model)",
-            stacklevel=3,
+            "model.requires_grad_(False) after it; call requires_grad_(True) on each of poet.optim.poet_parameters(model)"
         )
+    if any(p.requires_grad and p.dtype in (torch.bfloat16, torch.float16) for p in _factors(model)):
+        _warn("R and P are in half precision, which loses small steps of them: load the model in float32, and train under autocast")
+
+
+def check_turned(model: nn.Module) -> None:
+    """Warns, at a merge, where a trained R or P has not moved since the last one, or is far from orthogonal."""
+    if still := [name for name, layer in _layers(model) if any(p.requires_grad and not hasattr(p, "device_mesh") and not p.any() for p in _factors(layer))]:
+        _warn(
+            f"R or P of {len(still)} POET layers has not moved since the last merge ({still[0]}, ...): the model may compute with the old layer, "
+            "kept in a list or a functools.partial, or the optimizer cannot start again from a state of zeros"
+        )
+    if any(factor is not None and (orthogonality_error(factor.float()) > _FAR).any() for _, layer in _layers(model) for factor in layer.factors()):
+        _warn("R or P is far from orthogonal at a merge, which changes singular values for good: lower poet_lr, or merge more often")
 
 
 def check_index(number: object) -> None:
@@ -99,70 +127,45 @@ def check_index(number: object) -> None:
 
 
 def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Checks that an optimizer trains R and P, and does not decay them.
-
-    Raises:
-        TypeError: it is no optimizer.
-        ValueError: it has none of the trained R and P, or has shards of some (FSDP2) that the model holds gathered.
-
-    Warns where it has only a part of them, or decays some.
-    """
+    """Raises TypeError where this is no optimizer, ValueError where it has none of the trained R and P, or shards of some (FSDP2) that the model
+    holds gathered. Warns where it has only a part of them, or decays some."""
     if not hasattr(optimizer, "param_groups"):
         raise TypeError(f"MergeSchedule takes one optimizer of torch, got {optimizer!r:.80}")
     if any(hasattr(p, "device_mesh") for group in optimizer.param_groups for p in group["params"]) and any(
         p.requires_grad and not hasattr(p, "device_mesh") and id(p) not in _optimized(optimizer) for p in _factors(model)
     ):
-        raise ValueError(
-            "R and P are gathered, as fully_shard leaves those of the root module after a forward pass without backward, and a merge would change "
-            "copies of them: call model.reshard() after an evaluation"
-        )
+        raise ValueError("R and P are gathered, as fully_shard leaves those of the root module after an evaluation, and a merge would change copies: call model.reshard()")
     if (trained := {id(p) for p in _factors(model) if p.requires_grad}) and not trained & _optimized(optimizer):
         raise ValueError(
-            "the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet, and after "
-            "load_state_dict(..., assign=True), from parameter_groups(model, ...)"
+            "the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet and load_state_dict(..., assign=True)"
         )
     if trained - _optimized(optimizer):
-        warnings.warn(
-            "the optimizer has only a part of the model's R and P: a merge resets its state alone, and what no optimizer has is not trained; "
-            "build one from parameter_groups(model, ...)",
-            stacklevel=3,
-        )
+        _warn("the optimizer has only a part of the model's R and P: a merge resets its state alone, and what no optimizer has is not trained")
     if decayed := {id(p) for group in optimizer.param_groups if group.get("weight_decay") for p in group["params"]} & {id(p) for p in _factors(model)}:
-        warnings.warn(
-            f"weight decay shrinks R and P towards the identity ({len(decayed)} parameters): build the optimizer from parameter_groups(model, ...), "
-            "which gives them none",
-            stacklevel=3,
-        )
+        _warn(f"weight decay shrinks R and P towards the identity ({len(decayed)} parameters): build the optimizer from parameter_groups, which gives them none")
 
 
 def check_resets(optimizer: torch.optim.Optimizer, reset_state: bool) -> None:
     """Raises ValueError where a merge would zero state that does not start at zero, or could not reach the state."""
     if isinstance(getattr(optimizer, "optimizer", None), torch.optim.LBFGS):  # in accelerate's wrapper
         raise ValueError("LBFGS keeps one history of all parameters, which means nothing after a merge: use another optimizer, such as AdamW")
-    if reset_state and type(optimizer).__name__ == "ZeroRedundancyOptimizer":
-        raise ValueError(
-            "ZeroRedundancyOptimizer keeps its state in an inner optimizer, where a merge does not reset it: use fully_shard, or POETConfig(reset_state=False)"
-        )
+    if reset_state and any(
+        isinstance(inner, torch.optim.Optimizer) and inner.state is not optimizer.state
+        for inner in (*vars(optimizer).values(), *vars(getattr(optimizer, "optimizer", optimizer)).values())
+    ):
+        raise ValueError(f"{type(optimizer).__name__} keeps state in an inner optimizer, where a merge does not reset it: use that one, or POETConfig(reset_state=False)")
     if reset_state and any(group.get("momentum") and group.get("dampening") for group in optimizer.param_groups):
-        raise ValueError(
-            "SGD dampens every gradient but the first, which a merge cannot make it forget: set dampening=0, or POETConfig(reset_state=False)"
-        )
+        raise ValueError("SGD dampens every gradient but the first, which a merge cannot make it forget: set dampening=0, or POETConfig(reset_state=False)")
     if reset_state and (
         isinstance(getattr(optimizer, "optimizer", optimizer), _STARTS_ELSEWHERE)  # accelerate wraps one
         or any(group.get("initial_accumulator_value") for group in optimizer.param_groups)
     ):
-        raise ValueError(
-            f"{type(optimizer).__name__} has state that does not start at zero, which a merge would set to zero: use another "
-            "optimizer, such as AdamW, or POETConfig(reset_state=False)"
-        )
+        raise ValueError(f"{type(optimizer).__name__} has state that does not start at zero, as it would after a merge: use AdamW, or POETConfig(reset_state=False)")
 
 
-def check_state(optimizer: torch.optim.Optimizer) -> None:
+def check_state(optimizer: torch.optim.Optimizer, reset_state: bool = True) -> None:
     """Raises ValueError where a merge would zero the code book of 8-bit state, which all parameters share, or would miss a count of steps."""
-    if any("step" in group for group in optimizer.param_groups):  # as apex's FusedAdam has from its first step on
+    if reset_state and any("step" in group for group in optimizer.param_groups):  # as apex's FusedAdam has from its first step on
         raise ValueError(f"{type(optimizer).__name__} counts steps in its groups, where no merge resets them: use torch's AdamW, or POETConfig(reset_state=False)")
-    if any("qmap" in key for state in optimizer.state.values() for key in state):
-        raise ValueError(
-            f"{type(optimizer).__name__} keeps 8-bit state, whose shared code book a merge would zero: use an optimizer with state in "
-            "floating point, or POETConfig(reset_state=False)"
-        )
+    if reset_state and any("qmap" in key for state in optimizer.state.values() for key in state):
+        raise ValueError(f"{type(optimizer).__name__} keeps 8-bit state, whose shared code book a merge would zero: use torch's AdamW, or POETConfig(reset_state=False)")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from poet.checks import check_config, check_model, check_names, check_replaced
+from poet.checks import check_config, check_head, check_model, check_names, check_replaced
 from poet.config import POETConfig
 from poet.linear import POETLinear
 from poet.wrapping import CONV1D, check_exclude, summary, survey, wrapping_report
@@ -45,8 +45,7 @@ def apply_poet(
     before. Biases are kept. R and P of a frozen weight are frozen. Not wrapped are layers whose weight is tied to another's, and
     subclasses of ``nn.Linear`` (such as the output projection of ``nn.MultiheadAttention``, whose weight is read directly).
 
-    It logs which layers are wrapped, and why the others are not (logger ``poet``); :func:`poet.wrapping_report` returns the same. It
-    warns where trained or frozen weights are initialized again, and where ``Conv1D`` layers of transformers (GPT-2) are not wrapped.
+    It logs which layers are wrapped, and why the others are not (logger ``poet``, :func:`poet.wrapping_report`), and warns of mistakes (:mod:`poet.checks`).
 
     Args:
         model: any module. Give the whole model: from a part of it, neither weights that are tied to others outside nor the whole
@@ -61,7 +60,7 @@ def apply_poet(
 
     Raises:
         ValueError: a block size or a budget does not fit a dimension (the sentence names the layer), nothing to replace, a name of
-            ``exclude`` that no layer has, a layer with hooks, which would be lost, or a model that DDP or ``fully_shard`` wrapped.
+            ``exclude`` that no layer has, a layer with hooks, or one that keeps zeros, or a model that DDP or ``fully_shard`` wrapped.
         TypeError: ``model`` is no module, ``config`` no POETConfig, or ``exclude`` no collection of names.
     """
     check_model(model)
@@ -82,6 +81,7 @@ def apply_poet(
         except ValueError as error:
             raise ValueError(f"layer {name or '(root)'}: {error}") from None
     check_replaced(config, chosen)
+    check_head(model, chosen)
     _warn(config, chosen, [name for name, _, why in surveyed if why == CONV1D])
     for _, linear in chosen:
         layer = POETLinear(
@@ -147,10 +147,8 @@ def allow_saving(model: nn.Module, allowed: bool = True) -> None:
 def merge_and_reinitialize(model: nn.Module, generator: torch.Generator | None = None) -> None:
     """Merge R and P of every POET layer into its base weight and sample new primitives (Section 3.2.3, Step 5).
 
-    Optimizer state is not reset here: :class:`poet.optim.MergeSchedule` does both.
-
-    Layers draw from the CPU generator (None: torch's global one) in the model's fixed order. So equal seeds give equal primitives on
-    every rank without communication.
+    Optimizer state is not reset here: :class:`poet.optim.MergeSchedule` does both. Layers draw from the CPU generator (None: torch's global
+    one) in the model's fixed order, so that equal seeds give equal primitives on every rank without communication.
     """
     for _, layer in poet_layers(model):
         layer.merge_and_reinitialize(generator)
@@ -160,7 +158,7 @@ def export_dense(model: nn.Module) -> nn.Module:
     """Replace every :class:`POETLinear` in place by a plain ``nn.Linear`` with its effective weight, and return the model.
 
     A Hugging Face model then saves with ``save_pretrained`` and loads in plain transformers. Weights and biases are copies: they
-    require gradients, and a bias is no longer tied to another. A model that is itself a POET layer is not changed; its replacement is returned.
+    require gradients, and a bias is no longer tied. Between merges R and P are those of the Neumann series: with ``merge="exact"``, merge first.
     """
     allow_saving(model)
     for _, layer in list(poet_layers(model)):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from poet.checks import check_config, check_index, check_optimizer, check_resets, check_state, check_trained, check_wrapped
+from poet.checks import check_config, check_index, check_optimizer, check_resets, check_state, check_trained, check_turned, check_wrapped
 from poet.config import POETConfig
 from poet.model import merge_and_reinitialize, poet_layers
 
@@ -30,8 +30,7 @@ def parameter_groups(
         weight_decay: of the base group. POET's group has none: decay would shrink R and P towards the identity.
 
     Returns:
-        The group of R and P, then the base group, each a dict with ``params``, ``lr`` and ``weight_decay``. A warning is given
-        where all R and P are frozen.
+        The group of R and P, then the base group, each a dict with ``params``, ``lr`` and ``weight_decay``.
 
     Raises:
         ValueError: the model has no POET layer, or one whose base weight is not frozen.
@@ -78,18 +77,16 @@ def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parame
 class MergeSchedule:
     """Merges every T_m = ``config.merge_every`` optimizer steps (Section 3.2.3, Step 5). It is stateless: the caller passes the step.
 
-    A warning is given where all R and P are frozen, and where the optimizer decays them or has only a part of them.
+    What would train silently wrong is refused or warned of (:mod:`poet.checks`), at the start and at each merge.
 
     Args:
         model: a POET model.
         config: its configuration (``merge_every``, ``reset_state``, ``clip_ramp_*``).
         optimizer: the optimizer whose state is reset at a merge.
-        seed: merge number i samples its permutations from a generator seeded with (seed, i), so that a resumed run or another
-            rank samples the same ones without stored state or communication.
+        seed: merge number i draws from a generator seeded by (seed, i): a resumed run or another rank draws the same without communication.
 
     Raises:
-        ValueError: the model has no POET layer, or none of this configuration; or the optimizer is L-BFGS, has none of R and P, or
-            has state that a merge cannot reset.
+        ValueError: the model has no POET layer, or none of this configuration; or the optimizer cannot train R and P or be reset.
         TypeError: ``config`` is no POETConfig, ``optimizer`` none of torch, or ``seed`` no int.
     """
 
@@ -126,21 +123,22 @@ class MergeSchedule:
         """Merge if a merge is due; to be called after each optimizer step.
 
         Args:
-            step: number of the optimizer step that was done, from 0 over the whole training: a count that begins again with each
-                epoch draws the same primitives again.
+            step: number of the optimizer step that was done, from 0 over the whole training: a count that starts anew draws the same primitives.
 
         Returns:
             Whether the model was merged.
 
         Raises:
             TypeError: ``step`` is no int, or the optimizer has state that cannot be reset; see :func:`reset_state`.
-            ValueError: the model no longer has a POET layer, or the optimizer has none of its R and P or keeps state of 8 bits.
+            ValueError: the model no longer has a POET layer, or the optimizer has none of its R and P or state that cannot be reset.
         """
         check_wrapped(self.model)
         check_index(step)
+        check_state(self.optimizer, self.config.reset_state)
         if (step + 1) % self.config.merge_every:
             return False
         check_optimizer(self.model, self.optimizer)
+        check_turned(self.model)
         index = (step + 1) // self.config.merge_every
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + index) % 2**63)
         merge_and_reinitialize(self.model, generator)

@@ -53,6 +53,10 @@ WORDS: dict[Scope, dict[Side, Result]] = {
 }
 #: The side of the region that runs shorter than the paper's cannot show, by the kind of the claim.
 SHORTER_CANNOT: dict[str, Side] = {"divergence": "outside", "convergence": "inside"}
+#: Stands beside every count of results.
+LEANING = (
+    "The counts lean against the paper: a claim about all matrices or all seeds can be refuted by an interval, while three seeds that all agree with it decide nothing."
+)
 LEVEL = 1 - CONFIDENCE
 NOTHING = Evidence(effect=math.nan, low=math.nan, high=math.nan, n=0)
 

@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 import torch
+from accelerate import Accelerator
 from accelerate.hooks import ModelHook, add_hook_to_module
 from torch import nn
 
@@ -65,6 +66,81 @@ def test_accelerate_s_hooks_would_be_lost_too():
     add_hook_to_module(model[2], ModelHook())
     with pytest.raises(ValueError, match="hooks would be lost: register them after apply_poet"):
         apply_poet(model, CONFIG)
+
+
+@pytest.mark.parametrize("register", ("register_hook", "register_post_accumulate_grad_hook"))
+def test_hooks_on_a_weight_would_be_lost_too(register):
+    model = mlp()
+    getattr(model[2].weight, register)(lambda *_: None)
+    with pytest.raises(ValueError, match="hooks would be lost: register them after apply_poet"):
+        apply_poet(model, CONFIG)
+
+
+def test_a_weight_of_zeros_that_would_stay_zero():
+    model = nn.Sequential(*mlp(), nn.Linear(4, 4))
+    nn.init.zeros_(model[3].weight)
+    kept = POETConfig(block_size=4, init="keep")
+    with pytest.raises(ValueError, match=r"R W0 P stays zero where W0 is, as in 3 \(1 such layers, .*: name them in exclude"):
+        apply_poet(model, kept)
+    assert type(model[0]) is nn.Linear
+    apply_poet(copy.deepcopy(model), CONFIG)  # drawn anew
+    apply_poet(model, kept, exclude=("3",))
+
+
+def test_an_output_head_of_another_name():
+    model = mlp()
+    model.get_output_embeddings = lambda: model[2]
+    with pytest.warns(UserWarning, match="apply_poet wraps the output head, 2, which the paper trains as it is: name it in exclude"):
+        apply_poet(copy.deepcopy(model), CONFIG) and apply_poet(model, CONFIG)
+    with warnings.catch_warnings(action="error"):
+        other = mlp()
+        other.get_output_embeddings = lambda: other[2]
+        apply_poet(other, CONFIG, exclude=("2",))
+
+
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float16))
+def test_factors_in_half_precision_are_warned_of(dtype):
+    model = wrapped().to(dtype)
+    with pytest.warns(UserWarning, match="R and P are in half precision, which loses small steps of them"):
+        groups(model)
+    with warnings.catch_warnings(action="error"):
+        groups(model.float())
+
+
+class Listed(nn.Module):
+    """Reaches a layer by a list, which ``apply_poet`` cannot see."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.kept = [self.second]
+
+    def forward(self, x):
+        return self.kept[0](self.first(x))
+
+
+def test_a_layer_whose_old_self_is_still_called_is_warned_of_at_the_first_merge():
+    model = apply_poet(Listed(), CONFIG)
+    optimizer = torch.optim.AdamW(groups(model))
+    schedule = MergeSchedule(model, CONFIG, optimizer)
+    for step in range(2):
+        model(torch.ones(1, 8)).sum().backward()
+        optimizer.step()
+        assert not schedule.after_step(step)
+    with pytest.warns(UserWarning, match=r"R or P of 1 POET layers has not moved since the last merge \(second, \.\.\.\)"):
+        schedule.after_step(2)
+
+
+def test_rotations_that_are_none_are_warned_of_at_a_merge():
+    model = wrapped()
+    schedule = MergeSchedule(model, CONFIG, torch.optim.AdamW(groups(model)))
+    for size, far in ((0.1, False), (1.0, True)):
+        torch.nn.init.constant_(model[0].skew_r, size)
+        for skew in (model[0].skew_p, model[2].skew_r, model[2].skew_p):
+            torch.nn.init.constant_(skew, 0.01)
+        with warnings.catch_warnings(record=True, action="always") as said:
+            schedule.after_step(2)
+        assert [str(warning.message)[:36] for warning in said] == ["R or P is far from orthogonal at a m"] * far
 
 
 def test_a_model_that_is_parallel_already():
@@ -227,13 +303,25 @@ def test_a_count_of_steps_that_a_merge_would_not_reset():
     schedule = MergeSchedule(model, CONFIG, optimizer)
     optimizer.param_groups[0]["step"] = 3
     with pytest.raises(ValueError, match=r"AdamW counts steps in its groups, where no merge resets them: .*reset_state=False"):
-        schedule.after_step(2)
+        schedule.after_step(0)  # before there is a merge that it would miss
+
+
+class Lookahead(torch.optim.Optimizer):
+    """As many packages have it: an optimizer around another one, each with its state."""
+
+    def __init__(self, inner):
+        super().__init__(inner.param_groups, {})
+        self.optimizer = inner
 
 
 def test_state_that_a_merge_would_not_reach():
     model = wrapped()
-    with pytest.raises(ValueError, match=r"ZeroRedundancyOptimizer keeps its state in an inner optimizer, .*reset_state=False"):
-        MergeSchedule(model, CONFIG, type("ZeroRedundancyOptimizer", (torch.optim.AdamW,), {})(groups(model)))
+    inner = torch.optim.AdamW(groups(model))
+    accelerated = Accelerator(cpu=True).prepare_optimizer(Lookahead(inner))
+    for optimizer in (Lookahead(inner), accelerated):
+        with pytest.raises(ValueError, match=r"(Lookahead|AcceleratedOptimizer) keeps state in an inner optimizer, .*reset_state=False"):
+            MergeSchedule(model, CONFIG, optimizer)
+    MergeSchedule(model, CONFIG, Accelerator(cpu=True).prepare_optimizer(inner))
 
 
 def test_state_of_8_bits_with_its_code_book():

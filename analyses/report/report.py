@@ -28,13 +28,12 @@ from analyses.report.opening import findings, longest, perplexities
 from analyses.report.provenance import provenance
 from analyses.report.sources import left_out, on_the_page, read_bytes
 from analyses.report.verdicts import by_result, claims
-from analyses.tables.claims import LEANING
 from poet.system.files import write_text
 from suite.artifact import EVERY, Artifact
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
 from suite.discovery import find
-from suite.judging import RESULT_NAMES, tally
+from suite.judging import LEANING, RESULT_NAMES, tally
 
 FOLDER = Path(__file__).parent
 

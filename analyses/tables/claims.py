@@ -19,7 +19,7 @@ from suite.claim import Claim, Evidence
 from suite.context import Context
 from suite.discovery import discover
 from suite.grounds import Grounds
-from suite.judging import NOTHING, Verdict, corrected, judge, scope_of, tally
+from suite.judging import LEANING, NOTHING, Verdict, corrected, judge, scope_of, tally
 
 
 def named(runs: Iterable[RunSpec | FinetuningSpec]) -> str:
@@ -68,12 +68,6 @@ def table(context: Context, grounds: Grounds) -> pd.DataFrame:
         for name, artifact in discover().items()
         for found in judged(name, artifact, context.of(name), grounds)
     ])
-
-
-#: Stands beside every count of results.
-LEANING = (
-    "The counts lean against the paper: a claim about all matrices or all seeds can be refuted by an interval, while three seeds that all agree with it decide nothing."
-)
 
 
 def summary(frame: pd.DataFrame) -> list[str]:
