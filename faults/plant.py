@@ -75,7 +75,7 @@ def examine(
         "passed": tested.passed,
         "said": tested.said,
     }
-    return line | (numbers.noticed(workshop, rows).columns() if numbers and rows else {})
+    return line | (numbers.noticed(workshop, rows) if numbers and rows else {})
 
 
 def caught(line: dict[str, Any]) -> bool:
