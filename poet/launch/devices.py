@@ -1,7 +1,6 @@
 """The GPUs of this machine: a run reserves as many as it needs, and two runs never share one."""
 
 import contextlib
-import fcntl
 import os
 import tempfile
 import time
@@ -11,6 +10,7 @@ from typing import IO
 
 import torch
 
+from poet.system.files import try_lock
 from poet.system.progress import say
 from poet.training.errors import RunError
 
@@ -82,9 +82,7 @@ def _free(names: list[str], count: int) -> list[tuple[str, IO]]:
         if len(locks) == count:
             break
         lock = open(folder / f"{os.environ.get('SLURM_JOB_ID', 'machine')}-{name.replace('/', '_')}", "w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if try_lock(lock) is False:
             lock.close()
         else:
             os.set_inheritable(lock.fileno(), True)  # see poet.launch.start
