@@ -138,8 +138,7 @@ def main() -> int:
     seeds = read_seeds(given.seeds)
     compared = compare(kept, made, [output for output in outputs if output.endswith(".csv") and output != RATES])
     _refuse(given, seeds, outputs, artifacts, kept, compared)
-    packed = pack(given.results, given.scale, seeds, kept / "runs.parquet", drop=given.drop)
-    print("\n".join([*packed.notes, f"{packed.path}: {packed.runs} runs, {packed.new} of them new"]))
+    print("\n".join(pack(given.results, given.scale, seeds, kept / "runs.parquet", drop=given.drop)))
     kept.mkdir(parents=True, exist_ok=True)
     print(report(compared, shown=None))
     for output in outputs:
