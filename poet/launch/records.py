@@ -167,16 +167,6 @@ def read_file(results: Path, spec: RunSpec, name: str) -> bytes:
     return content
 
 
-def read_run_history(results: Path, spec: RunSpec) -> list[dict[str, float | None]]:
-    """The history of a run, see :func:`read_history`; :func:`read_file` has the errors."""
-    return read_history(read_file(results, spec, "history.csv").decode())
-
-
-def read_summaries(results: Path, spec: RunSpec) -> list[str]:
-    """The summaries that a run wrote, in the order of its validation documents; none if it diverged. :func:`read_file` has the errors."""
-    return [json.loads(line)[0] for line in read_file(results, spec, "summaries.jsonl").splitlines()]
-
-
 def read_probes(results: Path, spec: RunSpec) -> dict[str, np.ndarray]:
     """What the probes of a run measured: ``<probe>/steps`` (s,) and ``<probe>/<layer>`` (s, ...). :func:`read_file` has the errors."""
     with np.load(io.BytesIO(read_file(results, spec, "probes.npz"))) as archive:
