@@ -32,11 +32,6 @@ MODEL = "60m"
 class RecordedNumbers:
     """The recorded tables of a scale, and how runs are compared with them.
 
-    Args:
-        suite: the suite at the scale.
-        recorded: folder of the recorded tables.
-        datasets: folder of the prepared data sets.
-
     Raises:
         UserError: the scale's data is not there, or Table 2 is not recorded.
     """

@@ -33,11 +33,6 @@ def works(given: Namespace) -> bool:
 def begin(suite: Suite, config: dict[str, Any], arguments: Namespace) -> None:
     """Refuse a call that cannot succeed. For one that runs jobs, lock the folder and have deleted files made again.
 
-    Args:
-        suite: the suite of the scale.
-        config: Snakemake's configuration.
-        arguments: the command line, parsed by Snakemake.
-
     Raises:
         UserError: the target is unknown, the folder cannot be written, another pipeline is at work in it, or
             recorded runs are asked for and missing.

@@ -202,10 +202,7 @@ def dataset_name(data: dict[str, Any]) -> str:
 
 
 def load_scale(config: dict[str, Any]) -> Scale:
-    """The scale that a configuration names.
-
-    Args:
-        config: ``config/config.yaml`` with what the command line changed in it.
+    """The scale that a configuration names: ``config/config.yaml`` with what the command line changed in it.
 
     Raises:
         ConfigError: an unknown key, scale or seed list, in one sentence.

@@ -29,10 +29,6 @@ def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
     - The source files of the artifacts that it is built from: these files also have their claims.
     - Templates, styles and scripts in the folder of its name, the published numbers, ``paper.yaml`` and ``tuning.yaml``.
     - The recorded ladders, for an artifact that is built from all others.
-
-    Args:
-        name: of the artifact.
-        root: of the repository, or of a copy.
     """
     places = locate(root)
     own = find(name)

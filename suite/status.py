@@ -70,14 +70,7 @@ def _step_tokens(spec: RunSpec) -> float:
 
 
 def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_current: Callable[[RunSpec | FinetuningSpec, dict[str, Any]], bool]) -> RunProgress:
-    """The progress of a run.
-
-    Args:
-        results: the results folder.
-        spec: the run.
-        now: seconds since 1970.
-        is_current: whether a finished run counts, from its spec and record; see :meth:`suite.collection.Suite.is_current`.
-    """
+    """The progress of a run, ``now`` in seconds since 1970. ``is_current``: see :meth:`suite.collection.Suite.is_current`."""
     notes, record, status = [], None, None
     try:
         record = _record(results, spec, notes)

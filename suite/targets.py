@@ -75,12 +75,9 @@ def unmake_data(suite: Suite) -> list[str]:
 
 
 def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
-    """The deleted run files behind up-to-date artifacts, by artifact name.
+    """The deleted run files behind up-to-date artifacts among the targets (none: all), by artifact name.
 
     Snakemake does not notice that an input of an up-to-date file was deleted. An artifact whose specs changed is not listed: Snakemake makes it again anyway.
-
-    Args:
-        targets: targets of a command line; none means all.
     """
     found: dict[str, list[Path]] = {}
     for name in _wanted(suite, targets):
@@ -105,14 +102,7 @@ def unmake_lost(suite: Suite, targets: Iterable[str]) -> list[str]:
     """Delete a file of each artifact that :func:`lost_files` finds, so that Snakemake makes the artifact and its runs again.
 
     The artifact's copy in ``results/``, and the files of wanted artifacts that are built from it, are deleted too: Snakemake
-    would otherwise take them as up to date.
-
-    Args:
-        suite: the suite of the scale.
-        targets: targets of a command line; none means all.
-
-    Returns:
-        A sentence for the user for each artifact.
+    would otherwise take them as up to date. Returns a sentence for the user for each artifact.
     """
     lost = lost_files(suite, targets)
     for name in _wanted(suite, targets) if lost else ():

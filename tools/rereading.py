@@ -25,11 +25,7 @@ from suite.scale import dataset_name, load_scale
 
 
 def stretches(history: pd.DataFrame, text: int) -> list[tuple[float, float]]:
-    """Training loss minus validation loss, before the second reading and in it.
-
-    Args:
-        history: history of a run that reads the text once, and all or a part of it again.
-        text: number of tokens of the text.
+    """Training loss minus validation loss, before the second reading of a text of ``text`` tokens and in it.
 
     Returns:
         (mean, standard error) in nats for three stretches of one length: two before the second reading, and the second reading.

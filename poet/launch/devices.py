@@ -33,14 +33,10 @@ def visible() -> list[str]:
 
 @contextlib.contextmanager
 def reserved_gpus(count: int, name: str) -> Iterator[None]:
-    """Reserve ``count`` GPUs, and make them the only ones that this process and its child processes see.
+    """Reserve ``count`` GPUs, and make them the only ones that this process and its child processes see; 0 takes none and hides none.
 
     Waits while other runs of this user, whichever pipeline started them, hold too many. In a Slurm job the locks have the
     job's number in their names: GPUs of the same name in two jobs count as different ones.
-
-    Args:
-        count: number of GPUs; 0 takes none and hides none.
-        name: of the run.
 
     Raises:
         RunError: fewer GPUs are visible.

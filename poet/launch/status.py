@@ -22,12 +22,6 @@ class Status:
 
     ``state`` is "running", "stopped" (by a signal, with its progress saved) or "failed" (with ``error``, one sentence).
     A run that is done has a record, and no status.
-
-    Args:
-        folder: the run's checkpoint folder.
-        name, digest: name of the run, digest of its spec.
-        steps: steps of the whole run.
-        devices: number of devices that train it.
     """
 
     def __init__(self, folder: Path, name: str, digest: str, steps: int, devices: int) -> None:

@@ -19,14 +19,7 @@ def say(sentence: str) -> None:
 
 
 class Progress:
-    """Counts units of work; a context manager.
-
-    Args:
-        description: what is being done.
-        total: number of units in all, or None if unknown.
-        unit: name of the units.
-        done: number of units that were done before.
-    """
+    """Counts units of work, of a known or unknown total, from those that were done before; a context manager."""
 
     def __init__(self, description: str, total: int | None, unit: str, done: int = 0) -> None:
         self.description, self.total, self.unit, self.count = description, total, unit, done

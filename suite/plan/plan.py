@@ -24,15 +24,7 @@ RECORD_BYTES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A pretraining run and its cost.
-
-    Attributes:
-        spec: the run.
-        done: whether it has its record.
-        cost: operations of a step, and memory.
-        rate: speed of one device.
-        resources: of its job; see :meth:`suite.scale.Scale.resources`.
-    """
+    """A pretraining run and its cost."""
 
     spec: RunSpec
     done: bool

@@ -40,12 +40,7 @@ DEVICES = {
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The speed of a device.
-
-    Attributes:
-        per_second: operations of one device in a second.
-        source: where the number comes from, in words.
-    """
+    """The speed of a device in operations per second, and where the number comes from, in words."""
 
     per_second: float
     source: str
@@ -57,13 +52,6 @@ class Rates:
     The rate of a pretraining run comes from the best source: runs of its kind, else recorded ones, else recorded runs of its method on its
     model, else on another model, else recorded runs of any method, else the device's peak. Operations of finetuning runs are not counted: finished runs
     of a model, task and method give their time.
-
-    Args:
-        scale: the scale of the runs.
-        planned: the pretraining runs.
-        costs: the cost of every kind of them; see :func:`suite.plan.kinds.costs`.
-        device: a key of :data:`DEVICES`; records of another device are ignored.
-        mfu: the assumed share of the device's peak where nothing was measured.
     """
 
     def __init__(self, scale: Scale, planned: Iterable[RunSpec], costs: dict[str, Cost], device: str, mfu: float) -> None:

@@ -75,11 +75,7 @@ def write(path: Path, runs: Iterable[RecordedRun]) -> None:
 
 
 def read(path: Path, only: str | None = None) -> dict[str, RecordedRun]:
-    """The runs of an archive by name, each checked.
-
-    Args:
-        path: the archive.
-        only: the name of the one run to look for; None reads all.
+    """The runs of an archive, or the one of a name, each checked.
 
     Raises:
         RecordedError: the archive does not exist, is damaged, has another format, or has a run twice or with files that do not
