@@ -111,7 +111,7 @@ class Plan:
         return DEVICES[self.device].memory or 1e6 * run.resources["mem_mb"] / run.devices
 
 
-def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, device: str | None = None, mfu: float = 0.3) -> Plan:
+def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, device: str | None = None) -> Plan:
     """The plan of a scale, or of one artifact at it.
 
     Args:
@@ -119,14 +119,11 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
         results: the results folder, which says which runs are done and how fast they were.
         artifact: its name; None for all of ``snakemake all`` that are not built from other artifacts.
         device: a key of :data:`suite.plan.rate.DEVICES`; None for an H100, or a core of a CPU if the scale trains on CPUs.
-        mfu: model FLOPs utilization: the assumed share of the device's peak where nothing was measured.
 
     Raises:
-        ConfigError: there is no such artifact or device, the scale cannot make the artifact or train on the device, or ``mfu`` is not in (0, 1].
+        ConfigError: there is no such artifact or device, or the scale cannot make the artifact or train on the device.
         DataError: the description of the data is wrong, or its folder of shards is empty.
     """
-    if not 0 < mfu <= 1:
-        raise ConfigError(f"mfu: {mfu:g} is no share of a device's peak, such as 0.4")
     scale = suite.scale
     asked = {name: needed(suite, name) for name in _names(suite, artifact)}
     specs = {name: spec for found in asked.values() for name, spec in found.items()}
@@ -134,7 +131,7 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
     device = _device(suite, device)
     cost = costs(scale, pretraining.values())
 
-    rates, done = Rates(scale, pretraining.values(), cost, device, mfu), set()
+    rates, done = Rates(scale, pretraining.values(), cost, device), set()
     now, is_current = time.time(), suite.is_current()
     for name, spec in specs.items():
         if (record := progress(results, spec, now, is_current).record) is not None:

@@ -28,6 +28,8 @@ class Device:
     memory: float
 
 
+#: Model FLOPs utilization: the share of a device's peak that is assumed where nothing was measured.
+MFU = 0.3
 #: Numbers of NVIDIA's data sheets for A100 80GB, H100 SXM and H200 SXM, without sparsity; fp32 without TF32, as is torch's
 #: default. A CPU device is one core with two 8-wide fused multiply-adds per cycle (AVX2) at 3 GHz.
 DEVICES = {
@@ -54,8 +56,8 @@ class Rates:
     of a model, task and method give their time.
     """
 
-    def __init__(self, scale: Scale, planned: Iterable[RunSpec], costs: dict[str, Cost], device: str, mfu: float) -> None:
-        self._scale, self._device, self._mfu = scale, device, mfu
+    def __init__(self, scale: Scale, planned: Iterable[RunSpec], costs: dict[str, Cost], device: str) -> None:
+        self._scale, self._device = scale, device
         self._of_kind: dict[str, list[float]] = defaultdict(list)
         self._recorded: dict[str | Trained, list[float]] = defaultdict(list)
         self._finetuning: dict[tuple[str, str, str], list[float]] = defaultdict(list)
@@ -99,7 +101,7 @@ class Rates:
                 return Rate(rate, f"measured: recorded runs of {spec.method} on {model}")
         if fastest:
             return Rate(statistics.median(rate for key, rate in fastest.items() if isinstance(key, tuple)), "measured: recorded runs of other methods")
-        return Rate(self._mfu * DEVICES[self._device].peak[spec.precision], f"at an MFU of {self._mfu:g} on {self._device} (assumed: --mfu, --device)")
+        return Rate(MFU * DEVICES[self._device].peak[spec.precision], f"at an MFU of {MFU:g} on {self._device} (assumed)")
 
     def finetuning_hours(self, spec: FinetuningSpec) -> float | None:
         """Hours of a finetuning run on one device: those of the fastest finished one of its model, task and method; None if there is none."""
