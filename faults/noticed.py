@@ -41,7 +41,7 @@ class RecordedNumbers:
         if not (self.data / "meta.json").exists():
             raise UserError(
                 f"{self.data} holds no prepared data: make it with `snakemake --cores 2 {suite.dataset}/meta.json "
-                f"--config scale={suite.scale.name}`, or say with --data where it is"
+                f"--config scale={suite.scale.name}`"
             )
         if not (recorded / TABLE).exists():
             raise UserError(f"{recorded / TABLE} is missing: keep results of the scale with `make record` first")
