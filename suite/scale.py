@@ -9,20 +9,18 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from suite.rates import RateTable, Trial, read_rates
 from suite.settings import Config, ScaleFile
 from suite.tuning.protocol import FILE as PROTOCOL
 from suite.tuning.protocol import Protocol, load_protocol
+from poet.launch.sources import ROOT
 from poet.methods import all_rows
 from poet.methods.contract import Method, parse_parameters, scale_parameters
 from poet.system.validation import ConfigError, parse, read_yaml
 from poet.training.probes import get_probe
 from poet.training.spec import Architecture, RunSpec
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from poet.launch.sources import ROOT
 from poet.system.files import atomic_path
 from suite.recorded.run import FILES, RecordedError, RecordedRun, checked, sha256
 
-ROOT = Path(__file__).resolve().parents[2]
 _TEXT = ("name", "scale", "model", "variant", "spec_digest", "training_digest", "commit", "device", "machine", "torch", "origin")
 SCHEMA = pa.schema(
     [
