@@ -8,7 +8,6 @@ import os
 import socket
 import time
 from pathlib import Path
-from types import TracebackType
 
 from poet.system.errors import UserError
 from poet.system.files import DiskError, write_text
@@ -55,9 +54,7 @@ class Status:
     def __enter__(self) -> Status:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is None:
             return
         stopped = issubclass(kind, (SystemExit, KeyboardInterrupt))

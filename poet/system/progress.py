@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 
 #: Minimum time between two lines in a log.
 SECONDS_BETWEEN_LINES = 15.0
@@ -47,9 +46,7 @@ class Progress:
             self._last_line = time.monotonic()
             self._line("".join(f", {key} {value}" for key, value in shown.items()))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
         elif kind is None:
