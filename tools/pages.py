@@ -31,6 +31,8 @@ from tools import proxies, support
 from tools.costs import costs
 from tools.rates import grids, protocol, rates
 
+#: Files of ``docs/examples`` by what they are examples of.
+EXAMPLES = {"method": "sgd", "two-rates": "lion", "table": "table99", "conv1d": "gpt2", "adapter": "adapter", "export": "export", "corpus": "files"}
 MARK = re.compile(r"<!-- ([\w-]+):begin -->(.*?)<!-- \1:end -->", re.S)
 
 
@@ -100,15 +102,9 @@ def _parts(root: Path) -> dict[str, str]:
         "gpu-graphs": _gpu_graphs(kept / "gpu-graphs.csv"),
         "gpu-kernels": _gpu_kernels(kept / "bench-gpu.csv"),
         "gpu-steps": _gpu_steps(kept / "gpu-steps.csv"),
-        "method-example": _code(root / "docs" / "examples" / "sgd.py"),
-        "two-rates-example": _code(root / "docs" / "examples" / "lion.py"),
-        "table-example": _code(root / "docs" / "examples" / "table99.py"),
-        "conv1d-example": _code(root / "docs" / "examples" / "gpt2.py"),
         "support": support.table(),
         "proxies": proxies.table(),
-        "adapter-example": _code(root / "docs" / "examples" / "adapter.py"),
-        "export-example": _code(root / "docs" / "examples" / "export.py"),
-        "corpus-example": _code(root / "docs" / "examples" / "files.py"),
+        **{f"{name}-example": _code(root / "docs" / "examples" / f"{file}.py") for name, file in EXAMPLES.items()},
         "primitive-example": _code(root / "tests" / "primitives" / "givens.py"),
         **_numbers(mini),
         **costs(root),
