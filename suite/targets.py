@@ -13,7 +13,7 @@ from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from suite.artifact import names_read
 from suite.collection import RESULTS, Suite
-from suite.sources import noted_sources, sources_note
+from suite.sources import note_path, read_note
 
 
 def files(suite: Suite) -> list[str]:
@@ -82,7 +82,7 @@ def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for name in _wanted(suite, targets):
         files = (path for spec in suite.artifacts[name].specs(suite.scale) for path in made(suite, spec.name))
-        note = noted_sources(sources_note(suite.folder, name)) or {}
+        note = read_note(note_path(suite.folder, name)) or {}
         built = note.get("specs") == suite.digests(name) and all(path.exists() for path in suite.outputs(name))
         if built and (gone := [file for file in files if not file.exists()]):
             found[name] = gone
