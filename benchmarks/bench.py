@@ -13,6 +13,7 @@ from analyses.common.timing import Spread, Timer, ratios, wall_clock
 from benchmarks.case import Case, Work
 from benchmarks.memory import held_bytes, peak_bytes
 from benchmarks.rows import COLUMNS, NAMES, as_csv, environment
+from poet.system.errors import UserError
 from poet.system.files import write_text
 
 #: Largest relative error of a correct kernel by dtype: some tens of roundings of the format.
@@ -23,7 +24,7 @@ LONG = 2.0
 FEW = 10
 
 
-class WrongResult(RuntimeError):
+class WrongResult(UserError):
     """A kernel's result differs from that in fp64 by more than the tolerance."""
 
 
