@@ -150,7 +150,7 @@ class Scale:
         )
         check_layers(f"{row} on model {model}", method, parameters, architecture)  # now, not when the run starts
         finetuned = model == self.settings.finetuning.model and row in self.settings.finetuning.rows
-        variant = "-".join([row, *(f"{name}={_short(value)}" for name, value in differing.items())])
+        variant = "-".join([row, *(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in differing.items())])
         return RunSpec(
             scale=self.name,
             model=model,
@@ -187,10 +187,6 @@ def given_of(methods: dict[str, dict[str, Any]], method: type[Method]) -> dict[s
     """The parameters that a scale file gives a method, including those of the method classes that it extends."""
     names = [base.__dict__.get("name") for base in reversed(method.__mro__)]
     return {key: value for name in names for key, value in methods.get(name, {}).items()}
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def dataset_name(data: dict[str, Any]) -> str:

@@ -134,7 +134,7 @@ def _numbers(mini: Path) -> dict[str, str]:
         "tokens-paper": f"{float(stated) / int(adamw['counted_trainable_exact']):,.0f}",
         "share-without": f"{min(shares):.0%} to {max(shares):.0%}",
         "share-without-seeds": f"{min(of_seeds):.0%} to {max(of_seeds):.0%}",
-        **{f"gain-{name}": _span(gains[control]) for name, control in zip(("two-rates", "fs", "bs"), gains, strict=True)},
+        **{f"gain-{name}": f"{min(gain):.2f} to {max(gain):.2f}" for name, gain in zip(("two-rates", "fs", "bs"), gains.values(), strict=True)},
     }
 
 
@@ -153,10 +153,6 @@ def _means(length: str, poet_against: Sequence[str] = ()) -> str:
 def _control(name: str, length: str) -> str:
     """The measurement of a control, for one model and length of the ladder."""
     return next(line["note"] for line in read(RECORDED) if (line["model"], line["control"], line["length"]) == (MODEL, name, length))
-
-
-def _span(values: list[float]) -> str:
-    return f"{min(values):.2f} to {max(values):.2f}"
 
 
 def _steps(table: Path) -> str:
