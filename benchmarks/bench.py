@@ -13,6 +13,7 @@ from analyses.common.timing import Spread, Timer, ratios, wall_clock
 from benchmarks.case import Case, Work
 from benchmarks.memory import held_bytes, peak_bytes
 from benchmarks.rows import COLUMNS, NAMES, as_csv, environment
+from poet.system.errors import UserError
 from poet.system.files import write_text
 
 #: Largest relative error of a correct kernel by dtype: some tens of roundings of the format.
@@ -23,7 +24,7 @@ LONG = 2.0
 FEW = 10
 
 
-class WrongResult(RuntimeError):
+class WrongResult(UserError):
     """A kernel's result differs from that in fp64 by more than the tolerance."""
 
 
@@ -82,9 +83,7 @@ class Bench:
 
     def left_out(self, case: Case, why: str) -> dict[str, Any]:
         """Make and keep the line of a case that is not timed."""
-        with _threads(case.threads if self.device == "cpu" else None):
-            named = self._named(case)
-        return self._keep(named | {"rounds": 0, "flops": case.flops, "note": why})
+        return self._keep(self._named(case) | {"rounds": 0, "flops": case.flops, "note": why})
 
     def _keep(self, row: dict[str, Any]) -> dict[str, Any]:
         assert row.keys() <= COLUMNS.keys(), row.keys() - COLUMNS.keys()
@@ -96,7 +95,7 @@ class Bench:
     def _named(self, case: Case) -> dict[str, Any]:
         if self._environment is None:
             self._environment = environment(self.device)
-        threads = {} if self.device == "cuda" else {"threads": torch.get_num_threads()}
+        threads = {} if self.device == "cuda" else {"threads": case.threads or torch.get_num_threads()}
         return {name: getattr(case, name) for name in NAMES} | self._environment | threads
 
     def spread_of_periodic(self, work: Work, call: float) -> float:
@@ -138,33 +137,30 @@ class Bench:
         ``rounds_of(work, before, rounds)`` times ``work.call`` in each of ``rounds`` rounds, after a call of ``before``, and
         returns the times: pytest-benchmark's loop, or :meth:`in_rounds`."""
         with _threads(case.threads if self.device == "cpu" else None):
-            return self._measure(case, rounds_of)
+            against = case.against
+            other = self.set_up(against, keep=against) if against else None
+            work = self.set_up(case, keep=against)
+            known: dict[str, Any] = {"relative_error": self.checked_error(case, work)}
+            if against:
+                known["predicted_ratio"] = case.flops / against.flops
+            if self.device == "cuda":  # all that the case keeps, caches included
+                known["held_bytes"] = torch.cuda.memory_allocated() - self._before[case.id]
+            else:
+                known["held_bytes"] = held_bytes(work.tensors())
+            begin = time.perf_counter()
+            known["peak_bytes"] = known["held_bytes"] + self.peak(work.call, self.device)
+            once = 2 * (time.perf_counter() - begin)
+            if once < self.seconds:  # a longer call is warmed up, and timed well enough, under the profiler
+                once = self.timer(work.call) + (self.timer(other.call) if other else 0)
+            reference: list[float] = []
 
-    def _measure(self, case: Case, rounds_of: Callable[..., list[float]]) -> dict[str, Any]:
-        against = case.against
-        other = self.set_up(against, keep=against) if against else None
-        work = self.set_up(case, keep=against)
-        known: dict[str, Any] = {"relative_error": self.checked_error(case, work)}
-        if against:
-            known["predicted_ratio"] = case.flops / against.flops
-        if self.device == "cuda":  # all that the case keeps, caches included
-            known["held_bytes"] = torch.cuda.memory_allocated() - self._before[case.id]
-        else:
-            known["held_bytes"] = held_bytes(work.tensors())
-        begin = time.perf_counter()
-        known["peak_bytes"] = known["held_bytes"] + self.peak(work.call, self.device)
-        once = 2 * (time.perf_counter() - begin)
-        if once < self.seconds:  # a longer call is warmed up, and timed well enough, under the profiler
-            once = self.timer(work.call) + (self.timer(other.call) if other else 0)
-        reference: list[float] = []
+            def before() -> None:
+                if other is not None:
+                    reference.append(self.timer(other.call))
 
-        def before() -> None:
-            if other is not None:
-                reference.append(self.timer(other.call))
-
-        times = rounds_of(work, before, self.rounds(case, once))
-        share = self.spread_of_periodic(work, Spread.of(times).median)
-        return self.row(case, [t + share for t in times], reference, **known)
+            times = rounds_of(work, before, self.rounds(case, once))
+            share = self.spread_of_periodic(work, Spread.of(times).median)
+            return self.row(case, [t + share for t in times], reference, **known)
 
     def in_rounds(self, work: Work, before: Callable[[], object], rounds: int) -> list[float]:
         """Time a call in each of ``rounds`` rounds, after a call of ``before``."""

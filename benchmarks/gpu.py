@@ -13,10 +13,11 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.bench import Bench, WrongResult
+from benchmarks.bench import Bench
 from benchmarks.case import Case
 from benchmarks.cases import gpu_cases
 from benchmarks.rows import NAMES
+from poet.system.errors import UserError, command_line
 
 TABLE = Path("results/bench-gpu.csv")
 #: Seconds after which no further case is begun; the current one is finished.
@@ -79,24 +80,19 @@ def summary(row: dict) -> str:
     return f"{names}: " + ", ".join(parts)
 
 
+@command_line
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--select", default="", help="only cases whose name contains this, such as layer-4096x14336")
     parser.add_argument("--seconds", type=float, default=TIME, help="begin no further case after so many")
     given = parser.parse_args(arguments)
     if not torch.cuda.is_available():
-        print("error: there is no GPU that torch can use: make bench measures the CPU", file=sys.stderr)
-        return 1
+        raise UserError("there is no GPU that torch can use: make bench measures the CPU")
     cases = [case for case in gpu_cases() if given.select in case.id]
     if not cases:
-        print(f"error: no case has {given.select!r} in its name: names are like {next(iter(gpu_cases())).id}", file=sys.stderr)
-        return 1
+        raise UserError(f"no case has {given.select!r} in its name: names are like {next(iter(gpu_cases())).id}")
     bench = Bench("cuda", timer=CudaTimer(), seconds=0.5, most_rounds=50, path=TABLE)
-    try:
-        run(cases, bench, limit=given.seconds)
-    except WrongResult as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    run(cases, bench, limit=given.seconds)
     first, left_out = bench.rows[0], sum(row["rounds"] == 0 for row in bench.rows)
     print(f"\n{first['device']}, torch {first['torch']}, triton {first['triton']}: {TABLE}")
     print(f"{len(bench.rows) - left_out} cases measured, {left_out} left out")

@@ -33,8 +33,7 @@ def layer_cases(
             for count in tokens:
                 # A call of a tenth of a second or more on a CPU has only three rounds.
                 rounds = 3 if 6 * count * m * n > 1.5e10 else 5
-                common = {"operation": "layer", "shape": f"{m}x{n}", "tokens": count, "dtype": dtype}
-                common["least_rounds"] = rounds
+                common = {"operation": "layer", "shape": f"{m}x{n}", "tokens": count, "dtype": dtype, "least_rounds": rounds}
                 plain = Case(**common, variant="linear", build=_build(m, n, count, dtype, None), plain=True)
                 found.append(plain)
                 for variant, config in configurations(m, n, block_sizes, budgets).items():

@@ -81,17 +81,22 @@ def _group(plain_spec: RunSpec, specs: list[RunSpec], tokens: int, threads: int 
 
 
 def _flops(spec: RunSpec) -> float:
-    """Operations of a step: those of its run, and the products in the optimizer."""
-    if spec.method == "lora":  # counted by formula: its package may be missing
-        return _lora_flops(spec)
+    """Operations of a step: those of its run, and the products in the optimizer.
+
+    LoRA's are counted by formula, since its package may be missing: AdamW's step without the gradients of the frozen matrices, and all
+    adapters, forward and backward.
+    """
+    model = build_llama(spec.architecture, device="meta")
+    shapes = [tuple(p.shape) for name, p in model.named_parameters() if is_counted(name)]
+    if spec.method == "lora":
+        tokens, rank = spec.tokens / spec.steps, spec.parameters["rank"]
+        plain = operations_per_step(replace(spec, method="adamw", parameters={}))
+        return plain + sum(tokens * (6 * rank * (n + m) - 2 * n * m) for n, m in shapes)
     total = operations_per_step(spec)
-    if spec.method in ("galore", "muon"):
-        model = build_llama(spec.architecture, device="meta")
-        shapes = [tuple(p.shape) for name, p in model.named_parameters() if is_counted(name)]
-        if spec.method == "muon":
-            total += newton_schulz(shapes, spec.parameters["newton_schulz_steps"])
-        else:
-            total += low_rank_projections(shapes, spec.parameters["rank"])
+    if spec.method == "muon":
+        total += newton_schulz(shapes, spec.parameters["newton_schulz_steps"])
+    if spec.method == "galore":
+        total += low_rank_projections(shapes, spec.parameters["rank"])
     return total
 
 
@@ -103,15 +108,6 @@ def newton_schulz(shapes: Sequence[tuple[int, int]], steps: int) -> int:
 def low_rank_projections(shapes: Sequence[tuple[int, int]], rank: int) -> int:
     """Operations of GaLore's projection of each gradient to the subspace, and of each update back."""
     return sum(4 * rank * n * m for n, m in shapes)
-
-
-def _lora_flops(spec: RunSpec) -> float:
-    """Operations of AdamW's step without the gradients of the frozen matrices, and of all adapters, forward and backward."""
-    plain = operations_per_step(replace(spec, method="adamw", parameters={}))
-    tokens, rank = spec.tokens / spec.steps, spec.parameters["rank"]
-    model = build_llama(spec.architecture, device="meta")
-    shapes = [tuple(p.shape) for name, p in model.named_parameters() if is_counted(name)]
-    return plain + sum(tokens * (6 * rank * (n + m) - 2 * n * m) for n, m in shapes)
 
 
 def _build(spec: RunSpec, *, graph: bool = False):

@@ -8,7 +8,6 @@ import math
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from analyses.common.ablation import perplexity_columns
 from faults.workshop import Workshop
 from poet.system.errors import UserError
 from suite.check.compare import compare
-from suite.check.findings import Finding
 from suite.check.report import failed
 from suite.check.tables import pairs, read
 from suite.collection import Suite
@@ -31,43 +29,8 @@ STOPS = "a run stops"
 MODEL = "60m"
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed:
-    """The check's findings on runs with a fault in place.
-
-    Attributes:
-        by: the numbers that left their tolerance, by row and column; empty if none did.
-        most: the finding about the perplexity that used up most of its tolerance; None if a run did not end.
-        said: why a run did not end.
-    """
-
-    by: tuple[str, ...]
-    most: Finding | None
-    said: str = ""
-
-    def columns(self) -> dict[str, Any]:
-        """The cells of the check in the table of faults."""
-        if self.most is None:
-            return {"caught_by_check": f"{STOPS}: {self.said}"}
-        most = self.most
-        share = 100 / abs(float(most.recorded))
-        return {
-            "number": most.row,
-            "recorded": most.recorded,
-            "found": most.fresh,
-            "moved_percent": most.change * share,
-            "tolerance_percent": most.tolerance * share,
-            "caught_by_check": "; ".join(self.by) or ("no" if most.status in ("equal", "within") else most.status),
-        }
-
-
 class RecordedNumbers:
     """The recorded tables of a scale, and how runs are compared with them.
-
-    Args:
-        suite: the suite at the scale.
-        recorded: folder of the recorded tables.
-        datasets: folder of the prepared data sets.
 
     Raises:
         UserError: the scale's data is not there, or Table 2 is not recorded.
@@ -78,15 +41,19 @@ class RecordedNumbers:
         if not (self.data / "meta.json").exists():
             raise UserError(
                 f"{self.data} holds no prepared data: make it with `snakemake --cores 2 {suite.dataset}/meta.json "
-                f"--config scale={suite.scale.name}`, or say with --data where it is"
+                f"--config scale={suite.scale.name}`"
             )
         if not (recorded / TABLE).exists():
             raise UserError(f"{recorded / TABLE} is missing: keep results of the scale with `make record` first")
         tables = (path.name for path in suite.default_targets() if path.suffix == ".csv")
         self._tables = [name for name in tables if (recorded / name).exists()]
 
-    def noticed(self, workshop: Workshop, rows: Sequence[str]) -> Noticed:
-        """Train rows of Table 2 with a workshop's current code and the recorded seeds, and compare them with the recorded numbers."""
+    def noticed(self, workshop: Workshop, rows: Sequence[str]) -> dict[str, Any]:
+        """Train rows of Table 2 with a workshop's current code and the recorded seeds, and compare them with the recorded numbers.
+
+        Returns:
+            The check's cells in the table of faults. The number is the perplexity that used up most of its tolerance.
+        """
         with tempfile.TemporaryDirectory(dir=workshop.folder) as folder:
             results, scale = Path(folder), self.suite.scale
             for name in self._tables:
@@ -99,13 +66,21 @@ class RecordedNumbers:
                         workshop.train(scale.name, MODEL, line["variant"], seed, self.data, results)
                     line |= self._columns(results, line)
             except UserError as error:
-                return Noticed((), None, str(error))
+                return {"caught_by_check": f"{STOPS}: {error}"}
             pd.DataFrame(lines).to_csv(results / TABLE, index=False, lineterminator="\n")
             found = compare(self.recorded, results, self._tables)
             names = [pair.row for pair in pairs("table2", lines, lines) if pair.fresh in trained]
-        about = [one for one in found if one.table == "table2" and one.row in names and one.kind == "number"]
-        by = tuple(f"{one.row}: {one.column}" for one in failed(found))
-        return Noticed(by, max(about, key=lambda one: one.strain))
+        most = max((one for one in found if one.table == "table2" and one.row in names and one.kind == "number"), key=lambda one: one.strain)
+        outside = "; ".join(f"{one.row}: {one.column}" for one in failed(found))
+        share = 100 / abs(float(most.recorded))
+        return {
+            "number": most.row,
+            "recorded": most.recorded,
+            "found": most.fresh,
+            "moved_percent": most.change * share,
+            "tolerance_percent": most.tolerance * share,
+            "caught_by_check": outside or ("no" if most.status in ("equal", "within") else most.status),
+        }
 
     def _columns(self, results: Path, line: dict[str, str]) -> dict[str, str]:
         """The cells of a line of Table 2 that depend on its runs, as strings."""

@@ -75,7 +75,7 @@ def examine(
         "passed": tested.passed,
         "said": tested.said,
     }
-    return line | (numbers.noticed(workshop, rows).columns() if numbers and rows else {})
+    return line | (numbers.noticed(workshop, rows) if numbers and rows else {})
 
 
 def caught(line: dict[str, Any]) -> bool:
@@ -126,13 +126,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", metavar="FAULT", help="these alone; the table stays as it is")
     parser.add_argument("--numbers", action="store_true", help="train with each fault, and ask the regression check")
     parser.add_argument("--scale", default="mini", help="of the numbers (default: mini)")
-    parser.add_argument("--data", type=Path, default=ROOT / "data", help="folder of the prepared data sets (default: data)")
     given = parser.parse_args(arguments)
     known = {fault.name: fault for fault in FAULTS}
     if unknown := [name for name in given.only or () if name not in known]:
         raise UserError(f"there is no fault {unknown[0]!r}; there are {', '.join(known)}")
     faults = tuple(known[name] for name in given.only) if given.only else FAULTS
-    numbers = RecordedNumbers(load_suite({"scale": given.scale, "seeds": [0]}), recorded_folder(given.scale), given.data) if given.numbers else None
+    numbers = RecordedNumbers(load_suite({"scale": given.scale, "seeds": [0]}), recorded_folder(given.scale), ROOT / "data") if given.numbers else None
     lines = plant(faults, numbers)
     if not given.only:
         write_text(TABLE, as_csv(lines, given.scale if given.numbers else ""))

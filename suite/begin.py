@@ -13,7 +13,7 @@ from suite.collection import RESULTS, Suite
 from suite.recorded.archive import archive_path, read
 from suite.targets import check_targets, unmake_data, unmake_lost
 
-#: Options with which Snakemake writes nothing.
+#: Options with which Snakemake makes and removes no target (--report writes its page).
 _LOOKS = (
     *("dryrun", "lint", "list_target_rules", "list_rules", "print_compilation", "dag", "rulegraph", "filegraph", "d3dag", "summary"),
     *("detailed_summary", "list_changes", "list_input_changes", "list_params_changes", "list_untracked", "list_conda_envs", "report"),
@@ -21,7 +21,7 @@ _LOOKS = (
 
 
 def looks(given: Namespace) -> bool:
-    """Whether a command line only looks: with one of its options Snakemake writes nothing."""
+    """Whether a command line only looks: with one of its options Snakemake makes and removes no target."""
     return any(getattr(given, name, None) for name in _LOOKS)
 
 
@@ -32,11 +32,6 @@ def works(given: Namespace) -> bool:
 
 def begin(suite: Suite, config: dict[str, Any], arguments: Namespace) -> None:
     """Refuse a call that cannot succeed. For one that runs jobs, lock the folder and have deleted files made again.
-
-    Args:
-        suite: the suite of the scale.
-        config: Snakemake's configuration.
-        arguments: the command line, parsed by Snakemake.
 
     Raises:
         UserError: the target is unknown, the folder cannot be written, another pipeline is at work in it, or

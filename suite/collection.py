@@ -24,7 +24,7 @@ from suite.methods import check_methods
 from suite.records import changed_code
 from suite.summarization import BART
 from suite.scale import Scale, dataset_name, load_scale
-from suite.sources import noted_sources
+from suite.sources import read_note
 from suite.tuning.cells import Tuning
 
 RESULTS = Path("results")
@@ -235,7 +235,7 @@ class Suite:
     @property
     def data_changed(self) -> bool:
         """Whether the prepared data come from other code or another text than today's, so that every run is trained again."""
-        note, meta = noted_sources(self.dataset / "sources.json"), read_json(self.dataset / "meta.json")
+        note, meta = read_note(self.dataset / "sources.json"), read_json(self.dataset / "meta.json")
         code = note is not None and note["files"] != file_digests(data_sources(self.scale.data["corpus"]))
         return self.scale.settings.retrain and (code or (meta is not None and not self.text.items() <= meta["corpus"].items()))
 

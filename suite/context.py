@@ -1,5 +1,6 @@
 """What an artifact is built from: the scale, and the records of its runs."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from poet.finetuning.spec import FinetuningSpec
-from poet.launch.records import read_probes, read_record, read_run_history, read_summaries
+from poet.launch.records import read_file, read_history, read_probes, read_record
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from suite.scale import Scale
@@ -50,16 +51,12 @@ class Context:
         return read_record(self.home, spec)
 
     def history(self, spec: RunSpec) -> pd.DataFrame:
-        """The history of a run, one line for each measured step; NaN where a column was not measured.
-
-        Raises:
-            RunError: the history is missing, edited or unreadable; the message has the command that makes it again.
-        """
-        return pd.DataFrame(read_run_history(self.home, spec)).astype(float)
+        """The history of a run, one line for each measured step; NaN where a column was not measured. :func:`poet.launch.records.read_file` has the errors."""
+        return pd.DataFrame(read_history(read_file(self.home, spec, "history.csv").decode())).astype(float)
 
     def summaries(self, spec: FinetuningSpec) -> list[str]:
-        """The summaries that a run wrote; see :func:`poet.launch.records.read_summaries`."""
-        return read_summaries(self.home, spec)
+        """The summaries that a run wrote, in the order of its validation documents; none if it diverged. :func:`poet.launch.records.read_file` has the errors."""
+        return [json.loads(line)[0] for line in read_file(self.home, spec, "summaries.jsonl").splitlines()]
 
     def probes(self, spec: RunSpec) -> dict[str, np.ndarray]:
         """What a run's probes measured; see :func:`poet.launch.records.read_probes`."""

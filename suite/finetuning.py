@@ -60,15 +60,7 @@ def method_parameters(scale: Scale, method: str, given: OnTasks) -> dict[str, An
 
 
 def finetuning(scale: Scale, base: RunSpec, task: str, method: str, seed: int, lr: float) -> FinetuningSpec:
-    """One finetuning run.
-
-    Args:
-        scale: the scale.
-        base: the pretrained run, one of :func:`bases`.
-        task: key in ``poet.finetuning.tasks.TASKS``.
-        method: key in ``poet.finetuning.methods.FINETUNERS``.
-        seed: the run's seed.
-        lr: the learning rate of all trained parameters.
+    """The finetuning run of a pretrained run (one of :func:`bases`) on a task by a method (a key of ``FINETUNERS``), all trained parameters at one rate.
 
     Raises:
         ConfigError: the method refuses the scale's parameters, or a layer's shape with them.

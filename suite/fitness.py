@@ -120,21 +120,13 @@ def _size(grounds: Grounds, subject: Subject) -> Reading:
 
 
 def _rotations(grounds: Grounds, subject: Subject) -> Reading:
-    found = {}
-    for model in subject.models:
-        whole = grounds.row(model, POET)
-        without = whole and grounds.like(whole, **WITHOUT_ROTATIONS)
-        found[model] = _interval(grounds.differences, whole, without, leaves_out_zero)
-    return _together(found)
+    rows = ((model, grounds.row(model, POET)) for model in subject.models)
+    return _together({model: _interval(grounds.differences, row, row and grounds.like(row, **WITHOUT_ROTATIONS), leaves_out_zero) for model, row in rows})
 
 
 def _second_rate(grounds: Grounds, subject: Subject) -> Reading:
-    found = {}
-    for model in subject.models:
-        one = grounds.row(model, FULL)
-        two = one and grounds.other_method(one, TWO_RATES)
-        found[model] = _interval(grounds.log_ratios, one, two, second_rate_is_little, 3)
-    return _together(found)
+    rows = ((model, grounds.row(model, FULL)) for model in subject.models)
+    return _together({model: _interval(grounds.log_ratios, row, row and grounds.other_method(row, TWO_RATES), second_rate_is_little, 3) for model, row in rows})
 
 
 def _grids(grounds: Grounds, subject: Subject) -> Reading:

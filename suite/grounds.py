@@ -96,12 +96,7 @@ class Sweep:
 
 
 class Grounds:
-    """The trained runs of a scale.
-
-    Attributes:
-        scale: the scale.
-        sweep: its trials of learning rates.
-    """
+    """The trained runs of a scale."""
 
     def __init__(self, context: Context, runs: Iterable[RunSpec]) -> None:
         self.scale: Scale = context.scale

@@ -61,14 +61,7 @@ def keep(spec: RunSpec | FinetuningSpec, folder: Path) -> None:
 def take_back(
     spec: RunSpec | FinetuningSpec, folder: Path, *, known: list[str], device: str, data: Path, base: Path | None = None
 ) -> bool:
-    """Put a kept run back if its spec, code and inputs are today's. Returns whether it was.
-
-    Args:
-        spec: the run.
-        folder: the run's folder.
-        known: as in :func:`check_code`; if it is empty, other code does not matter.
-        device, data, base: as in :func:`suite.recorded.restore.changed`.
-    """
+    """Put a kept run back if its spec, code (unless ``known`` is empty) and inputs are today's; see :func:`suite.recorded.restore.changed`. Returns whether it was."""
     kept = FINISHED / spec.name
     try:
         if fault(kept, spec.name):
@@ -108,9 +101,7 @@ def _link(source: str | Path, target: str | Path) -> None:
 def check_code(known: list[str], digest: str) -> None:
     """Refuse to train with code that changed since the pipeline began: the run would count as one of the old code.
 
-    Args:
-        known: the training digests when the pipeline began; empty at a scale with ``retrain: false``.
-        digest: the training digest now.
+    ``known``: the training digests when the pipeline began; empty at a scale with ``retrain: false``.
 
     Raises:
         RunError: the code changed.

@@ -128,14 +128,7 @@ def side_and_p(evidence: Evidence, region: tuple[float, float]) -> tuple[Side, f
 
 
 def judge(claim: Claim, artifact: Artifact, evidence: Evidence, context: Context, grounds: Grounds) -> Verdict:
-    """The verdict on a claim before Holm's correction, which :func:`corrected` makes.
-
-    Args:
-        claim, artifact: what is judged.
-        evidence: what was measured.
-        context: has the scale.
-        grounds: the runs that controls may read.
-    """
+    """The verdict on a claim before Holm's correction, which :func:`corrected` makes."""
     scope = scope_of(claim, artifact, context.scale.name)
     if scope == "exact":
         return _exact(claim, evidence)

@@ -7,8 +7,6 @@ without such locks, the process number is compared with the processes that are r
 
 import atexit
 import contextlib
-import errno
-import fcntl
 import json
 import os
 import shutil
@@ -22,6 +20,7 @@ from typing import Any, TextIO
 import psutil
 
 from poet.system.errors import UserError
+from poet.system.files import try_lock
 from poet.system.progress import say
 
 SNAKEMAKE = Path(".snakemake")
@@ -80,22 +79,13 @@ def _locked() -> TextIO:
         file = open(HOLDER, "a", encoding="utf-8")
     except OSError as error:
         raise UserError(f"{HOLDER.absolute()} cannot be written ({error.strerror}): it is whose pipelines run here; work in a clone of your own, or make .snakemake, results and data writable") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise _at_work(_holder()) from None
-    except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
-            raise
-        if (holder := _holder()) and _lives(holder):
-            raise _at_work(holder) from None
+    locked, holder = try_lock(file), _holder()
+    if locked is False or (locked is None and holder and _lives(holder)):
+        who = _named(holder) if holder else "another process"
+        raise UserError(f"{who} is at work in {Path.cwd()}: wait for it or end it, then call again")
+    if locked is None:
         say(f"note: the file system of {Path.cwd()} has no locks: a second pipeline that starts at the same moment, or on another machine, may not be noticed")
     return file
-
-
-def _at_work(holder: dict[str, Any] | None) -> UserError:
-    who = _named(holder) if holder else "another process"
-    return UserError(f"{who} is at work in {Path.cwd()}: wait for it or end it, then call again")
 
 
 def _holder() -> dict[str, Any] | None:

@@ -50,11 +50,7 @@ class RateTable:
 
 
 def read_rates(path: Path, root: Path) -> RateTable:
-    """Read a table of learning rates.
-
-    Args:
-        path: of the file.
-        root: error messages name the file relative to this folder.
+    """Read a table of learning rates, a file below ``root``.
 
     Raises:
         ConfigError: a column is missing, a row unknown, or a rate not a number.

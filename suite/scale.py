@@ -9,20 +9,18 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from suite.rates import RateTable, Trial, read_rates
 from suite.settings import Config, ScaleFile
 from suite.tuning.protocol import FILE as PROTOCOL
 from suite.tuning.protocol import Protocol, load_protocol
+from poet.launch.sources import ROOT
 from poet.methods import all_rows
 from poet.methods.contract import Method, parse_parameters, scale_parameters
 from poet.system.validation import ConfigError, parse, read_yaml
 from poet.training.probes import get_probe
 from poet.training.spec import Architecture, RunSpec
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +150,7 @@ class Scale:
         )
         check_layers(f"{row} on model {model}", method, parameters, architecture)  # now, not when the run starts
         finetuned = model == self.settings.finetuning.model and row in self.settings.finetuning.rows
-        variant = "-".join([row, *(f"{name}={_short(value)}" for name, value in differing.items())])
+        variant = "-".join([row, *(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in differing.items())])
         return RunSpec(
             scale=self.name,
             model=model,
@@ -191,10 +189,6 @@ def given_of(methods: dict[str, dict[str, Any]], method: type[Method]) -> dict[s
     return {key: value for name in names for key, value in methods.get(name, {}).items()}
 
 
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def dataset_name(data: dict[str, Any]) -> str:
     """Folder of a prepared data set: readable, and distinct for distinct settings."""
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]
@@ -202,10 +196,7 @@ def dataset_name(data: dict[str, Any]) -> str:
 
 
 def load_scale(config: dict[str, Any]) -> Scale:
-    """The scale that a configuration names.
-
-    Args:
-        config: ``config/config.yaml`` with what the command line changed in it.
+    """The scale that a configuration names: ``config/config.yaml`` with what the command line changed in it.
 
     Raises:
         ConfigError: an unknown key, scale or seed list, in one sentence.

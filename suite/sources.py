@@ -29,10 +29,6 @@ def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
     - The source files of the artifacts that it is built from: these files also have their claims.
     - Templates, styles and scripts in the folder of its name, the published numbers, ``paper.yaml`` and ``tuning.yaml``.
     - The recorded ladders, for an artifact that is built from all others.
-
-    Args:
-        name: of the artifact.
-        root: of the repository, or of a copy.
     """
     places = locate(root)
     own = find(name)
@@ -46,12 +42,12 @@ def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
     return code | assets | settings | ladders | {*(root / "analyses" / "published").glob("*.csv")}
 
 
-def sources_note(folder: Path, name: str) -> Path:
+def note_path(folder: Path, name: str) -> Path:
     """The path of an artifact's note of source digests, in a scale's folder."""
     return folder / "sources" / f"{name}.json"
 
 
-def note_sources(path: Path, files: Iterable[Path], outputs: Iterable[Path] = (), **parameters: Any) -> None:
+def write_note(path: Path, files: Iterable[Path], outputs: Iterable[Path] = (), **parameters: Any) -> None:
     """Write a note with the digests of source files and of the outputs made from them. ``why`` compares it with today's files.
 
     Args:
@@ -69,11 +65,11 @@ def note_sources(path: Path, files: Iterable[Path], outputs: Iterable[Path] = ()
 
 def altered(folder: Path, name: str) -> list[Path]:
     """The files of an artifact that were edited after they were made, by the digests in its note."""
-    made = (noted_sources(sources_note(folder, name)) or {}).get("outputs", {})
+    made = (read_note(note_path(folder, name)) or {}).get("outputs", {})
     return [folder / output for output, digest in made.items() if (folder / output).exists() and sha256_of(folder / output) != digest]
 
 
-def noted_sources(path: Path) -> dict[str, Any] | None:
+def read_note(path: Path) -> dict[str, Any] | None:
     """A note of source digests; None if it is missing or unreadable."""
     note = read_json(path)
     return note if note and isinstance(note.get("files"), dict) else None

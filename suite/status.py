@@ -34,8 +34,6 @@ STATES = ("done", "diverged", "running", "silent", "stopped", "failed", "outdate
 #: A run updates its status at each step, at most every few seconds. It is silent after :data:`QUIET_SECONDS` without an update, or
 #: after the time of :data:`QUIET_STEPS` steps if that is longer: evaluating, saving and measuring take the time of several steps.
 QUIET_SECONDS, QUIET_STEPS = 600.0, 20
-#: Seconds by which a run's clock may be ahead of this machine's without a note.
-CLOCKS_DIFFER = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class RunProgress:
         status: the content of ``status.json`` of an unfinished run; else empty.
         age: seconds since ``status.json`` was last updated; never negative.
         record: the record of a run that is done or diverged; else None.
-        notes: sentences on unreadable files and on clocks that differ.
+        notes: sentences on unreadable files.
     """
 
     spec: RunSpec | FinetuningSpec
@@ -70,14 +68,7 @@ def _step_tokens(spec: RunSpec) -> float:
 
 
 def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_current: Callable[[RunSpec | FinetuningSpec, dict[str, Any]], bool]) -> RunProgress:
-    """The progress of a run.
-
-    Args:
-        results: the results folder.
-        spec: the run.
-        now: seconds since 1970.
-        is_current: whether a finished run counts, from its spec and record; see :meth:`suite.collection.Suite.is_current`.
-    """
+    """The progress of a run, ``now`` in seconds since 1970. ``is_current``: see :meth:`suite.collection.Suite.is_current`."""
     notes, record, status = [], None, None
     try:
         record = _record(results, spec, notes)
@@ -88,10 +79,7 @@ def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_curre
         notes.append(f"{error.filename} cannot be read ({error.strerror})")
     if status is None:
         return RunProgress(spec, "not started" if record is None else "outdated", notes=tuple(notes))
-    ahead = status["updated"] - now
-    if ahead > CLOCKS_DIFFER:
-        notes.append(f"the clock of {status['host']} is {duration(ahead)} ahead of this machine's: {spec.name} may be silent")
-    state, age = status["state"], max(0.0, -ahead)
+    state, age = status["state"], max(0.0, now - status["updated"])  # the clock of the run's machine may be ahead
     if state == "running" and status["host"] == socket.gethostname() and not psutil.pid_exists(status["pid"]):
         state = "stopped"  # killed before it could update its status
     elif state == "running" and age > _quiet(spec, status["tokens_per_second"]):

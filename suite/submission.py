@@ -11,12 +11,9 @@ from poet.system.errors import UserError
 
 
 def check_submission(workflow: Any) -> None:
-    """Check that Slurm takes a job of each kind that is to run: submit one for tomorrow, and cancel it at once.
+    """Check that Slurm, if it is the executor, takes a job of each kind that is to run: submit one for tomorrow, and cancel it at once.
 
     ``--test-only`` would also refuse jobs that only have to wait for a node that is down. ``--hold`` would take jobs that no node can run.
-
-    Args:
-        workflow: Snakemake's, with its DAG built; nothing is checked unless its executor is Slurm's.
 
     Raises:
         UserError: a job asks for an unknown partition, account or quality of service, for resources that no node has, or for more time

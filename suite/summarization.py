@@ -50,9 +50,6 @@ def base_of(scale: Scale) -> tuple[str, str]:
 def check_base(source: str) -> None:
     """Refuse a model that is no BART: transformers would load it as one, with random weights.
 
-    Args:
-        source: the model's name on the hub, or a local folder.
-
     Raises:
         ConfigError: its configuration names another kind.
     """

@@ -13,7 +13,7 @@ from poet.methods import all_rows
 from poet.system.validation import ConfigError
 from suite.artifact import names_read
 from suite.collection import RESULTS, Suite
-from suite.sources import noted_sources, sources_note
+from suite.sources import note_path, read_note
 
 
 def files(suite: Suite) -> list[str]:
@@ -75,17 +75,14 @@ def unmake_data(suite: Suite) -> list[str]:
 
 
 def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
-    """The deleted run files behind up-to-date artifacts, by artifact name.
+    """The deleted run files behind up-to-date artifacts among the targets (none: all), by artifact name.
 
     Snakemake does not notice that an input of an up-to-date file was deleted. An artifact whose specs changed is not listed: Snakemake makes it again anyway.
-
-    Args:
-        targets: targets of a command line; none means all.
     """
     found: dict[str, list[Path]] = {}
     for name in _wanted(suite, targets):
         files = (path for spec in suite.artifacts[name].specs(suite.scale) for path in made(suite, spec.name))
-        note = noted_sources(sources_note(suite.folder, name)) or {}
+        note = read_note(note_path(suite.folder, name)) or {}
         built = note.get("specs") == suite.digests(name) and all(path.exists() for path in suite.outputs(name))
         if built and (gone := [file for file in files if not file.exists()]):
             found[name] = gone
@@ -105,14 +102,7 @@ def unmake_lost(suite: Suite, targets: Iterable[str]) -> list[str]:
     """Delete a file of each artifact that :func:`lost_files` finds, so that Snakemake makes the artifact and its runs again.
 
     The artifact's copy in ``results/``, and the files of wanted artifacts that are built from it, are deleted too: Snakemake
-    would otherwise take them as up to date.
-
-    Args:
-        suite: the suite of the scale.
-        targets: targets of a command line; none means all.
-
-    Returns:
-        A sentence for the user for each artifact.
+    would otherwise take them as up to date. Returns a sentence for the user for each artifact.
     """
     lost = lost_files(suite, targets)
     for name in _wanted(suite, targets) if lost else ():

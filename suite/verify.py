@@ -10,7 +10,7 @@ from poet.system.errors import UserError
 from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read
 from suite.recorded.run import FILES
-from suite.sources import altered, noted_sources, sources_note
+from suite.sources import altered, note_path, read_note
 from suite.targets import lost_files
 from suite.tuning.protocol import load_protocol
 
@@ -73,7 +73,7 @@ def artifacts(results: Path) -> Iterator[str]:
             yield str(error)
             continue
         suites = {(0,): plain}
-        notes = {name: noted_sources(sources_note(results / scale, name)) for name in plain.artifacts}
+        notes = {name: read_note(note_path(results / scale, name)) for name in plain.artifacts}
         for name, note in notes.items():
             if note:
                 seeds = tuple(note["seeds"])

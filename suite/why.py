@@ -23,7 +23,7 @@ from suite.artifact import names_read
 from suite.collection import RESULTS, Suite
 from suite.recorded.run import files_of
 from suite.records import whole_record
-from suite.sources import artifact_files, noted_sources, sources_note
+from suite.sources import artifact_files, note_path, read_note
 from suite.targets import check_targets, lost_files
 from suite.wording import listed
 
@@ -71,7 +71,7 @@ def _data(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
 
 
 def _of_data(suite: Suite, folder: Path) -> str:
-    note = noted_sources(folder / "sources.json")
+    note = read_note(folder / "sources.json")
     changed = _changed(note["files"], file_digests(data_sources(suite.scale.data["corpus"]))) if note else ""
     return changed or "its code changed, or files of it are missing"
 
@@ -136,7 +136,7 @@ def _of_artifact(suite: Suite, name: str, pending: Mapping[Path, str]) -> str:
     outputs = suite.outputs(name)
     if missing := [str(path) for path in outputs if not path.exists()]:
         return "not built yet" if len(missing) == len(outputs) else f"{listed(missing)} is missing"
-    specs, note, reasons = suite.artifacts[name].specs(suite.scale), noted_sources(sources_note(suite.folder, name)), []
+    specs, note, reasons = suite.artifacts[name].specs(suite.scale), read_note(note_path(suite.folder, name)), []
     if note:
         if note.get("seeds") != list(suite.scale.seeds):
             reasons.append(f"seeds {note.get('seeds')} -> {list(suite.scale.seeds)}")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from suite.check.tables import read
-from suite.sources import note_sources, sources_note
+from suite.sources import note_path, write_note
 from tests.tables import write_lines
 from tools import record as tool
 
@@ -74,7 +74,7 @@ def test_a_table_that_was_altered_is_refused(record, tmp_path, capsys):
     kept, made = tmp_path / "root" / "analyses" / "recorded" / "mini" / "table8.csv", tmp_path / "results" / "mini"
     made.mkdir(parents=True)
     shutil.copy(kept, table := made / "table8.csv")
-    note_sources(sources_note(made, "table8"), [], [table], seeds=[0], specs=[])
+    write_note(note_path(made, "table8"), [], [table], seeds=[0], specs=[])
     assert record() == 0
     write_lines(table, [{**line, "measured": 7} for line in read(table)])
     assert record() == 2 and f"{table} is not as it was made: remove it" in capsys.readouterr().err
@@ -107,10 +107,10 @@ def test_tables_of_other_seeds_than_are_packed_are_refused(record, tmp_path, cap
     made, kept = tmp_path / "results" / "mini", tmp_path / "root" / "analyses" / "recorded" / "mini" / "table5.csv"
     made.mkdir(parents=True)
     shutil.copy(kept, made)
-    note_sources(sources_note(made, "table5"), [], seeds=[0, 1, 2], specs=["a digest"])
+    write_note(note_path(made, "table5"), [], seeds=[0, 1, 2], specs=["a digest"])
     assert record() == 2
     assert "table5.csv was made with seeds [0, 1, 2], and [0] are to be packed: give SEEDS='[0, 1, 2]'" in capsys.readouterr().err
-    note_sources(sources_note(made, "lr_sweep"), [], seeds=[0], specs=["a trial's"])
+    write_note(note_path(made, "lr_sweep"), [], seeds=[0], specs=["a trial's"])
     shutil.copy(kept.with_name("lr_sweep.csv"), made)
     assert record("--seeds", "[0,1,2]") == 0
 

@@ -35,7 +35,7 @@ def costs(root: Path) -> dict[str, str]:
 
 def _commits(runs: list[RecordedRun]) -> str:
     sources = [run.record["provenance"] for run in runs]
-    dirty = sum(source["dirty"] for source in sources)
+    dirty = sum(bool(source["dirty"]) for source in sources)  # None outside a checkout
     return f"{len(runs)} runs of {len({source['commit'] for source in sources})} commits, {dirty or 'none'} of them trained with uncommitted changes"
 
 

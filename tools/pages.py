@@ -32,6 +32,8 @@ from tools import proxies, support
 from tools.costs import costs
 from tools.rates import grids, protocol, rates
 
+#: Files of ``docs/examples`` by what they are examples of.
+EXAMPLES = {"method": "sgd", "two-rates": "lion", "table": "table99", "conv1d": "gpt2", "adapter": "adapter", "export": "export", "corpus": "files"}
 MARK = re.compile(r"<!-- ([\w-]+):begin -->(.*?)<!-- \1:end -->", re.S)
 
 
@@ -101,15 +103,9 @@ def _parts(root: Path) -> dict[str, str]:
         "gpu-graphs": _gpu_graphs(kept / "gpu-graphs.csv"),
         "gpu-kernels": _gpu_kernels(kept / "bench-gpu.csv"),
         "gpu-steps": _gpu_steps(kept / "gpu-steps.csv"),
-        "method-example": _code(root / "docs" / "examples" / "sgd.py"),
-        "two-rates-example": _code(root / "docs" / "examples" / "lion.py"),
-        "table-example": _code(root / "docs" / "examples" / "table99.py"),
-        "conv1d-example": _code(root / "docs" / "examples" / "gpt2.py"),
         "support": support.table(),
         "proxies": proxies.table(),
-        "adapter-example": _code(root / "docs" / "examples" / "adapter.py"),
-        "export-example": _code(root / "docs" / "examples" / "export.py"),
-        "corpus-example": _code(root / "docs" / "examples" / "files.py"),
+        **{f"{name}-example": _code(root / "docs" / "examples" / f"{file}.py") for name, file in EXAMPLES.items()},
         "primitive-example": _code(root / "tests" / "primitives" / "givens.py"),
         **_numbers(mini),
         **costs(root),
@@ -141,7 +137,7 @@ def _numbers(mini: Path) -> dict[str, str]:
         "tokens-paper": f"{float(stated) / int(adamw['counted_trainable_exact']):,.0f}",
         "share-without": f"{min(shares):.0%} to {max(shares):.0%}",
         "share-without-seeds": f"{min(of_seeds):.0%} to {max(of_seeds):.0%}",
-        **{f"gain-{name}": _span(gains[control]) for name, control in zip(("two-rates", "fs", "bs"), gains, strict=True)},
+        **{f"gain-{name}": f"{min(gain):.2f} to {max(gain):.2f}" for name, gain in zip(("two-rates", "fs", "bs"), gains.values(), strict=True)},
     }
 
 
@@ -160,10 +156,6 @@ def _means(length: str, poet_against: Sequence[str] = ()) -> str:
 def _control(name: str, length: str) -> str:
     """The measurement of a control, for one model and length of the ladder."""
     return next(line["note"] for line in read(RECORDED) if (line["model"], line["control"], line["length"]) == (MODEL, name, length))
-
-
-def _span(values: list[float]) -> str:
-    return f"{min(values):.2f} to {max(values):.2f}"
 
 
 def _steps(table: Path) -> str:

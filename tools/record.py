@@ -30,7 +30,7 @@ from suite.finetuning import rates_path
 from suite.recorded.merging import pack
 from suite.recorded.origin import without_sentence
 from suite.settings import read_seeds
-from suite.sources import altered, noted_sources, sources_note
+from suite.sources import altered, note_path, read_note
 from tools.pages import left_tolerance, pages, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
@@ -104,7 +104,7 @@ def _refuse(
     for name, artifact in artifacts.items():
         if edited := altered(made, name):
             raise UserError(f"{edited[0]} is not as it was made: remove it, and make it again")
-        note = noted_sources(sources_note(made, name)) if set(outputs) & set(artifact.outputs) else None
+        note = read_note(note_path(made, name)) if set(outputs) & set(artifact.outputs) else None
         if note and note["specs"] and note["seeds"] != seeds and RATES not in artifact.outputs:  # trials have their own seed
             asked = f"{made / artifact.outputs[0]} was made with seeds {note['seeds']}, and {seeds} are to be packed"
             raise UserError(f"{asked}: give SEEDS='{note['seeds']}', or make it again")
@@ -138,8 +138,7 @@ def main() -> int:
     seeds = read_seeds(given.seeds)
     compared = compare(kept, made, [output for output in outputs if output.endswith(".csv") and output != RATES])
     _refuse(given, seeds, outputs, artifacts, kept, compared)
-    packed = pack(given.results, given.scale, seeds, kept / "runs.parquet", drop=given.drop)
-    print("\n".join([*packed.notes, f"{packed.path}: {packed.runs} runs, {packed.new} of them new"]))
+    print("\n".join(pack(given.results, given.scale, seeds, kept / "runs.parquet", drop=given.drop)))
     kept.mkdir(parents=True, exist_ok=True)
     print(report(compared, shown=None))
     for output in outputs:

@@ -19,17 +19,14 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from poet.data.rows import read_meta
+from poet.system.errors import command_line
 from suite.collection import DATA
 from suite.recorded.archive import archive_path, read
 from suite.scale import dataset_name, load_scale
 
 
 def stretches(history: pd.DataFrame, text: int) -> list[tuple[float, float]]:
-    """Training loss minus validation loss, before the second reading and in it.
-
-    Args:
-        history: history of a run that reads the text once, and all or a part of it again.
-        text: number of tokens of the text.
+    """Training loss minus validation loss, before the second reading of a text of ``text`` tokens and in it.
 
     Returns:
         (mean, standard error) in nats for three stretches of one length: two before the second reading, and the second reading.
@@ -54,7 +51,8 @@ def differences(history: pd.DataFrame, spans: list[tuple[int, int]]) -> list[tup
     return [(part.mean(), part.sem()) for part in parts]
 
 
-def main() -> None:
+@command_line
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("scale")
     scale = load_scale({"scale": parser.parse_args().scale, "seeds": [0]})
@@ -66,7 +64,8 @@ def main() -> None:
             history = pd.read_csv(io.BytesIO(run.files["history.csv"]))
             found = (stretches if tokens <= 2 * text else readings)(history, text)
             print(name, *(f"{mean:+.4f} ({error:.4f})" for mean, error in found), sep="  ")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

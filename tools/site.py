@@ -19,7 +19,7 @@ REPORTS = ROOT / "results" / "recorded"
 
 def on_files(files: Files, config) -> Files:
     """The theme's files, the pages, the files that they link to (also through linked pages), and the reports."""
-    theme = [file for file in files if not _in_docs(file)]
+    theme = [file for file in files if not file.abs_src_path or not Path(file.abs_src_path).is_relative_to(ROOT / "docs")]
     waiting, found = documents(ROOT), {}
     while waiting:
         path = waiting.pop()
@@ -48,7 +48,3 @@ def on_page_markdown(markdown: str, page, **_) -> str:
 def _reports() -> dict[str, Path]:
     """Every report from recorded runs, by its name on the site."""
     return {f"report-{path.parent.name}.html": path for path in sorted(REPORTS.glob("*/report.html"))}
-
-
-def _in_docs(file: File) -> bool:
-    return bool(file.abs_src_path) and Path(file.abs_src_path).is_relative_to(ROOT / "docs")

@@ -32,11 +32,7 @@ class MergeCallback(TrainerCallback):
 
     Both depend only on the global step, so that a resumed training continues as if it had not stopped. Checkpoints during
     training hold R and P; plain transformers cannot read them. After training, ``save_model`` is refused until
-    ``export_dense`` was called; after an interrupted training it is not refused.
-
-    Args:
-        config: the model's configuration.
-        seed: seed of the primitives that merges draw.
+    ``export_dense`` was called; after an interrupted training it is not refused. ``seed`` is that of the primitives that merges draw.
     """
 
     def __init__(self, config: POETConfig, seed: int = 0) -> None:

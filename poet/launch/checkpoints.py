@@ -1,8 +1,6 @@
 """Checkpoints: written atomically and checked by sha256; the previous one is kept until the next is complete."""
 
 import contextlib
-import errno
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,6 +10,7 @@ from typing import Any
 import torch
 
 from poet.data.files import sha256_of
+from poet.system.files import try_lock
 from poet.training.errors import RunError
 
 
@@ -108,15 +107,10 @@ class CheckpointFolder:
         except OSError as error:
             raise RunError(f"cannot write to {self.folder} ({error.strerror}): check the folder, then start again") from None
         with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RunError(
-                    f"another process is still training the run of {self.run_folder}: wait for it or end it, then start again"
-                ) from None
-            except OSError as error:
-                if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
-                    raise
+            locked = try_lock(lock)
+            if locked is False:
+                raise RunError(f"another process is still training the run of {self.run_folder}: wait for it or end it, then start again")
+            if locked is None:
                 self.say(f"the file system of {self.run_folder} has no locks: nothing keeps a second process from this run")
             yield
 

@@ -77,13 +77,6 @@ class Clock:
 
 
 def stopped(name: str, step: int, number: int, of_job: bool = False) -> str:
-    """The last sentence of a run that ends before its last step.
-
-    Args:
-        name: of the run.
-        step: the last finished step.
-        number: of the signal.
-        of_job: whether the run stops because the job ends soon, not because of a signal.
-    """
+    """The last sentence of a run that a signal, or the coming end of its job, ends before its last step."""
     why = "at the end of the job's time" if of_job else f"by signal {number}"
     return f"{name}: stopped {why} after step {step}: saved, the next call goes on"

@@ -1,7 +1,6 @@
 """The GPUs of this machine: a run reserves as many as it needs, and two runs never share one."""
 
 import contextlib
-import fcntl
 import os
 import tempfile
 import time
@@ -11,6 +10,7 @@ from typing import IO
 
 import torch
 
+from poet.system.files import try_lock
 from poet.system.progress import say
 from poet.training.errors import RunError
 
@@ -33,14 +33,10 @@ def visible() -> list[str]:
 
 @contextlib.contextmanager
 def reserved_gpus(count: int, name: str) -> Iterator[None]:
-    """Reserve ``count`` GPUs, and make them the only ones that this process and its child processes see.
+    """Reserve ``count`` GPUs, and make them the only ones that this process and its child processes see; 0 takes none and hides none.
 
     Waits while other runs of this user, whichever pipeline started them, hold too many. In a Slurm job the locks have the
     job's number in their names: GPUs of the same name in two jobs count as different ones.
-
-    Args:
-        count: number of GPUs; 0 takes none and hides none.
-        name: of the run.
 
     Raises:
         RunError: fewer GPUs are visible.
@@ -82,9 +78,7 @@ def _free(names: list[str], count: int) -> list[tuple[str, IO]]:
         if len(locks) == count:
             break
         lock = open(folder / f"{os.environ.get('SLURM_JOB_ID', 'machine')}-{name.replace('/', '_')}", "w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if try_lock(lock) is False:
             lock.close()
         else:
             os.set_inheritable(lock.fileno(), True)  # see poet.launch.start

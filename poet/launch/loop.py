@@ -99,16 +99,10 @@ def _lost_processes(spec: RunSpec, processes: Processes) -> Iterator[None]:
     """Turn the backends' errors about a lost process into a :class:`RunError`."""
     try:
         yield
-    except torch.distributed.DistError as error:
-        raise _lost(spec) from error
     except RuntimeError as error:
-        if processes.size == 1 or "gloo" not in str(error).lower():
-            raise
-        raise _lost(spec) from error
-
-
-def _lost(spec: RunSpec) -> RunError:
-    return RunError(f"a process of run {spec.name} was lost: start again, and it goes on from the last checkpoint")
+        if isinstance(error, torch.distributed.DistError) or (processes.size > 1 and "gloo" in str(error).lower()):
+            raise RunError(f"a process of run {spec.name} was lost: start again, and it goes on from the last checkpoint") from error
+        raise
 
 
 def _train(run: Run, store: CheckpointFolder, status: Status, stop: StopRequest, checkpoint_seconds: float) -> None:

@@ -30,9 +30,6 @@ def operations_per_step(spec: RunSpec) -> int:
     pairs of tokens. Not counted: elementwise operations, matrix decompositions (the exact Cayley map's solve), products in the
     optimizer (GaLore's projections, Muon's iteration), and evaluation.
 
-    Args:
-        spec: the run.
-
     Raises:
         ValueError: the method refuses the parameters or the model.
     """

@@ -37,12 +37,7 @@ def _cpu_model() -> str:
 
 
 def provenance(device: str, processes: int = 1) -> dict[str, Any]:
-    """Commit and dirty flag (null outside a checkout), package versions, Python, machine and device.
-
-    Args:
-        device: "cpu" or "cuda".
-        processes: number of processes that train the run together, each on its own device.
-    """
+    """Commit and dirty flag (null outside a checkout), package versions, Python, machine and device. ``processes``: how many train the run together, each on its own device."""
     # Local settings do not count as changes: those that move a number are in the run's spec.
     changes = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!config", ":!workflow/profiles")
     unknown = _git("ls-files", "--others", "--exclude-standard", "poet")

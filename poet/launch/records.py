@@ -47,11 +47,7 @@ def read_history(text: str) -> list[dict[str, float | None]]:
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
-    """Write a record as JSON. NaN and Infinity are written as such, which Python's JSON reads back.
-
-    Args:
-        path: of the file.
-        record: gets ``record_sha256``, the digest of the rest.
+    """Write a record, with ``record_sha256`` added, as JSON. NaN and Infinity are written as such, which Python's JSON reads back.
 
     Raises:
         DiskError: the file cannot be written.
@@ -83,12 +79,7 @@ def check_record(record: dict[str, Any]) -> None:
 
 
 def check_file(record: dict[str, Any], name: str, content: bytes | None) -> None:
-    """Refuse a file of a run whose digest differs from the one in the run's record.
-
-    Args:
-        record: of the run.
-        name: the file's name, such as ``history.csv``.
-        content: of the file; None if there is no file.
+    """Refuse the content of a run's file (None: there is no file) whose digest differs from the one in the run's record.
 
     Raises:
         Altered: the digests differ, or either the file or its digest is missing.
@@ -147,12 +138,7 @@ def read_record(results: Path, spec: RunSpec) -> dict[str, Any]:
 
 
 def read_file(results: Path, spec: RunSpec, name: str) -> bytes:
-    """The content of a file of a run, as it was written when the run ended.
-
-    Args:
-        results: the results folder.
-        spec: the run.
-        name: the file's name in the run's folder, such as ``history.csv``.
+    """The content of a file in a run's folder, such as ``history.csv``, as it was written when the run ended.
 
     Raises:
         RunError: the file is missing or unreadable, or differs from its digest in the record; or the record does, see :func:`read_record`.
@@ -165,16 +151,6 @@ def read_file(results: Path, spec: RunSpec, name: str) -> bytes:
     except (OSError, Altered) as error:
         raise _refusal(path, spec, error) from None
     return content
-
-
-def read_run_history(results: Path, spec: RunSpec) -> list[dict[str, float | None]]:
-    """The history of a run, see :func:`read_history`; :func:`read_file` has the errors."""
-    return read_history(read_file(results, spec, "history.csv").decode())
-
-
-def read_summaries(results: Path, spec: RunSpec) -> list[str]:
-    """The summaries that a run wrote, in the order of its validation documents; none if it diverged. :func:`read_file` has the errors."""
-    return [json.loads(line)[0] for line in read_file(results, spec, "summaries.jsonl").splitlines()]
 
 
 def read_probes(results: Path, spec: RunSpec) -> dict[str, np.ndarray]:

@@ -140,11 +140,7 @@ def training_digest(method: str, device: str) -> str:
 
 
 def data_sources(corpus: str) -> list[Path]:
-    """The files that a corpus's prepared data depends on: ``poet/data`` without other corpora, reading of rows, estimates and command line.
-
-    Args:
-        corpus: key in ``poet.data.corpora``.
-    """
+    """The files that a corpus's prepared data depends on: ``poet/data`` without other corpora, reading of rows, estimates and command line."""
     others = {_file(c) for name, c in CORPORA.items() if name != corpus}
     apart = {ROOT / "poet" / "data" / name for name in ("rows.py", "order.py", "__main__.py", "estimate.py", "rate.py")}
     return sorted(set((ROOT / "poet" / "data").rglob("*.py")) - others - apart)

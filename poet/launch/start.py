@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from poet.launch.sources import ROOT
 from poet.system.files import write_text
 from poet.training.errors import RunError
 from poet.training.spec import RunSpec
 from poet.launch.status import tell
 
-ROOT = Path(__file__).resolve().parents[2]
 #: Seconds that the training processes have to save and end after a signal to this process, before they are killed.
 SECONDS_TO_SAVE = 600
 

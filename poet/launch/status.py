@@ -8,7 +8,6 @@ import os
 import socket
 import time
 from pathlib import Path
-from types import TracebackType
 
 from poet.system.errors import UserError
 from poet.system.files import DiskError, write_text
@@ -22,12 +21,6 @@ class Status:
 
     ``state`` is "running", "stopped" (by a signal, with its progress saved) or "failed" (with ``error``, one sentence).
     A run that is done has a record, and no status.
-
-    Args:
-        folder: the run's checkpoint folder.
-        name, digest: name of the run, digest of its spec.
-        steps: steps of the whole run.
-        devices: number of devices that train it.
     """
 
     def __init__(self, folder: Path, name: str, digest: str, steps: int, devices: int) -> None:
@@ -61,9 +54,7 @@ class Status:
     def __enter__(self) -> Status:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is None:
             return
         stopped = issubclass(kind, (SystemExit, KeyboardInterrupt))

@@ -1,10 +1,12 @@
-"""Atomic writing of files: a file is there completely or not at all."""
+"""Atomic writing of files, and locks on them."""
 
 import contextlib
 import errno
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from poet.system.errors import UserError
 
@@ -47,6 +49,23 @@ def atomic_path(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):  # of a disk that is gone or read-only: the first error says what is wrong
             temporary.unlink(missing_ok=True)
+
+
+def try_lock(file: IO) -> bool | None:
+    """Lock an open file until this process closes it or ends.
+
+    Returns:
+        Whether this process has the lock now; None on a file system without locks.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        return None
+    return True
 
 
 def write_text(path: Path, text: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 
 #: Minimum time between two lines in a log.
 SECONDS_BETWEEN_LINES = 15.0
@@ -19,14 +18,7 @@ def say(sentence: str) -> None:
 
 
 class Progress:
-    """Counts units of work; a context manager.
-
-    Args:
-        description: what is being done.
-        total: number of units in all, or None if unknown.
-        unit: name of the units.
-        done: number of units that were done before.
-    """
+    """Counts units of work, of a known or unknown total, from those that were done before; a context manager."""
 
     def __init__(self, description: str, total: int | None, unit: str, done: int = 0) -> None:
         self.description, self.total, self.unit, self.count = description, total, unit, done
@@ -54,9 +46,7 @@ class Progress:
             self._last_line = time.monotonic()
             self._line("".join(f", {key} {value}" for key, value in shown.items()))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
         elif kind is None:

@@ -70,11 +70,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # libyaml's is te
     """A loader that refuses a key that stands twice, of which YAML's own takes the last in silence."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
+        seen = []  # and no set: a key that is a list, which the loader refuses itself
         for key, _ in node.value:
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(problem=f"{key.value} stands twice", problem_mark=key.start_mark)
-            seen.add(key.value)
+            seen.append(key.value)
         return super().construct_mapping(node, deep)
 
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 import scipy
 
+from poet.system.errors import command_line
 from suite.check.compare import recorded_folder
 from suite.check.findings import recorded_spreads
 from suite.check.spread import LEVEL, Pool, RecordedNumber, pools_of, tolerances
@@ -53,7 +54,8 @@ def _alarm(numbers: Sequence[RecordedNumber], pools: Sequence[Pool], rng: np.ran
     return any(t is not None and (change < -t.down or change > t.up) for t, change in found)
 
 
-def main() -> None:
+@command_line
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m suite.check.alarms", description="How often the check finds fault with an unchanged method.")
     parser.add_argument("scale")
     parser.add_argument("--checks", type=int, default=500)
@@ -64,7 +66,8 @@ def main() -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(("scale", "numbers", "level", "checks", "alarms", "share", "low", "high"))
     writer.writerow((asked.scale, len(numbers), LEVEL, asked.checks, found, found / asked.checks, f"{ends.low:.4f}", f"{ends.high:.4f}"))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

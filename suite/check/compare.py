@@ -30,13 +30,7 @@ def recorded_folder(scale: str) -> Path:
 
 
 def compare(recorded: Path, results: Path, tables: Iterable[str]) -> list[Finding]:
-    """Every number of the tables, fresh against recorded.
-
-    Args:
-        recorded: folder with the recorded tables.
-        results: the results folder.
-        tables: file names below ``results``; the recorded ones have the same names.
-    """
+    """Every number of the tables of these file names, those in ``results`` against those in ``recorded``."""
     found: list[Pair] = []
     for name in tables:
         old, new = recorded / name, results / name

@@ -76,7 +76,9 @@ class Finding:
 def findings(pairs: Sequence[Pair]) -> list[Finding]:
     """One finding for each number, changed text, and new, missing or machine-dependent row. A changed text fails if no number moved."""
     found: list[Finding] = []
-    for pair, tolerance in zip(pairs, _from_spread(pairs), strict=True):
+    spreads = recorded_spreads(pairs)
+    allowed = dict(zip(spreads, tolerances(list(spreads.values())), strict=True))
+    for i, pair in enumerate(pairs):
         of_row = partial(Finding, table=pair.table, row=pair.row, column="row")
         if pair.recorded is None:
             found.append(of_row(status="new", reason="not recorded"))
@@ -85,18 +87,11 @@ def findings(pairs: Sequence[Pair]) -> list[Finding]:
         elif pair.source == "of the machine":
             found.append(of_row(status="left out"))
         else:
-            one = _judge_number(pair, tolerance)
+            one = _judge_number(pair, allowed.get(i))
             found += [*([one] if one else []), *_texts(pair, one)]
     if all(one.status == "equal" for one in found if one.kind == "number"):
         return [replace(one, status="outside", reason="no number moved") if one.kind == "text" else one for one in found]
     return found
-
-
-def _from_spread(pairs: Sequence[Pair]) -> list[Tolerance | None]:
-    """The tolerance of each pair's trained number; None if its kind has no spread, or if it is judged by another rule."""
-    spreads = recorded_spreads(pairs)
-    found = dict(zip(spreads, tolerances(list(spreads.values())), strict=True))
-    return [found.get(i) for i in range(len(pairs))]
 
 
 def recorded_spreads(pairs: Sequence[Pair]) -> dict[int, RecordedNumber]:

@@ -47,12 +47,7 @@ def failed(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def report(findings: Sequence[Finding], shown: int | None = SHOWN) -> str:
-    """A table of what moved, and the summary, for the terminal.
-
-    Args:
-        findings: all findings of a comparison.
-        shown: lines of the table at most; None for all.
-    """
+    """A table of what moved, with so many lines at most (None: all), and the summary, for the terminal."""
     found = moved(findings)
     lines = [_aligned(map(_cells, found[:shown]))]
     if shown is not None and (hidden := len(found) - shown) > 0:

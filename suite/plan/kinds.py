@@ -52,12 +52,7 @@ def kind(spec: RunSpec) -> str:
 
 
 def costs(scale: Scale, runs: Iterable[RunSpec]) -> dict[str, Cost]:
-    """The cost of each kind among runs, by :func:`kind`.
-
-    Args:
-        scale: the scale of the runs, which has their resources.
-        runs: the runs.
-    """
+    """The cost of each kind among runs, by :func:`kind`."""
     examples = {kind(spec): spec for spec in runs}
     arguments = [(spec, scale.resources(spec.model)) for spec in examples.values()]
     alone = len(arguments) < WORTH_PROCESSES

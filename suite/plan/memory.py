@@ -148,7 +148,8 @@ def _optimizer(spec: RunSpec) -> dict[str, int]:
         nn.utils.clip_grad_norm_(trained, spec.clip_norm)
         for optimizer in optimizers:
             optimizer.step()
-        state = sum(_bytes(found) for optimizer in optimizers for found in optimizer.state.values())
+        held_by = (value for optimizer in optimizers for found in optimizer.state.values() for value in found.values())
+        state = sum(value.untyped_storage().nbytes() for value in held_by if isinstance(value, Tensor))
         return {"weights": weights, "gradients": held - weights, "state": state, "optimizer": memory.peak - held}
 
 
@@ -158,7 +159,3 @@ def _loss(model: nn.Module, tokens: Tensor) -> Tensor:
     return nn.functional.cross_entropy(
         logits.flatten(0, 1).float(), tokens[:, 1:].flatten(), ignore_index=IGNORED_LABEL, reduction="sum"
     )
-
-
-def _bytes(state: dict[str, Any]) -> int:
-    return sum(v.untyped_storage().nbytes() for v in state.values() if isinstance(v, Tensor))

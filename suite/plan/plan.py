@@ -24,15 +24,7 @@ RECORD_BYTES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A pretraining run and its cost.
-
-    Attributes:
-        spec: the run.
-        done: whether it has its record.
-        cost: operations of a step, and memory.
-        rate: speed of one device.
-        resources: of its job; see :meth:`suite.scale.Scale.resources`.
-    """
+    """A pretraining run and its cost."""
 
     spec: RunSpec
     done: bool
@@ -75,19 +67,6 @@ class PlannedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFinetuning:
-    """A finetuning run and its time.
-
-    Attributes:
-        done: whether it has its record.
-        hours: hours on one device; None if no finished run says it.
-    """
-
-    done: bool
-    hours: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What a scale would cost, and the order in which to run it.
 
@@ -98,7 +77,7 @@ class Plan:
         needs: names of the runs of each artifact.
         steps: artifacts in the order in which to run them.
         data: size and cost of the scale's data, for the longest run that is not done.
-        finetunings: the finetuning runs.
+        finetunings, finetunings_left: number of the finetuning runs, and of those that are not done. Their cost is not estimated.
     """
 
     suite: Suite
@@ -107,7 +86,8 @@ class Plan:
     needs: dict[str, set[str]]
     steps: list[Step]
     data: Estimate
-    finetunings: list[PlannedFinetuning]
+    finetunings: int
+    finetunings_left: int
 
     @property
     def left(self) -> list[PlannedRun]:
@@ -119,7 +99,7 @@ class Plan:
         return DEVICES[self.device].memory or 1e6 * run.resources["mem_mb"] / run.devices
 
 
-def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, device: str | None = None, mfu: float = 0.3) -> Plan:
+def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, device: str | None = None) -> Plan:
     """The plan of a scale, or of one artifact at it.
 
     Args:
@@ -127,14 +107,11 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
         results: the results folder, which says which runs are done and how fast they were.
         artifact: its name; None for all of ``snakemake all`` that are not built from other artifacts.
         device: a key of :data:`suite.plan.rate.DEVICES`; None for an H100, or a core of a CPU if the scale trains on CPUs.
-        mfu: model FLOPs utilization: the assumed share of the device's peak where nothing was measured.
 
     Raises:
-        ConfigError: there is no such artifact or device, the scale cannot make the artifact or train on the device, or ``mfu`` is not in (0, 1].
+        ConfigError: there is no such artifact or device, or the scale cannot make the artifact or train on the device.
         DataError: the description of the data is wrong, or its folder of shards is empty.
     """
-    if not 0 < mfu <= 1:
-        raise ConfigError(f"mfu: {mfu:g} is no share of a device's peak, such as 0.4")
     scale = suite.scale
     asked = {name: needed(suite, name) for name in _names(suite, artifact)}
     specs = {name: spec for found in asked.values() for name, spec in found.items()}
@@ -142,27 +119,29 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
     device = _device(suite, device)
     cost = costs(scale, pretraining.values())
 
-    rates, done = Rates(scale, pretraining.values(), cost, device, mfu), set()
+    rates, done = Rates(scale, pretraining.values(), cost, device), set()
     now, is_current = time.time(), suite.is_current()
     for name, spec in specs.items():
         if (record := progress(results, spec, now, is_current).record) is not None:
             done.add(name)
-            rates.add(spec, record)
+            if name in pretraining:
+                rates.add(spec, record)
     archive = archive_path(scale.name)
     for run in read(archive).values() if archive.exists() else ():
-        rates.add(run.spec, run.record, recorded=True)
+        if isinstance(run.spec, RunSpec):
+            rates.add(run.spec, run.record, recorded=True)
 
     runs = {
         name: PlannedRun(spec, name in done, cost[kind(spec)], rates.of(spec), scale.resources(spec.model)) for name, spec in pretraining.items()
     }
-    finetunings = [PlannedFinetuning(name in done, rates.finetuning_hours(spec)) for name, spec in specs.items() if name not in runs]
+    finetunings = specs.keys() - runs.keys()
     needs = {name: own for name, found in asked.items() if (own := found.keys() & runs.keys())}
     hours = {name: 0.0 if run.done else run.device_hours for name, run in runs.items()}
     steps = in_order(needs, {name: evidence(suite, name) for name in needs}, hours)
     order = [name for step in steps for name in step.runs]
     ordered = {name: runs[name] for name in (*order, *runs)}  # the rest, which is done, behind
     longest = max((run.spec.steps * run.spec.batch_rows for run in runs.values() if not run.done), default=None)
-    return Plan(suite, device, ordered, needs, steps, estimate(scale.data, longest), finetunings)
+    return Plan(suite, device, ordered, needs, steps, estimate(scale.data, longest), len(finetunings), len(finetunings - done))
 
 
 def _names(suite: Suite, artifact: str | None) -> list[str]:

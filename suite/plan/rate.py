@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from suite.plan.kinds import Cost, devices, kind
 from suite.scale import Scale
@@ -28,6 +27,8 @@ class Device:
     memory: float
 
 
+#: Model FLOPs utilization: the share of a device's peak that is assumed where nothing was measured.
+MFU = 0.3
 #: Numbers of NVIDIA's data sheets for A100 80GB, H100 SXM and H200 SXM, without sparsity; fp32 without TF32, as is torch's
 #: default. A CPU device is one core with two 8-wide fused multiply-adds per cycle (AVX2) at 3 GHz.
 DEVICES = {
@@ -40,12 +41,7 @@ DEVICES = {
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The speed of a device.
-
-    Attributes:
-        per_second: operations of one device in a second.
-        source: where the number comes from, in words.
-    """
+    """The speed of a device in operations per second, and where the number comes from, in words."""
 
     per_second: float
     source: str
@@ -54,29 +50,20 @@ class Rate:
 class Rates:
     """What finished runs measured, for planned ones.
 
-    The rate of a pretraining run comes from the best source: runs of its kind, else recorded ones, else recorded runs of its method on its
-    model, else on another model, else recorded runs of any method, else the device's peak. Operations of finetuning runs are not counted: finished runs
-    of a model, task and method give their time.
-
-    Args:
-        scale: the scale of the runs.
-        planned: the pretraining runs.
-        costs: the cost of every kind of them; see :func:`suite.plan.kinds.costs`.
-        device: a key of :data:`DEVICES`; records of another device are ignored.
-        mfu: the assumed share of the device's peak where nothing was measured.
+    The rate of a run comes from the best source: runs of its kind, else recorded ones, else recorded runs of its method on its
+    model, else on another model, else recorded runs of any method, else the device's peak.
     """
 
-    def __init__(self, scale: Scale, planned: Iterable[RunSpec], costs: dict[str, Cost], device: str, mfu: float) -> None:
-        self._scale, self._device, self._mfu = scale, device, mfu
+    def __init__(self, scale: Scale, planned: Iterable[RunSpec], costs: dict[str, Cost], device: str) -> None:
+        self._scale, self._device = scale, device
         self._of_kind: dict[str, list[float]] = defaultdict(list)
         self._recorded: dict[str | Trained, list[float]] = defaultdict(list)
-        self._finetuning: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         self._per_token: dict[str | Trained, list[float]] = defaultdict(list)  # operations for each token
         for spec in planned:
             for key in (kind(spec), (spec.model, spec.method)):
                 self._per_token[key].append(costs[kind(spec)].operations * spec.steps / spec.tokens)
 
-    def add(self, spec: RunSpec | FinetuningSpec, record: dict[str, Any], *, recorded: bool = False) -> None:
+    def add(self, spec: RunSpec, record: dict[str, Any], *, recorded: bool = False) -> None:
         """Take a finished run as a measurement.
 
         Args:
@@ -85,13 +72,10 @@ class Rates:
             recorded: whether it is one of the scale's recorded runs. They stand for their method, too, since a recorded run may be of a
                 kind that is not planned. Others stand for their kind alone, and only if as many devices trained them as are planned.
         """
-        provenance, cost = record["provenance"], record["cost"]
+        provenance = record["provenance"]
         if self._device not in provenance["device"].lower():
             return
-        if isinstance(spec, FinetuningSpec):
-            self._finetuning[spec.model, spec.task, spec.method].append(cost["train_seconds"])
-            return
-        speed, number = cost["tokens_per_second"], provenance.get("devices", 1)
+        speed, number = record["cost"]["tokens_per_second"], provenance.get("devices", 1)
         if not speed or not (recorded or number == devices(self._scale.resources(spec.model))):
             return
         rates, keys = (self._recorded, (kind(spec), (spec.model, spec.method))) if recorded else (self._of_kind, (kind(spec),))
@@ -111,9 +95,4 @@ class Rates:
                 return Rate(rate, f"measured: recorded runs of {spec.method} on {model}")
         if fastest:
             return Rate(statistics.median(rate for key, rate in fastest.items() if isinstance(key, tuple)), "measured: recorded runs of other methods")
-        return Rate(self._mfu * DEVICES[self._device].peak[spec.precision], f"at an MFU of {self._mfu:g} on {self._device} (assumed: --mfu, --device)")
-
-    def finetuning_hours(self, spec: FinetuningSpec) -> float | None:
-        """Hours of a finetuning run on one device: those of the fastest finished one of its model, task and method; None if there is none."""
-        found = self._finetuning.get((spec.model, spec.task, spec.method))
-        return min(found) / 3600 if found else None
+        return Rate(MFU * DEVICES[self._device].peak[spec.precision], f"at an MFU of {MFU:g} on {self._device} (assumed)")

@@ -5,14 +5,8 @@ import sys
 from pathlib import Path
 
 from poet.system.errors import command_line
-from suite.recorded.merging import Packed, pack, take_in
+from suite.recorded.merging import pack, take_in
 from suite.settings import read_seeds
-
-
-def _said(packed: Packed) -> None:
-    for note in packed.notes:
-        print(f"note: {note}", file=sys.stderr)
-    print(f"{packed.path}: {packed.runs} runs, {packed.new} of them new")
 
 
 @command_line
@@ -35,9 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
     own["build"].add_argument("--seeds", help="default: those with which most settings were recorded")
     given = parser.parse_args(arguments)
     if given.command == "pack":
-        _said(pack(given.results, given.scale, read_seeds(given.seeds), drop=given.drop))
+        print("\n".join(pack(given.results, given.scale, read_seeds(given.seeds), drop=given.drop)))
     elif given.command == "import":
-        _said(take_in(given.file, given.origin))
+        print(take_in(given.file, given.origin))
     else:
         from suite.recorded.build import build
 

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from poet.launch.sources import ROOT
 from poet.system.files import atomic_path
 from suite.recorded.run import FILES, RecordedError, RecordedRun, checked, sha256
 
-ROOT = Path(__file__).resolve().parents[2]
 _TEXT = ("name", "scale", "model", "variant", "spec_digest", "training_digest", "commit", "device", "machine", "torch", "origin")
 SCHEMA = pa.schema(
     [
@@ -75,11 +75,7 @@ def write(path: Path, runs: Iterable[RecordedRun]) -> None:
 
 
 def read(path: Path, only: str | None = None) -> dict[str, RecordedRun]:
-    """The runs of an archive by name, each checked.
-
-    Args:
-        path: the archive.
-        only: the name of the one run to look for; None reads all.
+    """The runs of an archive, or the one of a name, each checked.
 
     Raises:
         RecordedError: the archive does not exist, is damaged, has another format, or has a run twice or with files that do not

@@ -32,7 +32,8 @@ def build_artifact(name: str, context: Context) -> None:
         if notes and output.endswith(".md"):
             write_text(path, "\n\n".join((path.read_text(encoding="utf-8").rstrip(), *notes)) + "\n")
         if strange and output.endswith(".csv"):
-            _add_column(path, foreign=strange)
+            frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+            write_text(path, frame.assign(foreign=strange).to_csv(index=False, lineterminator="\n"))
 
 
 def take_times(artifact: Artifact, recorded: Path, results: Path) -> None:
@@ -52,8 +53,3 @@ def runs_behind(artifact: Artifact, context: Context) -> list[RunSpec | Finetuni
     """The runs of an artifact, and of the artifacts that it is built from if the scale can make them."""
     read = (other.specs(context.of(name).scale) for name, other in read_by(artifact).items() if not other.missing(context.scale))
     return [spec for specs in (artifact.specs(context.scale), *read) for spec in specs]
-
-
-def _add_column(path: Path, **column: str) -> None:
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    write_text(path, frame.assign(**column).to_csv(index=False, lineterminator="\n"))

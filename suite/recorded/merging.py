@@ -1,7 +1,6 @@
 """Packing the runs of a results folder into an archive, and importing another machine's archive."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from poet.finetuning.spec import FinetuningSpec
@@ -14,23 +13,6 @@ from suite.records import whole_record
 from suite.scale import Scale
 from suite.tuning import cells, finetuning
 from suite.tuning.protocol import load_protocol
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """The outcome of packing or importing runs.
-
-    Attributes:
-        path: path of the archive.
-        runs: number of runs in it now.
-        new: number of runs that the archive did not have with these bytes.
-        notes: a sentence for each reason why runs were left out or dropped.
-    """
-
-    path: Path
-    runs: int
-    new: int
-    notes: tuple[str, ...] = ()
 
 
 def _asked_today(scale: str, runs: Iterable[RecordedRun]) -> set[str]:
@@ -101,13 +83,16 @@ def gather(results: Path, specs: dict[str, RunSpec | FinetuningSpec]) -> tuple[l
     return runs, [f"{len(names)} runs {why}, such as {names[0]}: left out" for why, names in left.items()]
 
 
-def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None = None, *, drop: bool = False) -> Packed:
+def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None = None, *, drop: bool = False) -> list[str]:
     """Add the runs of a results folder to the scale's archive, whose other runs stay.
 
     Args:
         results, scale, seeds: the results folder, and the scale and seeds whose runs are packed.
         archive: None takes the scale's.
         drop: drop recorded runs whose specs nothing asks for today.
+
+    Returns:
+        A sentence for each reason why runs were left out or dropped, and last how many the archive has.
 
     Raises:
         RecordedError: there are such runs, and ``drop`` is False; or see :func:`gather` and :func:`suite.recorded.archive.read`.
@@ -129,16 +114,19 @@ def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None =
     if after != before:
         write(archive, after.values())
     new = sum(before.get(run.name) != run for run in found)
-    return Packed(archive, len(after), new, tuple(notes))
+    return [*notes, f"{archive}: {len(after)} runs, {new} of them new"]
 
 
-def take_in(file: Path, label: str, archive: Path | None = None) -> Packed:
+def take_in(file: Path, label: str, archive: Path | None = None) -> str:
     """Add the runs of another machine's archive to this project's, marked as foreign.
 
     Args:
         file: the other archive.
         label: where it comes from; shown by every table that uses one of its runs.
         archive: this project's archive; None takes that of the runs' scale.
+
+    Returns:
+        A sentence on how many runs this project's archive has.
 
     Raises:
         RecordedError: the label is not plain text, or the file is damaged or has no runs, is of several scales, has a run that nothing asks
@@ -166,4 +154,4 @@ def take_in(file: Path, label: str, archive: Path | None = None) -> Packed:
     new = [RecordedRun(run.spec, run.record, run.files, run.origin or label) for name, run in theirs.items() if name not in ours]
     if new:
         write(archive, [*ours.values(), *new])
-    return Packed(archive, len(ours) + len(new), len(new))
+    return f"{archive}: {len(ours) + len(new)} runs, {len(new)} of them new"

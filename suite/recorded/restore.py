@@ -37,14 +37,7 @@ def restored(
 ) -> bool:
     """Restore a run if it was recorded with today's spec, device, training code and inputs. Returns whether it was restored; the log says why not.
 
-    Args:
-        spec: the run.
-        folder: the run's folder.
-        data: folder of the prepared data; of the prepared task for a finetuning run.
-        device: "cpu" or "cuda", where it would be trained.
-        archive: the archive of the recorded runs; None takes the scale's.
-        base: the record of the pretrained run of a finetuning run; None if the finetuning run pretrains its own model.
-        first_seed: whether the run has the seed that finetuning starts from; weights of other seeds are not used.
+    ``first_seed``: whether the run has the seed that finetuning starts from; weights of other seeds are not used. :func:`changed` has the rest.
 
     Raises:
         RecordedError: the archive is missing or damaged.
@@ -74,15 +67,10 @@ def _why_not(run: RecordedRun, spec: RunSpec | FinetuningSpec, device: str, data
 def changed(
     spec: RunSpec | FinetuningSpec, record: dict[str, Any], device: str, data: Path, base: Path | None, code: bool = True
 ) -> list[str]:
-    """What would differ if a recorded run were trained today: device, code, data, pretrained weights.
+    """What would differ if a recorded run were trained today: device ("cpu" or "cuda"), code, data, pretrained weights.
 
-    Args:
-        spec: the run.
-        record: its record.
-        device: "cpu" or "cuda", where it would be trained.
-        data: folder of the prepared data; of the prepared task for a finetuning run.
-        base: the record of the pretrained run of a finetuning run.
-        code: whether code counts.
+    ``data`` is the folder of the prepared data, or of a finetuning run's prepared task. ``base`` is the record of the run that it finetunes, if it
+    finetunes one.
 
     Raises:
         RunError: the pretrained run's record was edited.

@@ -67,11 +67,7 @@ def sha256(content: bytes) -> str:
 
 
 def checked(files: dict[str, bytes], origin: str = "") -> RecordedRun:
-    """The run that the given files make up, after checking that they belong together.
-
-    Args:
-        files: bytes by name; see :data:`FILES`.
-        origin: see :class:`RecordedRun`.
+    """The run that the given files (bytes by name) make up, after checking that they belong together.
 
     Raises:
         RecordedError: the record is unreadable, was edited, or does not match its spec or the other files. The message names

@@ -83,12 +83,7 @@ def is_trial(scale: Scale, spec: RunSpec) -> bool:
 
 
 class Tuning:
-    """The searches of a scale over the records of a results folder.
-
-    Args:
-        scale: the scale.
-        results: the results folder, with ``runs/``.
-    """
+    """The searches of a scale over the records of a results folder."""
 
     def __init__(self, scale: Scale, results: Path) -> None:
         self.scale, self.results, self.protocol = scale, results, scale.protocol

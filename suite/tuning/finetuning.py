@@ -28,11 +28,7 @@ def is_trial(scale: Scale, spec: FinetuningSpec) -> bool:
 
 
 def tune(scale: Scale, base: RunSpec, task: str, run: Callable[[FinetuningSpec], dict[str, Any]]) -> list[dict[str, Any]]:
-    """Search the rate of each of Table 4's methods on a task.
-
-    Args:
-        scale, base, task: as :func:`suite.finetuning.finetuning` takes them.
-        run: gives the record of a trial, and trains it if it has none.
+    """Search the rate of each of Table 4's methods on a task. ``run`` gives the record of a trial, and trains it if it has none.
 
     Returns:
         A line for each trial, in the order in which the searches asked for them.

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
+from poet.launch.sources import ROOT
 from poet.methods import METHODS, all_rows
 from poet.methods.contract import Method
 from poet.system.validation import Settings, parse, read_yaml
@@ -16,7 +17,6 @@ from poet.system.validation import Settings, parse, read_yaml
 #: A point of the grid: one exponent for each learning rate of a method, in the method's order.
 Point = tuple[int, ...]
 FILE = "config/tuning.yaml"
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Grid(Settings):

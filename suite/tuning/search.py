@@ -77,11 +77,7 @@ def _open(best: Point | None, tried: list[Point]) -> tuple[tuple[int, int], ...]
     if best is None:
         return ()
     sides = itertools.product(range(len(best)), (-1, 1))
-    return tuple((index, side) for index, side in sides if _moved(best, index, side) not in tried)
-
-
-def _moved(point: Point, index: int, by: int) -> Point:
-    return (*point[:index], point[index] + by, *point[index + 1 :])
+    return tuple((i, side) for i, side in sides if (*best[:i], best[i] + side, *best[i + 1 :]) not in tried)
 
 
 def _nearest(centre: Point, tried: list[Point]) -> list[Point]:

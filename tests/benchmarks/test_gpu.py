@@ -94,5 +94,5 @@ print(len(bench.rows) == len(cases))
 
 def test_without_a_gpu_it_says_so_in_a_sentence(monkeypatch, capsys):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert gpu.main([]) == 1
+    assert gpu.main([]) == 2
     assert capsys.readouterr().err == "error: there is no GPU that torch can use: make bench measures the CPU\n"

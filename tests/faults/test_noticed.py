@@ -61,36 +61,32 @@ def workshop(suite, numbers, tmp_path):
 
 def test_numbers_that_are_as_recorded_are_not_noticed(numbers, workshop):
     made = workshop(lambda row, seed: 0.01 * (seed - 1))
-    noticed = numbers.noticed(made, ROWS)
+    cells = numbers.noticed(made, ROWS)
     assert sorted(made.trained) == sorted((row, seed) for row in ROWS for seed in range(3))
-    cells = noticed.columns()
-    assert noticed.by == () and cells["caught_by_check"] == "no"
+    assert cells["caught_by_check"] == "no"
     assert cells["moved_percent"] == pytest.approx(0, abs=1e-9) and 1 < cells["tolerance_percent"] < 50
 
 
 @pytest.mark.parametrize("sign", (1, -1))
 def test_a_number_that_moved_too_far_is_named_in_either_direction(numbers, workshop, sign):
-    noticed = numbers.noticed(workshop(lambda row, seed: sign * 0.4 * (row == "adamw")), ROWS)
-    assert noticed.by == ("60m, AdamW: measured",)
-    cells = noticed.columns()
+    cells = numbers.noticed(workshop(lambda row, seed: sign * 0.4 * (row == "adamw")), ROWS)
+    assert cells["caught_by_check"] == "60m, AdamW: measured"
     assert cells["number"] == "60m, AdamW" and cells["moved_percent"] == pytest.approx(sign * 40)
     assert cells["tolerance_percent"] < 40 and float(cells["found"]) == pytest.approx((1 + sign * 0.4) * float(cells["recorded"]))
 
 
 def test_a_run_that_diverges_and_a_count_that_is_another_are_noticed(numbers, workshop):
     diverged = numbers.noticed(workshop(lambda row, seed: math.nan if seed == 1 else 0.0), ROWS[:1])
-    assert diverged.by == ("60m, POET FS b=1/2: measured",) and math.isnan(diverged.columns()["moved_percent"])
+    assert diverged["caught_by_check"] == "60m, POET FS b=1/2: measured" and math.isnan(diverged["moved_percent"])
     counted = numbers.noticed(workshop(lambda row, seed: 0.0, more_trainable=1), ROWS[:1])
-    assert counted.by == ("60m, POET FS b=1/2: run_trainable",)
+    assert counted["caught_by_check"] == "60m, POET FS b=1/2: run_trainable"
 
 
 def test_a_run_that_stops_is_said(numbers, workshop):
     def stop(row, seed):
         raise UserError("RuntimeError: no such block")
 
-    assert numbers.noticed(workshop(stop), ROWS).columns() == {
-        "caught_by_check": "a run stops: RuntimeError: no such block"
-    }
+    assert numbers.noticed(workshop(stop), ROWS) == {"caught_by_check": "a run stops: RuntimeError: no such block"}
 
 
 def test_what_is_missing_is_said_in_a_sentence(suite, numbers, tmp_path):

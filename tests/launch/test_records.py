@@ -3,12 +3,13 @@
 import hashlib
 import json
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
 from poet.training.errors import RunError
-from poet.launch.records import HISTORY_COLUMNS, read_history, read_probes, read_record, read_run_history, write_history, write_record
+from poet.launch.records import HISTORY_COLUMNS, read_file, read_history, read_probes, read_record, write_history, write_record
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_history_keeps_every_digit_nan_and_empty_cells(tmp_path):
     assert first["validation_perplexity"] is None and second["train_loss"] == math.inf
 
 
-@pytest.mark.parametrize(("file", "read"), (("record.json", read_record), ("history.csv", read_run_history), ("probes.npz", read_probes)))
+@pytest.mark.parametrize(("file", "read"), (("record.json", read_record), ("history.csv", partial(read_file, name="history.csv")), ("probes.npz", read_probes)))
 def test_a_file_that_was_edited_is_refused_with_its_name_and_the_command(place, file, read):
     spec, results, path = place
     path.with_name("probes.npz").parent.mkdir(parents=True)

@@ -135,7 +135,7 @@ def without_locks(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pipeline.fcntl, "flock", flock)
+    monkeypatch.setattr("fcntl.flock", flock)
 
 
 def test_a_file_system_without_locks_is_named(without_locks, capsys):

@@ -14,7 +14,7 @@ from suite.plan.kinds import Cost, costs, kind, operations
 from suite.plan.memory import Footprint
 from suite.plan.order import evidence, in_order, needed
 from suite.plan.page import page
-from suite.plan.plan import CHECKPOINTS, RECORD_BYTES, PlannedFinetuning, make_plan
+from suite.plan.plan import CHECKPOINTS, RECORD_BYTES, make_plan
 from suite.plan.rate import DEVICES, Rates
 from suite.scale import load_scale
 
@@ -89,7 +89,7 @@ def test_a_record_of_the_same_kind_and_device_is_a_measurement(paper):
     scale = paper.scale
     done, same, other = (scale.run(m, "adamw", s) for m, s in (("60m", 0), ("60m", 1), ("130m", 0)))
     found = {kind(spec): Cost(10**13, BYTES) for spec in (done, other)}
-    rates = Rates(scale, (done, other), found, "h100", 0.3)
+    rates = Rates(scale, (done, other), found, "h100")
     for strange in (record(done, 1e6, device="NVIDIA A100-SXM4-80GB"), record(done, 1e6, devices=2), record(done, None)):
         rates.add(done, strange)
     assumed = rates.of(same)
@@ -106,7 +106,7 @@ def test_recorded_runs_are_a_measurement_of_their_kind_and_of_their_method():
     scale = load_scale({"scale": "night", "seeds": [0]})
     planned = [scale.run(m, row, 0) for m in ("60m", "130m") for row in ("adamw", "poet-fs-1_2", "lora-r64", "poet-fs-1_8")]
     found = {kind(spec): Cost(10**9 * (2 if spec.model == "130m" else 1), BYTES) for spec in planned}
-    rates = Rates(scale, planned, found, "cpu", 0.3)
+    rates = Rates(scale, planned, found, "cpu")
     (small, poet, lora, other), (large, *_) = planned[:4], planned[4:]
     short = scale.run("60m", "adamw", 0, steps=100)
     for spec, speed in ((small, 5e4), (small, 6e4), (short, 1.0), (poet, 2e4), (scale.run("60m", "poet-fs-1_4", 0), 3e4)):
@@ -125,24 +125,9 @@ def test_recorded_runs_are_a_measurement_of_their_kind_and_of_their_method():
 def test_without_recorded_runs_of_the_device_the_peak_is_taken():
     scale = load_scale({"scale": "night", "seeds": [0]})
     run = scale.run("60m", "adamw", 0)
-    rates = Rates(scale, [run], {kind(run): Cost(10**9, BYTES)}, "cpu", 0.3)
+    rates = Rates(scale, [run], {kind(run): Cost(10**9, BYTES)}, "cpu")
     rates.add(run, record(run, 1e9, "NVIDIA H100"), recorded=True)
     assert rates.of(run).source.startswith("at an MFU of 0.3")
-
-
-def test_finetuning_runs_take_what_finished_ones_of_their_kind_took():
-    suite = load_suite({"scale": "smoke", "seeds": [0]})
-    runs = [replace(spec, seed=seed, lr=1e-3 * (1 + seed)) for spec in suite.finetunings.values() for seed in range(2)]
-    first = next(spec for spec in runs if spec.task == "rte")
-    alike = [spec for spec in runs if (spec.model, spec.task, spec.method) == (first.model, first.task, first.method)]
-    assert len(alike) == 4, "two pretrained models, two seeds"
-    rates = Rates(suite.scale, [], {}, "cpu", 0.3)
-    for spec, device, seconds, recorded in (
-        (alike[0], "cpu (1 threads)", 90.0, False), (alike[1], "cpu (1 threads)", 36.0, True), (alike[2], "NVIDIA H100", 1.0, False)):  # fmt: skip
-        rates.add(spec, record(spec, 0, device) | {"cost": {"train_seconds": seconds}}, recorded=recorded)
-    hours = {spec: rates.finetuning_hours(spec) for spec in runs}
-    assert {spec for spec, value in hours.items() if value is not None} == set(alike)
-    assert all(hours[spec] == pytest.approx(36.0 / 3600) for spec in alike), "the fastest, on this device"
 
 
 def test_an_artifact_whose_runs_are_finetuned_needs_training(paper, tmp_path, monkeypatch):
@@ -151,18 +136,10 @@ def test_an_artifact_whose_runs_are_finetuned_needs_training(paper, tmp_path, mo
     assert "table8" in line and "table12" not in line
 
 
-def test_the_page_sums_the_finetuning_runs_that_are_left(table3):
-    plan, _ = table3
-    runs = [PlannedFinetuning(True, 100.0), PlannedFinetuning(False, 0.01), PlannedFinetuning(False, 0.02), PlannedFinetuning(True, None), PlannedFinetuning(False, None)]
-    assert "5, of which 3 are left. 2 of these take 0.03 GPU-hours, as finished" in page(replace(plan, finetunings=runs))
-    assert " 1 are of a kind that has no finished run here" in page(replace(plan, finetunings=runs))
-    assert "2, of which 0 are left.\n" in page(replace(plan, finetunings=[run for run in runs if run.done]))
-
-
 @pytest.mark.parametrize(("artifact", "runs"), [("table4", 48), ("table12", 9), ("table8", 0)])
 def test_a_plan_counts_the_finetuning_runs_of_its_artifact(artifact, runs, tmp_path):
     plan = make_plan(load_suite({"scale": "smoke", "seeds": [0]}), tmp_path, artifact=artifact)
-    assert len(plan.finetunings) == runs and not any(run.done for run in plan.finetunings)
+    assert plan.finetunings == plan.finetunings_left == runs
     assert (f"{runs}, of which {runs} are left" in page(plan)) == bool(runs)
 
 
@@ -225,12 +202,12 @@ def test_many_kinds_are_counted_by_several_processes_alike(make_spec, architectu
 def test_the_command_prints_a_plan(table3, paper, capsys, monkeypatch):
     _, results = table3
     monkeypatch.setattr("suite.__main__.RESULTS", results)
-    assert main(["plan", "--scale", "paper", "--artifact", "table3", "--mfu", "0.5"]) == 0
+    assert main(["plan", "--scale", "paper", "--artifact", "table3"]) == 0
     out = capsys.readouterr().out
-    for words in ("2 runs, 1 done, 1 left", "MFU of 0.5 on h100", "table3", "GPU-hours", "prepared data 187 GB", "fits"):
+    for words in ("2 runs, 1 done, 1 left", "MFU of 0.3 on h100", "table3", "GPU-hours", "prepared data 187 GB", "fits"):
         assert words in out
-    left = next(run for run in make_plan(paper, results, artifact="table3", mfu=0.5).left if run.spec.method == "poet")
-    assert left.device_hours == pytest.approx(left.operations / (0.5 * 989e12) / 3600)
+    left = next(run for run in make_plan(paper, results, artifact="table3").left if run.spec.method == "poet")
+    assert left.device_hours == pytest.approx(left.operations / (0.3 * 989e12) / 3600)
     assert left.spec.tokens == 50000 * 512 * 256
 
 
@@ -242,7 +219,6 @@ def test_the_command_prints_a_plan(table3, paper, capsys, monkeypatch):
         (["--scale", "gpu", "--artifact", "table3"], "table3 needs model 3b"),
         (["--scale", "mini", "--device", "h100"], "scale mini trains on CPUs"),
         (["--scale", "gpu", "--device", "v100"], "there is no device 'v100'"),
-        (["--scale", "mini", "--mfu", "40"], "mfu: 40 is no share"),
         (["--scale", "mini", "--seeds", "0,1"], "seeds: '0,1' is no list"),
     ],
 )

@@ -128,7 +128,7 @@ def test_rates_of_finetuning_that_cannot_be_read_are_named_with_the_remedy(root,
         suite.finetuning.tuned_rates(load_scale({"scale": "mini", "seeds": [0]}))
 
 
-@pytest.mark.parametrize(("content", "why"), [(b"", "has no keys: bring it back"), (b"- 1", "has no keys"), (b"a: [1", ", line 1: not YAML"), (b"a: 1\nb: {c: 1, d: 2, c: 3}", ", line 2: not YAML .c stands twice"), (b"\xff\xfe\xfa", ": not YAML"), (None, "cannot be read .No such file or directory.: bring it back")])
+@pytest.mark.parametrize(("content", "why"), [(b"", "has no keys: bring it back"), (b"- 1", "has no keys"), (b"a: [1", ", line 1: not YAML"), (b"a: 1\nb: {c: 1, d: 2, c: 3}", ", line 2: not YAML .c stands twice"), (b"? [a]\n: 1", ", line 1: not YAML"), (b"\xff\xfe\xfa", ": not YAML"), (None, "cannot be read .No such file or directory.: bring it back")])
 def test_a_file_of_settings_that_holds_none_is_refused(tmp_path, content, why):
     if content is not None:
         (tmp_path / "some.yaml").write_bytes(content)

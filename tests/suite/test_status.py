@@ -134,12 +134,9 @@ def test_a_failed_run_has_its_error(saying, spec):
 
 
 def test_a_clock_that_is_ahead(saying):
-    near = saying(age=-30.0)
-    assert (near.age, near.notes) == (0.0, ())
     far = saying(age=-2 * HOUR)
     assert (far.age, far.state) == (0.0, "running")
-    text = page("test", [far])
-    assert "the clock of node7 is 2 hours ahead" in text and "-" not in text.split("- the clock")[0].replace("tokens/s", "")
+    assert "-" not in page("test", [far]).replace("tokens/s", "")
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"state": "running"}', "\x00\xff"])

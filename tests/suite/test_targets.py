@@ -9,7 +9,7 @@ from poet.system.errors import UserError
 from poet.system.files import write_text
 from suite.__main__ import main
 from suite.collection import load_suite
-from suite.sources import note_sources, sources_note
+from suite.sources import note_path, write_note
 from suite.targets import check_targets, files, lost_files, unmake_data, unmake_lost
 
 
@@ -78,15 +78,15 @@ def test_a_record_that_is_gone_is_asked_for_again_where_something_was_made_from_
     for path in made:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    note_sources(sources_note(suite.folder, "table2"), [], specs=suite.digests("table2"))
+    write_note(note_path(suite.folder, "table2"), [], specs=suite.digests("table2"))
     assert not lost_files(suite, ["results/table2.csv"])
     gone = suite.records("table2")[3]
     gone.unlink()
     assert lost_files(suite, []) == lost_files(suite, ["all"]) == lost_files(suite, ["table2"]) == {"table2": [gone]}
     assert not lost_files(suite, ["results/table8.csv"])
-    note_sources(sources_note(suite.folder, "table2"), [], specs=["another"])
+    write_note(note_path(suite.folder, "table2"), [], specs=["another"])
     assert not lost_files(suite, ["table2"]), "the table is made again with other runs"
-    note_sources(sources_note(suite.folder, "table2"), [], specs=suite.digests("table2"))
+    write_note(note_path(suite.folder, "table2"), [], specs=suite.digests("table2"))
     (report,) = suite.outputs("report")
     report.touch()
     (note,) = unmake_lost(suite, ["results/table2.csv"])
@@ -102,5 +102,5 @@ def test_what_snakemake_does_not_make_of_a_finetuning_run_is_not_missed(suite, t
     for path in [*suite.outputs("table12"), *(Path("results/runs") / spec.name / "record.json" for spec in specs)]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    note_sources(sources_note(suite.folder, "table12"), [], specs=suite.digests("table12"))
+    write_note(note_path(suite.folder, "table12"), [], specs=suite.digests("table12"))
     assert not lost_files(suite, ["table12"])

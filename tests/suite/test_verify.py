@@ -6,7 +6,7 @@ from poet.launch.records import write_history, write_record
 from suite import verify
 from suite.__main__ import main
 from suite.collection import load_suite
-from suite.sources import note_sources, sources_note
+from suite.sources import note_path, write_note
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_table_that_was_altered_is_named(run, capsys):
     for path in outputs:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("1012.13")
-    note_sources(sources_note(suite.folder, "table8"), [], outputs, seeds=[0], specs=[])
+    write_note(note_path(suite.folder, "table8"), [], outputs, seeds=[0], specs=[])
     assert main(["verify"]) == 0
     outputs[0].write_text("12.13")
     capsys.readouterr()
@@ -87,7 +87,7 @@ def test_an_artifact_whose_runs_are_gone_is_named(run, capsys):
     for path in suite.outputs("table2"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    note_sources(sources_note(suite.folder, "table2"), [], seeds=[0, 2], specs=suite.digests("table2"))
+    write_note(note_path(suite.folder, "table2"), [], seeds=[0, 2], specs=suite.digests("table2"))
     assert main(["verify"]) == 1
     (error,) = capsys.readouterr().err.splitlines()
     assert "results/smoke/table2.csv was made from" in error and "make results/table2.csv SCALE=smoke SEEDS='[0,2]'" in error

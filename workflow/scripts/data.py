@@ -8,8 +8,8 @@ if __name__ == "__main__":  # preparing starts processes, which on some systems 
     with job(snakemake):
         from poet.data.prepare import prepare
         from poet.launch.sources import data_sources
-        from suite.sources import note_sources
+        from suite.sources import write_note
 
         folder = Path(snakemake.output.meta).parent
         prepare(snakemake.params.data, folder, Path(snakemake.params.cache), processes=snakemake.threads)
-        note_sources(folder / "sources.json", data_sources(snakemake.params.data["corpus"]))
+        write_note(folder / "sources.json", data_sources(snakemake.params.data["corpus"]))

@@ -28,11 +28,11 @@ with job(snakemake):
     resume = snakemake.config.get("resume")  # not a param: Snakemake would make finished searches again if it changed
 
     def run(spec):
-        """A trial's record. The trial is trained only without a record of today's code and inputs, so that a stopped search goes on."""
+        """A trial's record. The trial is trained only without a record of today's inputs and code (at a scale that retrains), so that a stopped search goes on."""
         folder = RESULTS / "runs" / spec.name
         with contextlib.suppress(RunError):
             record = read_record(RESULTS, spec)
-            if not changed(spec, record, **read):
+            if not changed(spec, record, **read, code=bool(snakemake.params.code)):
                 return record
         with logged(RESULTS / "logs" / "runs" / f"{spec.name}.log"):
             if resume == "recorded" and restored(spec, folder, **read):

@@ -42,11 +42,10 @@ def theirs(tmp_path):
 def test_runs_that_are_not_in_the_results_stay(ours, write_run, specs, tmp_path):
     write_run(tmp_path, specs["60m/adamw"], loss=1.0)
     write_run(tmp_path, specs["60m/poet-fs-1_2"])
-    packed = pack(tmp_path, "smoke", [0], ours)
-    assert (packed.runs, packed.new, packed.notes) == (3, 2, ())
+    assert pack(tmp_path, "smoke", [0], ours) == [f"{ours}: 3 runs, 2 of them new"]
     assert b",1.0," in archive.read(ours)["smoke/60m/adamw/seed0"].files["history.csv"]
     before = ours.stat().st_mtime_ns
-    assert pack(tmp_path, "smoke", [0], ours).new == 0 and ours.stat().st_mtime_ns == before
+    assert pack(tmp_path, "smoke", [0], ours) == [f"{ours}: 3 runs, 0 of them new"] and ours.stat().st_mtime_ns == before
 
 
 @pytest.fixture
@@ -59,9 +58,8 @@ def trial():
 def test_trials_stay_and_join_though_the_search_lies_elsewhere(ours, theirs, write_run, recorded_run, specs, trial, tmp_path):
     archive.write(ours, [recorded_run(specs["60m/adamw"]), recorded_run(trial(0.004)), recorded_run(trial(0.008))])
     write_run(tmp_path, specs["130m/adamw"])
-    packed = pack(tmp_path, "smoke", [0], ours)
-    assert (packed.runs, packed.new, packed.notes) == (4, 1, ())
-    assert take_in(theirs(recorded_run(trial(0.002))), "lab-b", ours).runs == 5
+    assert pack(tmp_path, "smoke", [0], ours) == [f"{ours}: 4 runs, 1 of them new"]
+    assert take_in(theirs(recorded_run(trial(0.002))), "lab-b", ours) == f"{ours}: 5 runs, 1 of them new"
 
 
 def test_trials_of_a_results_folder_elsewhere_are_packed(write_run, tmp_path):
@@ -71,7 +69,7 @@ def test_trials_of_a_results_folder_elsewhere_are_packed(write_run, tmp_path):
         write_run(tmp_path, spec, validation_perplexity=9.0)
     second = Tuning(scale, tmp_path).trials(waiting=True)
     folder = write_run(tmp_path, second[0], validation_perplexity=9.0)  # a round that has not ended
-    assert len(second) > 1 and pack(tmp_path, "smoke", [0], tmp_path / "new.parquet").new == len(first) + 1
+    assert len(second) > 1 and pack(tmp_path, "smoke", [0], tmp_path / "new.parquet")[-1].endswith(f"{len(first) + 1} of them new")
     whole = (folder / "record.json").read_text()
     for text in ("{", whole.replace("9.0", "8.0"), whole.replace(f'"steps": {second[0].steps}', '"steps": 7')):
         assert text != whole
@@ -94,19 +92,19 @@ def test_trials_of_finetuning_are_packed_and_stay_unless_they_are_of_another_sea
     archive.write(path, [recorded_run(base), written("elsewhere", old), written("elsewhere", stale)])
     written("here", new)
     written("here", stale)
-    packed = pack(tmp_path / "here", "smoke", [first], path, drop=True)
-    assert packed.new == 1 and {*archive.read(path)} == {base.name, new.name, old.name} and stale.name in packed.notes[0]
+    dropped, counts = pack(tmp_path / "here", "smoke", [first], path, drop=True)
+    assert counts.endswith("1 of them new") and {*archive.read(path)} == {base.name, new.name, old.name} and stale.name in dropped
 
 
 def test_a_trial_of_another_batch_is_dropped(ours, recorded_run, specs, trial, tmp_path):
     stale = dataclasses.replace(trial(0.004), batch_rows=16)
     archive.write(ours, [recorded_run(specs["60m/adamw"]), recorded_run(stale)])
-    packed = pack(tmp_path, "smoke", [0], ours, drop=True)
-    assert packed.runs == 1 and stale.name in packed.notes[0]
+    dropped, counts = pack(tmp_path, "smoke", [0], ours, drop=True)
+    assert ": 1 runs" in counts and stale.name in dropped
 
 
 def test_nothing_to_pack_writes_nothing(tmp_path):
-    assert pack(tmp_path, "smoke", [0], tmp_path / "runs.parquet").runs == 0
+    assert ": 0 runs" in pack(tmp_path, "smoke", [0], tmp_path / "runs.parquet")[-1]
     assert not (tmp_path / "runs.parquet").exists()
 
 
@@ -115,10 +113,10 @@ def test_what_cannot_be_packed_is_left_out_with_its_reason(write_run, specs, tmp
     other = dataclasses.replace(specs["350m/adamw"], steps=7, warmup_steps=0)
     write_run(tmp_path, other)
     write_run(tmp_path, specs["60m/poet-fs-1_2"])
-    packed = pack(tmp_path, "smoke", [0], tmp_path / "runs.parquet")
-    assert packed.runs == 1
-    assert "1 runs have no history.csv, such as smoke/130m/adamw/seed0: left out" in packed.notes
-    assert any("of another spec than today's, such as smoke/350m/adamw/seed0" in note for note in packed.notes)
+    *left_out, counts = pack(tmp_path, "smoke", [0], tmp_path / "runs.parquet")
+    assert ": 1 runs" in counts
+    assert "1 runs have no history.csv, such as smoke/130m/adamw/seed0: left out" in left_out
+    assert any("of another spec than today's, such as smoke/350m/adamw/seed0" in note for note in left_out)
 
 
 def test_an_edited_record_is_not_packed_and_the_archive_stays(ours, write_run, specs, tmp_path):
@@ -138,15 +136,14 @@ def test_runs_that_nothing_asks_for_are_dropped_only_if_asked(recorded_run, writ
     with pytest.raises(RecordedError, match="1 recorded runs are of specs .* such as smoke/60m/gone/seed0: put config/ and the code back .* DROP=1"):
         pack(tmp_path, "smoke", [0], path)
     assert path.read_bytes() == before
-    packed = pack(tmp_path, "smoke", [0], path, drop=True)
-    assert packed.runs == 1 and "such as smoke/60m/gone/seed0: dropped" in packed.notes[0]
+    dropped, counts = pack(tmp_path, "smoke", [0], path, drop=True)
+    assert ": 1 runs" in counts and "such as smoke/60m/gone/seed0: dropped" in dropped
 
 
 def test_another_machine_s_runs_come_in_marked_and_stay_marked(ours, theirs, recorded_run, specs, tmp_path):
     own = archive.read(ours)
     foreign = recorded_run(specs["60m/poet-fs-1_2"])
-    packed = take_in(theirs(own["smoke/60m/adamw/seed0"], foreign), "lab-b", ours)
-    assert (packed.runs, packed.new) == (3, 1)
+    assert take_in(theirs(own["smoke/60m/adamw/seed0"], foreign), "lab-b", ours) == f"{ours}: 3 runs, 1 of them new"
     merged = archive.read(ours)
     assert {name: run.origin for name, run in merged.items() if run.origin} == {foreign.name: "lab-b"}
     # Restored somewhere, and packed again from there.
