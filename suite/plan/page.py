@@ -7,7 +7,7 @@ from humanfriendly import format_size
 from tabulate import tabulate
 
 from suite.plan.order import RULE
-from suite.plan.plan import Plan, PlannedRun
+from suite.plan.plan import Plan, PlannedFinetuning, PlannedRun
 from suite.plan.rate import DEVICES
 from suite.status import duration
 
@@ -21,7 +21,7 @@ def page(plan: Plan) -> str:
     """The text that ``make plan`` prints."""
     unit = "core" if plan.device == "cpu" else "GPU"
     if not plan.runs:
-        alone = _finetunings(plan) if plan.finetunings else "Nothing to train."
+        alone = _finetunings(plan.finetunings, unit) if plan.finetunings else "Nothing to train."
         return f"Scale {plan.suite.scale.name}: {alone}"
     return "\n\n".join([_totals(plan, unit), _order(plan, unit), _runs(plan, unit), _disk(plan)])
 
@@ -44,7 +44,7 @@ def _totals(plan: Plan, unit: str) -> str:
             f"{scale.settings.training.precision}). Evaluation and saving are not in the operations, and only in times that were measured."
         )
     if plan.finetunings:
-        lines.append(_finetunings(plan))
+        lines.append(_finetunings(plan.finetunings, unit))
     if len(scale.seeds) == 1:
         lines.append(
             "With one seed an interval has no end, and most claims about differences stay undecided (suite/judging.py): "
@@ -53,11 +53,14 @@ def _totals(plan: Plan, unit: str) -> str:
     return "\n".join(lines)
 
 
-def _finetunings(plan: Plan) -> str:
-    return (
-        f"Finetuning runs of Tables 4 and 12, with the pretraining of a small BART where the scale has one: {plan.finetunings}, of which "
-        f"{plan.finetunings_left} are left. Their time is not estimated."
-    )
+def _finetunings(runs: list[PlannedFinetuning], unit: str) -> str:
+    left = [run.hours for run in runs if not run.done]
+    measured = [hours for hours in left if hours is not None]
+    text = f"Finetuning runs of Tables 4 and 12, with the pretraining of a small BART where the scale has one: {len(runs)}, of which {len(left)} are left."
+    if measured:
+        text += f" {len(measured)} of these take {_number(sum(measured))} {unit}-hours, as finished runs of their model, task and method measured them; starting and writing summaries are not in that."
+    unmeasured = len(left) - len(measured)
+    return text + (f" {unmeasured} are of a kind that has no finished run here, and are not estimated." if unmeasured else "")
 
 
 def _order(plan: Plan, unit: str) -> str:

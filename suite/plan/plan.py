@@ -67,6 +67,19 @@ class PlannedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedFinetuning:
+    """A finetuning run and its time.
+
+    Attributes:
+        done: whether it has its record.
+        hours: hours on one device; None if no finished run says it.
+    """
+
+    done: bool
+    hours: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What a scale would cost, and the order in which to run it.
 
@@ -77,7 +90,7 @@ class Plan:
         needs: names of the runs of each artifact.
         steps: artifacts in the order in which to run them.
         data: size and cost of the scale's data, for the longest run that is not done.
-        finetunings, finetunings_left: number of the finetuning runs, and of those that are not done. Their cost is not estimated.
+        finetunings: the finetuning runs.
     """
 
     suite: Suite
@@ -86,8 +99,7 @@ class Plan:
     needs: dict[str, set[str]]
     steps: list[Step]
     data: Estimate
-    finetunings: int
-    finetunings_left: int
+    finetunings: list[PlannedFinetuning]
 
     @property
     def left(self) -> list[PlannedRun]:
@@ -124,24 +136,22 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, devic
     for name, spec in specs.items():
         if (record := progress(results, spec, now, is_current).record) is not None:
             done.add(name)
-            if name in pretraining:
-                rates.add(spec, record)
+            rates.add(spec, record)
     archive = archive_path(scale.name)
     for run in read(archive).values() if archive.exists() else ():
-        if isinstance(run.spec, RunSpec):
-            rates.add(run.spec, run.record, recorded=True)
+        rates.add(run.spec, run.record, recorded=True)
 
     runs = {
         name: PlannedRun(spec, name in done, cost[kind(spec)], rates.of(spec), scale.resources(spec.model)) for name, spec in pretraining.items()
     }
-    finetunings = specs.keys() - runs.keys()
+    finetunings = [PlannedFinetuning(name in done, rates.finetuning_hours(spec)) for name, spec in specs.items() if name not in runs]
     needs = {name: own for name, found in asked.items() if (own := found.keys() & runs.keys())}
     hours = {name: 0.0 if run.done else run.device_hours for name, run in runs.items()}
     steps = in_order(needs, {name: evidence(suite, name) for name in needs}, hours)
     order = [name for step in steps for name in step.runs]
     ordered = {name: runs[name] for name in (*order, *runs)}  # the rest, which is done, behind
     longest = max((run.spec.steps * run.spec.batch_rows for run in runs.values() if not run.done), default=None)
-    return Plan(suite, device, ordered, needs, steps, estimate(scale.data, longest), len(finetunings), len(finetunings - done))
+    return Plan(suite, device, ordered, needs, steps, estimate(scale.data, longest), finetunings)
 
 
 def _names(suite: Suite, artifact: str | None) -> list[str]:

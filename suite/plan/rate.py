@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
 from suite.plan.kinds import Cost, devices, kind
 from suite.scale import Scale
@@ -50,20 +51,22 @@ class Rate:
 class Rates:
     """What finished runs measured, for planned ones.
 
-    The rate of a run comes from the best source: runs of its kind, else recorded ones, else recorded runs of its method on its
-    model, else on another model, else recorded runs of any method, else the device's peak.
+    The rate of a pretraining run comes from the best source: runs of its kind, else recorded ones, else recorded runs of its method on its
+    model, else on another model, else recorded runs of any method, else the device's peak. Operations of finetuning runs are not counted: finished runs
+    of a model, task and method give their time.
     """
 
     def __init__(self, scale: Scale, planned: Iterable[RunSpec], costs: dict[str, Cost], device: str) -> None:
         self._scale, self._device = scale, device
         self._of_kind: dict[str, list[float]] = defaultdict(list)
         self._recorded: dict[str | Trained, list[float]] = defaultdict(list)
+        self._finetuning: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         self._per_token: dict[str | Trained, list[float]] = defaultdict(list)  # operations for each token
         for spec in planned:
             for key in (kind(spec), (spec.model, spec.method)):
                 self._per_token[key].append(costs[kind(spec)].operations * spec.steps / spec.tokens)
 
-    def add(self, spec: RunSpec, record: dict[str, Any], *, recorded: bool = False) -> None:
+    def add(self, spec: RunSpec | FinetuningSpec, record: dict[str, Any], *, recorded: bool = False) -> None:
         """Take a finished run as a measurement.
 
         Args:
@@ -72,10 +75,13 @@ class Rates:
             recorded: whether it is one of the scale's recorded runs. They stand for their method, too, since a recorded run may be of a
                 kind that is not planned. Others stand for their kind alone, and only if as many devices trained them as are planned.
         """
-        provenance = record["provenance"]
+        provenance, cost = record["provenance"], record["cost"]
         if self._device not in provenance["device"].lower():
             return
-        speed, number = record["cost"]["tokens_per_second"], provenance.get("devices", 1)
+        if isinstance(spec, FinetuningSpec):
+            self._finetuning[spec.model, spec.task, spec.method].append(cost["train_seconds"])
+            return
+        speed, number = cost["tokens_per_second"], provenance.get("devices", 1)
         if not speed or not (recorded or number == devices(self._scale.resources(spec.model))):
             return
         rates, keys = (self._recorded, (kind(spec), (spec.model, spec.method))) if recorded else (self._of_kind, (kind(spec),))
@@ -96,3 +102,8 @@ class Rates:
         if fastest:
             return Rate(statistics.median(rate for key, rate in fastest.items() if isinstance(key, tuple)), "measured: recorded runs of other methods")
         return Rate(MFU * DEVICES[self._device].peak[spec.precision], f"at an MFU of {MFU:g} on {self._device} (assumed)")
+
+    def finetuning_hours(self, spec: FinetuningSpec) -> float | None:
+        """Hours of a finetuning run on one device: those of the fastest finished one of its model, task and method; None if there is none."""
+        found = self._finetuning.get((spec.model, spec.task, spec.method))
+        return min(found) / 3600 if found else None

@@ -14,7 +14,7 @@ from suite.plan.kinds import Cost, costs, kind, operations
 from suite.plan.memory import Footprint
 from suite.plan.order import evidence, in_order, needed
 from suite.plan.page import page
-from suite.plan.plan import CHECKPOINTS, RECORD_BYTES, make_plan
+from suite.plan.plan import CHECKPOINTS, RECORD_BYTES, PlannedFinetuning, make_plan
 from suite.plan.rate import DEVICES, Rates
 from suite.scale import load_scale
 
@@ -130,16 +130,39 @@ def test_without_recorded_runs_of_the_device_the_peak_is_taken():
     assert rates.of(run).source.startswith("at an MFU of 0.3")
 
 
+def test_finetuning_runs_take_what_finished_ones_of_their_kind_took():
+    suite = load_suite({"scale": "smoke", "seeds": [0]})
+    runs = [replace(spec, seed=seed, lr=1e-3 * (1 + seed)) for spec in suite.finetunings.values() for seed in range(2)]
+    first = next(spec for spec in runs if spec.task == "rte")
+    alike = [spec for spec in runs if (spec.model, spec.task, spec.method) == (first.model, first.task, first.method)]
+    assert len(alike) == 4, "two pretrained models, two seeds"
+    rates = Rates(suite.scale, [], {}, "cpu")
+    for spec, device, seconds, recorded in (
+        (alike[0], "cpu (1 threads)", 90.0, False), (alike[1], "cpu (1 threads)", 36.0, True), (alike[2], "NVIDIA H100", 1.0, False)):  # fmt: skip
+        rates.add(spec, record(spec, 0, device) | {"cost": {"train_seconds": seconds}}, recorded=recorded)
+    hours = {spec: rates.finetuning_hours(spec) for spec in runs}
+    assert {spec for spec, value in hours.items() if value is not None} == set(alike)
+    assert all(hours[spec] == pytest.approx(36.0 / 3600) for spec in alike), "the fastest, on this device"
+
+
 def test_an_artifact_whose_runs_are_finetuned_needs_training(paper, tmp_path, monkeypatch):
     monkeypatch.setattr("suite.plan.plan.costs", lambda scale, runs: {kind(spec): Cost(10**13, BYTES) for spec in runs})
     (line,) = (line for line in page(make_plan(paper, tmp_path)).splitlines() if line.startswith("Without any training: "))
     assert "table8" in line and "table12" not in line
 
 
+def test_the_page_sums_the_finetuning_runs_that_are_left(table3):
+    plan, _ = table3
+    runs = [PlannedFinetuning(True, 100.0), PlannedFinetuning(False, 0.01), PlannedFinetuning(False, 0.02), PlannedFinetuning(True, None), PlannedFinetuning(False, None)]
+    assert "5, of which 3 are left. 2 of these take 0.03 GPU-hours, as finished" in page(replace(plan, finetunings=runs))
+    assert " 1 are of a kind that has no finished run here" in page(replace(plan, finetunings=runs))
+    assert "2, of which 0 are left.\n" in page(replace(plan, finetunings=[run for run in runs if run.done]))
+
+
 @pytest.mark.parametrize(("artifact", "runs"), [("table4", 48), ("table12", 9), ("table8", 0)])
 def test_a_plan_counts_the_finetuning_runs_of_its_artifact(artifact, runs, tmp_path):
     plan = make_plan(load_suite({"scale": "smoke", "seeds": [0]}), tmp_path, artifact=artifact)
-    assert plan.finetunings == plan.finetunings_left == runs
+    assert len(plan.finetunings) == runs and not any(run.done for run in plan.finetunings)
     assert (f"{runs}, of which {runs} are left" in page(plan)) == bool(runs)
 
 
