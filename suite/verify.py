@@ -77,7 +77,11 @@ def artifacts(results: Path) -> Iterator[str]:
         for name, note in notes.items():
             if note:
                 seeds = tuple(note["seeds"])
-                suite = suites.get(seeds) or suites.setdefault(seeds, load_suite({"scale": scale, "seeds": note["seeds"]}))
+                try:
+                    suite = suites.get(seeds) or suites.setdefault(seeds, load_suite({"scale": scale, "seeds": note["seeds"]}))
+                except UserError as error:  # seeds that the scale no longer takes
+                    yield f"{note_path(results / scale, name)}: {error}"
+                    continue
                 command = f"make {suite.shown(name)[0]} SCALE={scale} SEEDS='{json.dumps(note['seeds'], separators=(',', ':'))}'"
                 for path in altered(results / scale, name):
                     yield f"{path} is not as it was made: remove it, and make it again with `{command}`"

@@ -67,6 +67,15 @@ def test_the_command_is_that_of_the_kind_of_run(run, capsys, name, command):
     assert any(name in error and command in error for error in capsys.readouterr().err.splitlines())
 
 
+def test_a_note_with_seeds_that_cannot_be_is_named(run, capsys):
+    note = note_path(load_suite({"scale": "smoke", "seeds": [0]}).folder, "table8")
+    note.parent.mkdir(parents=True, exist_ok=True)
+    write_note(note, [], seeds=[0, 0], specs=[])
+    assert main(["verify"]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert f"{note}: " in error
+
+
 def test_a_table_that_was_altered_is_named(run, capsys):
     suite = load_suite({"scale": "smoke", "seeds": [0]})
     outputs = suite.outputs("table8")
