@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from analyses.common.evidence import exactly, over_seeds, SIZE, as_read, over_seeds_in
+from analyses.common.evidence import SIZE, as_read, exactly, over_seeds, over_seeds_in
 from analyses.common.looks import look
 from analyses.common.paper_scale import matrix_shapes, model_label
 from analyses.common.plotting import bars, numbered_figure, save_figure, spread_note
@@ -79,20 +79,10 @@ def stays(context: Context) -> Evidence:
     return over_seeds_in(SIZE, worst, runs(POET)(context.scale))
 
 
-def dips(context: Context) -> Evidence:
-    found = entropies(context, "adamw")[1][READ]
-    return over_seeds([e[1] - min(e[0], e[-1]) for e in found], runs("adamw")(context.scale))
-
-
-def change(context: Context, row: str) -> np.ndarray:
-    """Entropy at the end minus at the start, mean over matrix types, by seed."""
-    return np.mean([[e[-1] - e[0] for e in seeds] for seeds in entropies(context, row)[1].values()], axis=0)
-
-
 def above(context: Context, row: str, other: str) -> Evidence:
-    """Change of the entropy with ``row`` minus its change with ``other``, by seed."""
-    differences = change(context, row) - change(context, other)
-    return over_seeds(differences.tolist(), runs(row, other)(context.scale))
+    """Change of the entropy over the run (mean over matrix types) with ``row`` minus with ``other``, by seed."""
+    changes = [np.mean([[e[-1] - e[0] for e in seeds] for seeds in entropies(context, name)[1].values()], axis=0) for name in (row, other)]
+    return over_seeds((changes[0] - changes[1]).tolist(), runs(row, other)(context.scale))
 
 
 def off_print(context: Context) -> Evidence:
@@ -126,7 +116,8 @@ CLAIMS = (
         key="figure6-adamw-dips", place="Figure 6", kind="phase",
         says="With AdamW the entropy dips at the first measurement, and then recovers somewhat.",
         rule="Entropy of k at the first measurement (a tenth of the run) minus the lower of its start and its end: below 0.",
-        unit="entropy", region=NEGATIVE, measure=dips,
+        unit="entropy", region=NEGATIVE,
+        measure=lambda context: over_seeds([e[1] - min(e[0], e[-1]) for e in entropies(context, "adamw")[1][READ]], runs("adamw")(context.scale)),
     ),
     Claim(
         key="figure6-poet-above-muon", place="Figure 6; Section 4, Dynamics of singular spectrum", kind="ordering",

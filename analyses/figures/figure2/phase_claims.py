@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from analyses.common.evidence import exactly, over_seeds, ALL, BELOW_ONE, over_seeds_in, share_in
+from analyses.common.evidence import ALL, BELOW_ONE, exactly, over_seeds, over_seeds_in, share_in
 from analyses.common.published import printed_text
 from analyses.figures.common.probing import CONE, COSINE, MEASUREMENTS, phases_of, rotations, runs
 from analyses.phases import Phases, drift, fall_per_step, length_of_second, straightness
@@ -45,10 +45,6 @@ def in_cone(context: Context) -> Evidence:
     final = [r[:, -1, COSINE] for r in rotations(context)]
     note = f"{len(final[0])} R and P, from {min(f.min() for f in final):.2f} to {max(f.max() for f in final):.2f}"
     return share_in(CONE, final, runs(context.scale), note)
-
-
-def mean_cosine(context: Context) -> Evidence:
-    return over_seeds([float(r[:, -1, COSINE].mean()) for r in rotations(context)], runs(context.scale))
 
 
 def _lengths(context: Context) -> tuple[list[float], str]:
@@ -120,7 +116,8 @@ CLAIMS = (
         key="figure2-mean-cosine", place="Section 1; Appendix A.3, Phase I", kind="number",
         says="The cosine falls from 1 to between 0.6 and 0.65.",
         rule="v'Rv at the end, mean over all R and P: in that range.",
-        unit="cosine", region=CONE, measure=mean_cosine,
+        unit="cosine", region=CONE,
+        measure=lambda context: over_seeds([float(r[:, -1, COSINE].mean()) for r in rotations(context)], runs(context.scale)),
     ),
     Claim(
         key="figure2-three-phases", place="Section 1; Appendix A.3", kind="phase",
