@@ -138,17 +138,13 @@ def paired_differences(context: Context, ours: Sequence[RunSpec], theirs: Sequen
     return [a - b for a, b in zip(perplexities(context, ours), perplexities(context, theirs), strict=True)]
 
 
-def _diverged(differences: Sequence[float]) -> str:
-    gone = sum(map(math.isnan, differences))
-    return f"diverged: {gone} of {len(differences)} pairs" if gone else ""
-
-
 def largest_difference(context: Context, pairs: Sequence[tuple[Sequence[RunSpec], Sequence[RunSpec]]]) -> Evidence:
     """The largest mean difference of final perplexities over the pairs (ours minus theirs, by seed); see :func:`largest_of`.
 
     If there are several pairs, the note names the one with the largest difference."""
     differences = [paired_differences(context, ours, theirs) for ours, theirs in pairs]
-    note = _diverged([value for values in differences for value in values])
+    gone = [math.isnan(value) for values in differences for value in values]
+    note = f"diverged: {sum(gone)} of {len(gone)} pairs" if any(gone) else ""
     if not note and len(pairs) > 1:
         (ours, *_), (theirs, *_) = pairs[int(np.argmax([statistics.fmean(values) for values in differences]))]
         note = f"the largest of {len(pairs)}: {ours.model}/{ours.variant} minus {theirs.model}/{theirs.variant}"
