@@ -34,15 +34,11 @@ def over_seeds(values: Sequence[float], runs: Sequence[RunSpec] = (), note: str 
 
 
 def largest_of(comparisons: Sequence[Sequence[float]], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
-    """The largest of several mean differences, which decides a claim that all of them are negative.
+    """The largest of several mean differences, which decides a claim that all of them are negative; ``comparisons`` has each one's by seed.
 
     The interval covers the largest true mean with 95% confidence. Its upper end is the largest upper end of the 95% intervals: one
     of them belongs to the largest true mean. Its lower end is the largest lower end of Bonferroni intervals, since any of the means
-    may have come out too high. For one comparison it is the plain interval.
-
-    Args:
-        comparisons: for each comparison the differences, one for each seed; any NaN makes the effect NaN.
-        runs, note: see :class:`Evidence`.
+    may have come out too high. For one comparison it is the plain interval. Any NaN makes the effect NaN.
     """
     plain = np.array([paired_interval(values) for values in comparisons])
     strict = np.array([paired_interval(values, 1 - (1 - CONFIDENCE) / len(comparisons)) for values in comparisons])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from analyses.common.published import printed_number, printed_text, read_published
+from analyses.common.published import printed_number, read_published
 
 #: Every verdict, with its meaning.
 VERDICTS = {
@@ -69,11 +69,6 @@ class Erratum:
 def checked(**entry: str) -> Callable[[Callable[[], Computed]], Erratum]:
     """A decorator that makes an entry of its computation."""
     return lambda compute: Erratum(compute=compute, **entry)
-
-
-def printed_cell(table: str, column: str, **where: str) -> float:
-    """The printed number in a cell chosen as in :func:`analyses.common.published.printed_text`; ValueError if the cell has no number."""
-    return printed_number(printed_text(table, column, **where))
 
 
 def printed(erratum: str) -> dict[str, float]:

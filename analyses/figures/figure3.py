@@ -12,9 +12,8 @@ Prediction, by the law of Marchenko and Pastur for independent entries of varian
   entries instead, the edges would be 1.61 and 0.39.
 - uniform spectrum: every singular value is 1 by construction.
 
-The published values were read off Figure 1, to about two digits; the paper prints no numbers for Figure 3. In Figure 1 AdamW's
-largest singular value starts at 1.19. A standard 512 x 1376 weight has this value (1280 columns would give 1.17), so Figure 1
-shows a weight of this shape. POET's largest and smallest values in Figure 1 lie below the fresh weight's. Training with k = 3
+The published values were read off Figure 1, to about two digits; the paper prints no numbers for Figure 3. Figure 1 shows a weight of
+this shape: AdamW's largest singular value starts at 1.19, where 1280 columns would give 1.17. POET's largest and smallest values in Figure 1 lie below the fresh weight's. Training with k = 3
 moves them in that direction: the map R is an orthogonal matrix times I - Q^4 (``poet.orthogonal``), so while the series
 converges a merge raises no singular value. POET's values belong to trained weights, so no claim about fresh ones uses them.
 """

@@ -57,7 +57,6 @@ def specs(scale: Scale) -> dict[tuple[str, float | str], list[RunSpec]]:
 
 
 def runs(scale: Scale) -> list[RunSpec]:
-    """Every run."""
     return [spec for by_seed in specs(scale).values() for spec in by_seed]
 
 

@@ -45,9 +45,7 @@ def _numbered(keys: Sequence[str], letter: str) -> dict[str, str]:
 def source(context: Context, name: str, artifact: Artifact, records: Mapping[str, dict[str, Any]], made_on: Mapping[str, str]) -> dict[str, Any]:
     """The sources of an artifact: variants of its runs by model, their seeds, time and environments, which are foreign, and its CSV's digest.
 
-    Args:
-        context, name, artifact: the artifact and what it is built from.
-        records, made_on: record and environment id of every run, by the run's name.
+    ``records`` and ``made_on`` have the record and the environment's id of every run, by the run's name.
 
     Raises:
         RunError: its CSV is missing.
