@@ -18,7 +18,7 @@ from analyses.common.plotting import numbered_figure, pyplot, save_figure
 from analyses.common.published import printed_text, read_published
 from analyses.figures.common.probed import LABELS, drawn_seed, layer
 from analyses.figures.common.spectra import (
-    POET, ROWS, about_runs, draw, largest_change, largest_growth, measured, model, runs, table,
+    POET, ROWS, about_runs, draw, largest_change, largest_growth, measured, model, runs, steps_of, table,
 )
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
 from suite.context import Context
@@ -34,12 +34,12 @@ def middle(scale: Scale) -> int:
 
 def shown(context: Context, row: str) -> list[np.ndarray]:
     """Singular values of the figure's matrix by seed, (steps, r) each."""
-    return [found[layer(middle(context.scale), PROJECTION)] for found in measured(context, row, "spectrum")[1]]
+    return [found[layer(middle(context.scale), PROJECTION)] for found in measured(context, row, "spectrum")]
 
 
 def avoids(context: Context) -> Evidence:
     """By seed, the share of all matrices whose largest singular value grows less with POET than with AdamW."""
-    pairs = zip(*(measured(context, row, "spectrum")[1] for row in (POET, "adamw")), strict=True)
+    pairs = zip(*(measured(context, row, "spectrum") for row in (POET, "adamw")), strict=True)
     more = [np.array([largest_growth(poet[name]) - largest_growth(adamw[name]) for name in poet]) for poet, adamw in pairs]
     return share_in(NEGATIVE, more, runs(POET, "adamw")(context.scale), f"{len(more[0])} matrices")
 
@@ -84,8 +84,7 @@ def build(context: Context) -> None:
     frames = {row: table(context, row, [(block, PROJECTION)], printed) for row in ("adamw", POET)}
     figure, axes = pyplot().subplots(1, 2, figsize=(8, 3.6), sharey=True)
     for axis, row in zip(axes, frames, strict=True):
-        steps, seeds = measured(context, row, "spectrum")
-        draw(axis, steps, seeds[0][layer(block, PROJECTION)])
+        draw(axis, steps_of(context), shown(context, row)[0])
         axis.set(title=f"{ROWS[row]}, {model_label(context.scale, model(context.scale))}", xlabel="step")
     axes[0].set(ylabel="singular value", ylim=(0, None))
     axes[0].legend(title="thin lines: values between", loc="upper left")
