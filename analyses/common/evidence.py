@@ -36,15 +36,11 @@ def over_seeds(values: Sequence[float], runs: Sequence[RunSpec] = (), note: str 
 
 
 def largest_of(comparisons: Sequence[Sequence[float]], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
-    """The largest of several mean differences, which decides a claim that all of them are negative.
+    """The largest of several mean differences, which decides a claim that all of them are negative; ``comparisons`` has each one's by seed.
 
     The interval covers the largest true mean with 95% confidence. Its upper end is the largest upper end of the 95% intervals: one
     of them belongs to the largest true mean. Its lower end is the largest lower end of Bonferroni intervals, since any of the means
-    may have come out too high. For one comparison it is the plain interval.
-
-    Args:
-        comparisons: for each comparison the differences, one for each seed; any NaN makes the effect NaN.
-        runs, note: see :class:`Evidence`.
+    may have come out too high. For one comparison it is the plain interval. Any NaN makes the effect NaN.
     """
     plain = np.array([paired_interval(values) for values in comparisons])
     strict = np.array([paired_interval(values, 1 - (1 - CONFIDENCE) / len(comparisons)) for values in comparisons])
@@ -140,17 +136,13 @@ def paired_differences(context: Context, ours: Sequence[RunSpec], theirs: Sequen
     return [a - b for a, b in zip(perplexities(context, ours), perplexities(context, theirs), strict=True)]
 
 
-def _diverged(differences: Sequence[float]) -> str:
-    gone = sum(map(math.isnan, differences))
-    return f"diverged: {gone} of {len(differences)} pairs" if gone else ""
-
-
 def largest_difference(context: Context, pairs: Sequence[tuple[Sequence[RunSpec], Sequence[RunSpec]]]) -> Evidence:
     """The largest mean difference of final perplexities over the pairs (ours minus theirs, by seed); see :func:`largest_of`.
 
     If there are several pairs, the note names the one with the largest difference."""
     differences = [paired_differences(context, ours, theirs) for ours, theirs in pairs]
-    note = _diverged([value for values in differences for value in values])
+    gone = [math.isnan(value) for values in differences for value in values]
+    note = f"diverged: {sum(gone)} of {len(gone)} pairs" if any(gone) else ""
     if not note and len(pairs) > 1:
         (ours, *_), (theirs, *_) = pairs[int(np.argmax([statistics.fmean(values) for values in differences]))]
         note = f"the largest of {len(pairs)}: {ours.model}/{ours.variant} minus {theirs.model}/{theirs.variant}"

@@ -17,22 +17,14 @@ MARKS = {"as published": "+", "opposite": "-"}
 
 
 def measured_columns(values: Sequence[float]) -> dict[str, float]:
-    """The columns of a measured number.
+    """The columns of a number that was measured with several seeds; NaN where a run diverged.
 
-    Args:
-        values: one for each seed; NaN where the run diverged.
-
-    Returns:
-        ``measured`` (mean; NaN if any run diverged), ``n`` (number of runs that did not diverge), ``std`` (their sample standard
-        deviation, NaN for fewer than two) and ``diverged`` (number of runs that diverged).
+    ``measured`` is the mean, NaN if any run diverged. ``n`` counts the runs that did not, ``std`` is their sample standard deviation (NaN
+    for fewer than two), and ``diverged`` counts the others.
     """
     done = [v for v in values if not math.isnan(v)]
-    return {
-        "measured": statistics.fmean(values),
-        "n": len(done),
-        "std": statistics.stdev(done) if len(done) > 1 else math.nan,
-        "diverged": len(values) - len(done),
-    }
+    std = statistics.stdev(done) if len(done) > 1 else math.nan
+    return {"measured": statistics.fmean(values), "n": len(done), "std": std, "diverged": len(values) - len(done)}
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:

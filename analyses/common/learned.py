@@ -38,11 +38,7 @@ def learned(values: Sequence[float], baseline: float, metric: str, examples: int
 
 
 def score_columns(values: Sequence[float]) -> dict[str, float]:
-    """The columns of a cell: :func:`measured_columns`, ``median`` (NaN if a run diverged), and ``low`` and ``high``, the 95% interval of the mean.
-
-    Args:
-        values: one for each seed; NaN where the run diverged.
-    """
+    """The columns of a cell: :func:`measured_columns`, ``median`` (NaN if a run diverged), and ``low`` and ``high``, the 95% interval of the mean."""
     columns, (_, low, high) = measured_columns(values), paired_interval(values)
     median = math.nan if columns["diverged"] else statistics.median(values)
     return {"measured": columns["measured"], "median": median, **columns, "low": low, "high": high}
@@ -54,11 +50,7 @@ def score_cell(line: Any, digits: int) -> str:
 
 
 def stand_ins(tasks: Mapping[str, str]) -> str:
-    """A sentence on the tasks that use stand-in data; empty if none does.
-
-    Args:
-        tasks: kind of each task's data (:class:`poet.finetuning.tasks.contract.Origin`), by the task's printed name.
-    """
+    """A sentence on the tasks that use stand-in data; empty if none does. ``tasks``: the kind of each task's data, by the task's printed name."""
     named = [task for task, kind in tasks.items() if kind == "stand-in"]
     return f"Stand-ins, made by a rule, take the place of the data of {', '.join(named)}." if named else ""
 

@@ -44,6 +44,11 @@ def printed_number(printed: str) -> float:
     return float(printed.removesuffix(unit)) * _UNITS[unit]
 
 
+def printed_cell(name: str, column: str, **where: str) -> float:
+    """The number in a cell that is chosen as in :func:`printed_text`; ValueError if it has none."""
+    return printed_number(printed_text(name, column, **where))
+
+
 def cell(printed: str) -> int | float:
     """The value of a printed cell, an integer where it is one: "300,000" is 300000 and "1e-2" is 0.01.
 

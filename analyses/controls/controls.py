@@ -31,7 +31,7 @@ from typing import Any
 import pandas as pd
 
 from analyses.common.ablation import perplexity_columns
-from analyses.common.claim_forms import Pair, ordering
+from analyses.common.claim_forms import ordering
 from analyses.common.evidence import perplexities
 from analyses.common.grid import longer_runs
 from analyses.common.layout import crossed_table, markdown_page, measured_cell
@@ -183,19 +183,13 @@ def build(context: Context) -> None:
     save_figure(draw(frame, context.scale), frame, context, ARTIFACT, f"{hollow} {spread_note(context)}", page=markdown(frame))
 
 
-def _two_rates(scale: Scale) -> list[Pair]:
-    """The runs of POET-FS and of AdamW with two rates, on each model."""
-    models = [model for model in MODELS if model in scale.models]
-    return [(specs_of(scale, model, POET_FS), specs_of(scale, model, TWO_RATES)) for model in models]
-
-
 CLAIMS = (
     ordering(
         key="controls-inductive-bias", place="Section 4, Inductive bias",
         says="POET's structure is an inductive bias that standard training lacks; read here as a lower perplexity.",
         differences=f"{POET_FS} minus {TWO_RATES} (its own where the scale tuned it; elsewhere POET's for embeddings, norms and head, and AdamW's "
         "for the matrices), on each of the smaller models",
-        pairs=_two_rates,
+        pairs=lambda scale: [(specs_of(scale, model, POET_FS), specs_of(scale, model, TWO_RATES)) for model in MODELS if model in scale.models],
     ),
 )
 

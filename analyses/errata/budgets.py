@@ -4,8 +4,8 @@ import math
 
 from analyses.common.grid import MODELS
 from analyses.common.paper_scale import paper_scale, matrix_shapes
-from analyses.common.published import cell, read_published
-from analyses.errata.erratum import Computed, Erratum, checked, printed, printed_cell
+from analyses.common.published import cell, printed_cell, read_published
+from analyses.errata.erratum import Computed, Erratum, checked, printed
 from poet.config import POETConfig
 
 

@@ -3,8 +3,8 @@
 from analyses.common.bart import linear_shapes, parameter_counts
 from analyses.common.grid import MODELS
 from analyses.common.paper_scale import matrix_shapes, paper_scale, trainable
-from analyses.common.published import as_printed, printed_number, read_published
-from analyses.errata.erratum import Computed, checked, printed, printed_cell
+from analyses.common.published import as_printed, printed_cell, printed_number, read_published
+from analyses.errata.erratum import Computed, checked, printed
 from analyses.tables.table1.memory_formulas import FORMULAS, expected, published
 from poet.config import POETConfig
 from poet.methods import table_rows

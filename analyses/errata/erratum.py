@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from analyses.common.published import printed_number, printed_text, read_published
+from analyses.common.published import printed_number, read_published
 
 #: Every verdict, with its meaning.
 VERDICTS = {
@@ -52,28 +52,21 @@ class Erratum:
         Raises:
             ValueError: the numbers do not support the verdict.
         """
-        found = self.compute() if self.compute else None
-        if found is not None and not found.holds:
+        found = self.compute() if self.compute else Computed(computed=math.nan, unit="", holds=True)
+        if not found.holds:
             raise ValueError(f"erratum {self.id}: {self.verdict!r} does not follow from what is computed: {found}")
-        values = {"published": found.published, "computed": found.computed, **found.values} if found else {}
+        values = {"published": found.published, "computed": found.computed, **found.values}
         return {
-            "id": self.id, "where": self.where, "kind": self.kind, "quotation": self.quotation,
-            "second_quotation": self.second_quotation, "published": found.published if found else math.nan,
-            "measured": found.computed if found else math.nan, "n": 1 if found else None, "std": math.nan,
-            "unit": found.unit if found else "", "scale": "any", "check": "computation" if found else "quotation",
-            "verdict": self.verdict, "explanation": self.explanation.format(**values),
-            "consequence": self.consequence.format(**values),
+            "id": self.id, "where": self.where, "kind": self.kind, "quotation": self.quotation, "second_quotation": self.second_quotation,
+            "published": found.published, "measured": found.computed, "n": 1 if self.compute else None, "std": math.nan,
+            "unit": found.unit, "scale": "any", "check": "computation" if self.compute else "quotation", "verdict": self.verdict,
+            "explanation": self.explanation.format(**values), "consequence": self.consequence.format(**values),
         }
 
 
 def checked(**entry: str) -> Callable[[Callable[[], Computed]], Erratum]:
     """A decorator that makes an entry of its computation."""
     return lambda compute: Erratum(compute=compute, **entry)
-
-
-def printed_cell(table: str, column: str, **where: str) -> float:
-    """The printed number in a cell chosen as in :func:`analyses.common.published.printed_text`; ValueError if the cell has no number."""
-    return printed_number(printed_text(table, column, **where))
 
 
 def printed(erratum: str) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Errata about figures: what the text and captions say of them, against what they show or were made from."""
 
-from analyses.errata.erratum import Computed, Erratum, checked, printed_cell
+from analyses.common.published import printed_cell
+from analyses.errata.erratum import Computed, Erratum, checked
 from poet.training.schedule import cosine
 
 

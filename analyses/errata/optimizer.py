@@ -13,11 +13,8 @@ from poet.training.llama import build_llama
 
 
 @checked(
-    id="where-eps-stands",
-    where="Appendix E, Training details and Code framework",
-    kind="unexplained choice",
-    quotation="We employed the AdamW optimizer for all our training runs",
-    second_quotation="implemented on top of the codebase from GaLore",
+    id="where-eps-stands", where="Appendix E, Training details and Code framework", kind="unexplained choice",
+    quotation="We employed the AdamW optimizer for all our training runs", second_quotation="implemented on top of the codebase from GaLore",
     verdict="inconsistent",
     explanation=(
         "AdamW as it is cited adds eps to the root of the second moment after its bias correction, GaLore's code before. Before, eps "

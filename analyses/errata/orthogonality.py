@@ -4,7 +4,8 @@ import math
 
 import torch
 
-from analyses.errata.erratum import Computed, Erratum, checked, printed, printed_cell
+from analyses.common.published import printed_cell
+from analyses.errata.erratum import Computed, Erratum, checked, printed
 from poet.orthogonal import cayley, cayley_neumann, orthogonality_error, packed_size, skew_unpack
 from poet.primitives import fully_stochastic
 

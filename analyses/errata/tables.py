@@ -3,8 +3,8 @@
 import math
 
 from analyses.common.grid import MODELS
-from analyses.common.published import read_published
-from analyses.errata.erratum import Computed, Erratum, checked, printed, printed_cell
+from analyses.common.published import printed_cell, read_published
+from analyses.errata.erratum import Computed, Erratum, checked, printed
 
 TASKS = ("CoLA", "MNLI", "MRPC", "QNLI", "QQP", "RTE", "SST-2", "STS-B")
 FINETUNING = ("Full FT", "OFT", "POET")

@@ -12,15 +12,13 @@ start at other values, so only their growth from start to end is compared.
 import numpy as np
 import pandas as pd
 
-from analyses.common.evidence import (
-    over_seeds, ALL, SERIES_ERROR, SIZE, TWO_DIGITS, as_read, over_seeds_in, share_in,
-)
+from analyses.common.evidence import ALL, SERIES_ERROR, SIZE, TWO_DIGITS, as_read, over_seeds, over_seeds_in, share_in
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import numbered_figure, pyplot, save_figure
 from analyses.common.published import printed_text, read_published
 from analyses.figures.common.probed import LABELS, drawn_seed, layer
 from analyses.figures.common.spectra import (
-    POET, ROWS, about_runs, draw, largest_change, largest_growth, measured, model, runs, table,
+    POET, ROWS, about_runs, draw, largest_change, largest_growth, measured, model, runs, steps_of, table,
 )
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
 from suite.context import Context
@@ -36,24 +34,12 @@ def middle(scale: Scale) -> int:
 
 def shown(context: Context, row: str) -> list[np.ndarray]:
     """Singular values of the figure's matrix by seed, (steps, r) each."""
-    return [found[layer(middle(context.scale), PROJECTION)] for found in measured(context, row, "spectrum")[1]]
-
-
-def stays(context: Context) -> Evidence:
-    return over_seeds_in(SIZE, [largest_change(s) for s in shown(context, POET)], runs(POET)(context.scale))
-
-
-def grows(context: Context) -> Evidence:
-    return over_seeds([largest_growth(s) for s in shown(context, "adamw")], runs("adamw")(context.scale))
-
-
-def ends_at(context: Context) -> Evidence:
-    return over_seeds([s[-1, 0] for s in shown(context, "adamw")], runs("adamw")(context.scale))
+    return [found[layer(middle(context.scale), PROJECTION)] for found in measured(context, row, "spectrum")]
 
 
 def avoids(context: Context) -> Evidence:
     """By seed, the share of all matrices whose largest singular value grows less with POET than with AdamW."""
-    pairs = zip(*(measured(context, row, "spectrum")[1] for row in (POET, "adamw")), strict=True)
+    pairs = zip(*(measured(context, row, "spectrum") for row in (POET, "adamw")), strict=True)
     more = [np.array([largest_growth(poet[name]) - largest_growth(adamw[name]) for name in poet]) for poet, adamw in pairs]
     return share_in(NEGATIVE, more, runs(POET, "adamw")(context.scale), f"{len(more[0])} matrices")
 
@@ -64,20 +50,23 @@ CLAIMS = (
         says="POET's changes of the singular values are slight, almost negligible.",
         rule="Largest change of a singular value of the matrix at any measurement, relative to its start: at most 5%, which two "
         "digits may not show.",
-        unit="relative", region=TWO_DIGITS, measure=stays,
+        unit="relative", region=TWO_DIGITS,
+        measure=lambda context: over_seeds_in(SIZE, [largest_change(s) for s in shown(context, POET)], runs(POET)(context.scale)),
         paper_only=SERIES_ERROR,
     ),
     Claim(
         key="figure1-adamw-largest-grows", place="Figure 1", kind="trend",
         says="With AdamW the largest singular value grows along training.",
         rule="log(end / start) of the matrix's largest singular value: above 0.",
-        unit="nats", region=POSITIVE, measure=grows,
+        unit="nats", region=POSITIVE,
+        measure=lambda context: over_seeds([largest_growth(s) for s in shown(context, "adamw")], runs("adamw")(context.scale)),
     ),
     Claim(
         key="figure1-adamw-largest-end", place="Figure 1", kind="number",
         says="With AdamW the largest singular value ends at about 11.",
         rule="The matrix's largest singular value at the end: what was read off the figure, half a unit either side.",
-        unit="singular value", region=as_read(printed_text("figure1", "value", row="adamw", when="end")), measure=ends_at,
+        unit="singular value", region=as_read(printed_text("figure1", "value", row="adamw", when="end")),
+        measure=lambda context: over_seeds([s[-1, 0] for s in shown(context, "adamw")], runs("adamw")(context.scale)),
         paper_only="the value belongs to the paper's widths and to 50,000 steps",
     ),
     Claim(
@@ -96,8 +85,7 @@ def build(context: Context) -> None:
     frames = {row: table(context, row, [(block, PROJECTION)], printed) for row in ("adamw", POET)}
     figure, axes = pyplot().subplots(1, 2, figsize=(8, 3.6), sharey=True)
     for axis, row in zip(axes, frames, strict=True):
-        steps, seeds = measured(context, row, "spectrum")
-        draw(axis, steps, seeds[0][layer(block, PROJECTION)])
+        draw(axis, steps_of(context), shown(context, row)[0])
         axis.set(title=f"{ROWS[row]}, {model_label(context.scale, model(context.scale))}", xlabel="step")
     axes[0].set(ylabel="singular value", ylim=(0, None))
     axes[0].legend(title="thin lines: values between", loc="upper left")

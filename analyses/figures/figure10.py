@@ -33,10 +33,6 @@ def order_of_terms(medians: Sequence[np.ndarray], specs: Sequence[RunSpec] = ())
     return replace(rank_correlation([(PRINTED_TERMS, np.concatenate(medians, axis=1).tolist())], specs), n=len(medians))
 
 
-def lower_with_terms(context: Context) -> Evidence:
-    return order_of_terms(by_terms(context, matrices(context.scale), MEDIAN.format("first")), runs(context.scale, PRINTED_TERMS))
-
-
 def falls_at_merges(at: np.ndarray, values: np.ndarray, merge_every: int, until: int) -> np.ndarray:
     """Change of the error at each merge before step ``until``: ``values`` (s,) one step after the merge minus right before it."""
     before = np.arange(merge_every, until, merge_every)
@@ -79,7 +75,8 @@ CLAIMS = (
         says="With more Neumann terms the orthogonal approximation error is lower.",
         rule="Kendall's tau of k (0 to 4) and the error at the ends of the merge periods (median of the first tenth of training), "
         "mean of R and P of the matrix: below 0.",
-        unit="tau", region=NEGATIVE, measure=lower_with_terms,
+        unit="tau", region=NEGATIVE,
+        measure=lambda context: order_of_terms(by_terms(context, matrices(context.scale), MEDIAN.format("first")), runs(context.scale, PRINTED_TERMS)),
     ),
     Claim(
         key="figure10-merges-reset", place="Section 5.3, Neumann series approximation; Figure 10", kind="phase",

@@ -37,7 +37,7 @@ CLAIMS = (
     Claim(
         key="figure14-trace-constant", place="Appendix A.3, Phase II", kind="invariance",
         says="In phase II the trace of the orthogonal matrices stays almost constant.",
-        rule="Size of the change of each trace from the begin to the end of phase II, mean over all R and P, over that of the whole training: "
+        rule="Size of the change of each trace from the beginning to the end of phase II, mean over all R and P, over that of the whole training: "
         "at most a tenth (what counts as settled in analyses/phases.py).",
         unit="of the whole change", region=(0.0, SETTLED), measure=stays,
     ),

@@ -5,10 +5,8 @@ reaches the maximum of 200 with every block size.
 """
 
 from analyses.common.evidence import exactly
-from analyses.common.plotting import numbered_figure
 from analyses.common.published import read_published
-from analyses.figures.common import coverage
-from analyses.figures.common.coverage import MOST
+from analyses.figures.common.coverage import MOST, coverage_artifact
 from poet import POETConfig
 from suite.claim import Claim, Evidence
 from suite.context import Context
@@ -30,14 +28,5 @@ CLAIMS = (
         unit="updates", region=(0.0, 0.0), measure=off_the_most,
     ),
 )
-
-
-def build(context: Context) -> None:
-    printed = {(p.variant, p.quantity): float(p.value) for p in read_published("figure15").itertuples()}
-    coverage.build(context, ARTIFACT, VARIANTS, printed, "Below: distribution over the elements.")
-
-
-ARTIFACT = numbered_figure(
-    15, "Updates of each element of a 64 x 64 weight by POET-BS after 100 steps with T_m = 1, at most 200.",
-    build=build, claims=CLAIMS,
-)
+PRINTED = {(p.variant, p.quantity): float(p.value) for p in read_published("figure15").itertuples()}
+ARTIFACT = coverage_artifact(15, "POET-BS", VARIANTS, "distribution over the elements", CLAIMS, PRINTED)

@@ -8,10 +8,8 @@ from fractions import Fraction
 
 import pandas as pd
 
-from analyses.common.evidence import exactly, over_seeds, BELOW_ONE, of_line
-from analyses.common.plotting import numbered_figure
-from analyses.figures.common import coverage
-from analyses.figures.common.coverage import MOST, SEEDS, STEPS, relative_spread
+from analyses.common.evidence import BELOW_ONE, exactly, of_line, over_seeds
+from analyses.figures.common.coverage import MOST, SEEDS, STEPS, coverage_artifact, relative_spread
 from poet import POETConfig
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
@@ -67,14 +65,4 @@ CLAIMS = (
         unit="ratio", region=BELOW_ONE, measure=evens_out,
     ),
 )
-
-
-def build(context: Context) -> None:
-    note = "Below: distribution over the elements, and the binomial distribution that independent sampling gives."
-    coverage.build(context, ARTIFACT, VARIANTS, {}, note)
-
-
-ARTIFACT = numbered_figure(
-    16, "Updates of each element of a 64 x 64 weight by POET-FS after 100 steps with T_m = 1, at most 200.",
-    build=build, claims=CLAIMS,
-)
+ARTIFACT = coverage_artifact(16, "POET-FS", VARIANTS, "distribution over the elements, and the binomial distribution that independent sampling gives", CLAIMS)

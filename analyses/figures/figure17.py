@@ -6,8 +6,8 @@ claims are about Figures 17 to 19 together, and so about every matrix of the mod
 
 import numpy as np
 
-from analyses.common.evidence import over_seeds, ALL, share_in
-from analyses.figures.common.spectra import grid_artifact, largest_growth, measured, runs
+from analyses.common.evidence import ALL, over_seeds, share_in
+from analyses.figures.common.spectra import grid_artifact, largest_growth, measured, runs, steps_of
 from analyses.phases import SLOW
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
@@ -18,7 +18,7 @@ LAST_FIFTH = 0.8
 
 
 def every_matrix_grows(context: Context) -> Evidence:
-    found = measured(context, "adamw", "spectrum")[1]
+    found = measured(context, "adamw", "spectrum")
     growth = [np.array([largest_growth(s) for s in matrices.values()]) for matrices in found]
     return share_in(POSITIVE, growth, ADAMW(context.scale), f"{len(found[0])} matrices")
 
@@ -32,8 +32,8 @@ def late_rate(steps: np.ndarray, norms: np.ndarray) -> float:
 
 
 def levels_off(context: Context) -> Evidence:
-    steps, found = measured(context, "adamw", "spectrum")
-    rates = [late_rate(np.array(steps), np.mean([s[:, 0] for s in matrices.values()], axis=0)) for matrices in found]
+    steps = np.array(steps_of(context))
+    rates = [late_rate(steps, np.mean([s[:, 0] for s in matrices.values()], axis=0)) for matrices in measured(context, "adamw", "spectrum")]
     return over_seeds(rates, ADAMW(context.scale), "here the learning rate has decayed by then, whether or not the paper's had")
 
 

@@ -11,7 +11,7 @@ from suite.context import Context
 
 
 def every_spectrum_stays(context: Context) -> Evidence:
-    found = measured(context, POET, "spectrum")[1]
+    found = measured(context, POET, "spectrum")
     worst = [max(largest_change(s) for s in matrices.values()) for matrices in found]
     return over_seeds_in(SIZE, worst, runs(POET)(context.scale), f"the worst of {len(found[0])} matrices")
 

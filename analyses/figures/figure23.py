@@ -7,7 +7,7 @@ about Figures 23 and 24 together.
 
 import numpy as np
 
-from analyses.common.evidence import over_seeds, ALL, share_in
+from analyses.common.evidence import ALL, over_seeds, share_in
 from analyses.figures.common.orthogonality import MEDIAN, PRINTED_TERMS, artifact, by_terms, read_figure10, runs
 from poet.training.memory import PROJECTIONS
 from suite.claim import NEGATIVE, Claim, Evidence
@@ -27,11 +27,6 @@ def each_term_lowers(context: Context) -> Evidence:
     return share_in(NEGATIVE, steps, runs(context.scale, PRINTED_TERMS), note)
 
 
-def three_less_four(context: Context) -> Evidence:
-    medians = by_terms(context, BLOCK, QUANTITY)
-    return over_seeds([float(np.median(m[3] - m[4])) for m in medians], runs(context.scale, PRINTED_TERMS))
-
-
 CLAIMS = (
     Claim(
         key="figure23-each-term-lowers", place="Section 3.2.2; Section 5.3; Figures 10, 23 and 24", kind="trend",
@@ -45,7 +40,8 @@ CLAIMS = (
         says="The difference of the error between k = 3 and k = 4 is negligible.",
         rule="Error with k = 3 minus k = 4 at the ends of the merge periods (median of the first tenth of training), median over R and "
         "P of block 0: no more, either way, than the width of the band in which both end in Figure 10.",
-        unit="e_orth", region=NEGLIGIBLE, measure=three_less_four,
+        unit="e_orth", region=NEGLIGIBLE,
+        measure=lambda context: over_seeds([float(np.median(m[3] - m[4])) for m in by_terms(context, BLOCK, QUANTITY)], runs(context.scale, PRINTED_TERMS)),
     ),
 )
 ARTIFACT = artifact(

@@ -12,13 +12,11 @@ Prediction, by the law of Marchenko and Pastur for independent entries of varian
   entries instead, the edges would be 1.61 and 0.39.
 - uniform spectrum: every singular value is 1 by construction.
 
-The published values were read off Figure 1, to about two digits; the paper prints no numbers for Figure 3. In Figure 1 AdamW's
-largest singular value starts at 1.19. A standard 512 x 1376 weight has this value (1280 columns would give 1.17), so Figure 1
-shows a weight of this shape. POET's largest and smallest values in Figure 1 lie below the fresh weight's. Training with k = 3
+The published values were read off Figure 1, to about two digits; the paper prints no numbers for Figure 3. Figure 1 shows a weight of
+this shape: AdamW's largest singular value starts at 1.19, where 1280 columns would give 1.17. POET's largest and smallest values in Figure 1 lie below the fresh weight's. Training with k = 3
 moves them in that direction: the map R is an orthogonal matrix times I - Q^4 (``poet.orthogonal``), so while the series
 converges a merge raises no singular value. POET's values belong to trained weights, so no claim about fresh ones uses them.
 """
-
 
 import numpy as np
 import pandas as pd
@@ -116,21 +114,10 @@ def draw(spectra: dict[str, np.ndarray], frame: pd.DataFrame):
     return figure
 
 
-def printed(initialization: str, quantity: str) -> tuple[float, float]:
-    """The value read off Figure 1 for an initialization, plus or minus half a unit of its last digit."""
-    return as_read(printed_text("figure3", "value", initialization=initialization, quantity=quantity))
-
-
-def measured_line(context: Context, initialization: str, quantity: str):
-    """The line of ``results/figure3.csv`` for an initialization and a quantity."""
-    frame = context.table("figure3")
-    chosen = (frame.initialization == initialization) & (frame.quantity == f"{quantity} singular value")
-    return next(frame[chosen].itertuples())
-
-
 def uniform(context: Context) -> Evidence:
-    ends = [measured_line(context, "uniform_spectrum", quantity) for quantity in ("largest", "smallest")]
-    return exactly(max(abs(line.measured - 1) for line in ends), n=int(ends[0].n))
+    frame = context.table("figure3")
+    ends = frame[(frame.initialization == "uniform_spectrum") & frame.quantity.str.contains("largest|smallest")]
+    return exactly(float((ends.measured - 1).abs().max()), n=int(ends.n.iloc[0]))
 
 
 def standard_largest(context: Context) -> Evidence:
@@ -155,7 +142,8 @@ CLAIMS = (
         key="figure3-standard-largest", place="Figure 1, AdamW at its start", kind="number",
         says="Under standard initialization the largest singular value of a 512 x 1376 weight is 1.19 (as read off the figure; the shape is inferred).",
         rule="Mean of fresh 512 x 1376 weights: what was read off the figure, half a unit of its last digit either side.",
-        unit="singular value", region=printed("standard", "largest"), measure=standard_largest,
+        unit="singular value", measure=standard_largest,
+        region=as_read(printed_text("figure3", "value", initialization="standard", quantity="largest")),
     ),
 )
 
@@ -163,15 +151,11 @@ CLAIMS = (
 def build(context: Context) -> None:
     spectra = {name: np.stack([spectrum(name, seed) for seed in SEEDS]) for name in LABELS}
     frame = table(spectra)
-    note = (
-        f"Markers: one seed on the left, {len(SEEDS)} on the right. "
-        "Lines: Marchenko-Pastur, and 1 for the uniform spectrum."
-    )
+    note = f"Markers: one seed on the left, {len(SEEDS)} on the right. Lines: Marchenko-Pastur, and 1 for the uniform spectrum."
     save_figure(draw(spectra, frame), frame, context, ARTIFACT, note)
 
 
 ARTIFACT = numbered_figure(
-    3, f"Singular values of a {INPUTS} x {OUTPUTS} weight under the four initializations, and what random-matrix "
-    "theory predicts.",
+    3, f"Singular values of a {INPUTS} x {OUTPUTS} weight under the four initializations, and what random-matrix theory predicts.",
     build=build, claims=CLAIMS,
 )

@@ -57,7 +57,6 @@ def specs(scale: Scale) -> dict[tuple[str, float | str], list[RunSpec]]:
 
 
 def runs(scale: Scale) -> list[RunSpec]:
-    """Every run."""
     return [spec for by_seed in specs(scale).values() for spec in by_seed]
 
 
@@ -114,7 +113,7 @@ def _panel(axis: Axes, frame: pd.DataFrame, column: str, title: str) -> None:
 
 
 def draw(frame: pd.DataFrame, title: str) -> Figure:
-    """Perplexity by share, measured (left, with ``title``) and printed (right); both axes span the same ratio."""
+    """Perplexity by share, measured (left, with ``title``) and printed (right)."""
     figure, axes = pyplot().subplots(1, 2, figsize=(9, 4.2))
     _panel(axes[0], frame, "measured", title)
     _panel(axes[1], frame, "published", f"{MODEL}, read off the paper's figure")

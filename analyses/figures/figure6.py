@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from analyses.common.evidence import exactly, over_seeds, SERIES_ERROR, SIZE, as_read, over_seeds_in
+from analyses.common.evidence import SERIES_ERROR, SIZE, as_read, exactly, over_seeds, over_seeds_in
 from analyses.common.looks import look
 from analyses.common.paper_scale import matrix_shapes, model_label
 from analyses.common.plotting import bars, numbered_figure, save_figure, spread_note
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, layer, line, matrix_panels
-from analyses.figures.common.spectra import POET, ROWS, about_runs, measured, model, runs
+from analyses.figures.common.spectra import POET, ROWS, about_runs, measured, model, runs, steps_of
 from poet.diagnostics import singular_value_entropy
 from poet.initialization import normalized, standard
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
@@ -30,25 +30,22 @@ READ = "k"
 DRAWS = 3
 
 
-def entropies(context: Context, row: str) -> tuple[tuple[int, ...], dict[str, list[np.ndarray]]]:
-    """The measured steps of a row, and its entropies (steps,) averaged over blocks, by matrix type and seed."""
-    depth = context.scale.settings.models[model(context.scale)].layers
-    steps, seeds = measured(context, row, "spectrum")
-    found = {}
+def entropies(context: Context, row: str) -> dict[str, list[np.ndarray]]:
+    """The entropies (steps,) of a row averaged over blocks, by matrix type and seed."""
+    depth, seeds, found = context.scale.settings.models[model(context.scale)].layers, measured(context, row, "spectrum"), {}
     for projection, matrix in LABELS.items():
         spectra = [np.stack([values[layer(block, projection)] for block in range(depth)]) for values in seeds]
         found[matrix] = [singular_value_entropy(torch.from_numpy(s)).mean(0).numpy() for s in spectra]
-    return steps, found
+    return found
 
 
 def table(context: Context) -> pd.DataFrame:
     """One line per method, matrix type and step."""
     printed = {(p.row, p.matrix, p.when): float(p.value) for p in read_published("figure6").itertuples()}
-    name, lines = model(context.scale), []
+    name, steps, lines = model(context.scale), steps_of(context), []
+    when = {0: "start", 1: "first", len(steps) - 1: "end"}
     for row, label in ROWS.items():
-        steps, found = entropies(context, row)
-        when = {0: "start", 1: "first", len(steps) - 1: "end"}
-        for matrix, entropy in found.items():
+        for matrix, entropy in entropies(context, row).items():
             for i, step in enumerate(steps):
                 published = printed.get((row, matrix, when.get(i)), np.nan)
                 about = {"model": name, "method": label, "matrix": matrix, "step": step}
@@ -74,31 +71,21 @@ def starts(context: Context) -> Evidence:
 
 
 def stays(context: Context) -> Evidence:
-    by_matrix = entropies(context, POET)[1].values()
+    by_matrix = entropies(context, POET).values()
     worst = [max(float(np.abs(e - e[0]).max()) for e in seed) for seed in zip(*by_matrix, strict=True)]
     return over_seeds_in(SIZE, worst, runs(POET)(context.scale))
 
 
-def dips(context: Context) -> Evidence:
-    found = entropies(context, "adamw")[1][READ]
-    return over_seeds([e[1] - min(e[0], e[-1]) for e in found], runs("adamw")(context.scale))
-
-
-def change(context: Context, row: str) -> np.ndarray:
-    """Entropy at the end minus at the start, mean over matrix types, by seed."""
-    return np.mean([[e[-1] - e[0] for e in seeds] for seeds in entropies(context, row)[1].values()], axis=0)
-
-
 def above(context: Context, row: str, other: str) -> Evidence:
-    """Change of the entropy with ``row`` minus its change with ``other``, by seed."""
-    differences = change(context, row) - change(context, other)
-    return over_seeds(differences.tolist(), runs(row, other)(context.scale))
+    """Change of the entropy over the run (mean over matrix types) with ``row`` minus with ``other``, by seed."""
+    changes = [np.mean([[e[-1] - e[0] for e in seeds] for seeds in entropies(context, name).values()], axis=0) for name in (row, other)]
+    return over_seeds((changes[0] - changes[1]).tolist(), runs(row, other)(context.scale))
 
 
 def off_print(context: Context) -> Evidence:
     """The largest distance from the values that were read off along training, by seed."""
     printed = read_published("figure6").query("when != 'start' and row != @POET")
-    found = {row: entropies(context, row)[1] for row in set(printed.row)}
+    found = {row: entropies(context, row) for row in set(printed.row)}
     place = {"first": 1, "end": -1}
     distances = [[abs(e[place[p.when]] - float(p.value)) for e in found[p.row][p.matrix]] for p in printed.itertuples()]
     worst = np.max(distances, axis=0)
@@ -127,7 +114,8 @@ CLAIMS = (
         key="figure6-adamw-dips", place="Figure 6", kind="phase",
         says="With AdamW the entropy dips at the first measurement, and then recovers somewhat.",
         rule="Entropy of k at the first measurement (a tenth of the run) minus the lower of its start and its end: below 0.",
-        unit="entropy", region=NEGATIVE, measure=dips,
+        unit="entropy", region=NEGATIVE,
+        measure=lambda context: over_seeds([e[1] - min(e[0], e[-1]) for e in entropies(context, "adamw")[READ]], runs("adamw")(context.scale)),
     ),
     Claim(
         key="figure6-poet-above-muon", place="Figure 6; Section 4, Dynamics of singular spectrum", kind="ordering",

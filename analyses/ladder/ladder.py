@@ -11,6 +11,7 @@ different orders. Missing rungs are listed. Of models that are tuned at one leng
 An order describes the runs. A verdict on the paper needs a length that passes the controls (:mod:`analyses.ladder.controls`).
 """
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -36,7 +37,6 @@ from suite.scale import Scale
 from suite.statistics import holm
 from suite.tuning.cells import Cell, further_seeds, steps_of
 
-
 #: How far apart neighbouring rows of one length are drawn, as a ratio.
 APART = 1.025
 
@@ -52,14 +52,8 @@ def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, d
     wanted = len(found.specs) if found else 0
     note = "no learning rates yet" if found is None else "" if len(own) == wanted else f"{wanted - len(own)} of {wanted} runs are missing"
     line = {
-        "model": cell.model,
-        "variant": cell.row,
-        "quantity": PERPLEXITY,
-        "length": str(cell.length),
-        "steps": steps_of(context.scale, cell),
-        "tokens_per_parameter": tokens_per_parameter(context.scale, cell),
-        "rates": found.rates if found else "",
-        "note": note,
+        "model": cell.model, "variant": cell.row, "quantity": PERPLEXITY, "length": str(cell.length), "steps": steps_of(context.scale, cell),
+        "tokens_per_parameter": tokens_per_parameter(context.scale, cell), "rates": found.rates if found else "", "note": note,
     }
     printed = printed_perplexities() if cell.length == 1 else {}
     if (place := (cell.model, cell.row)) in printed:
@@ -83,25 +77,25 @@ def _orders(scale: Scale, found: dict[Cell, Rung | None], values: dict[Cell, dic
     usable = {cell for cell, own in found.items() if own and own.rates != "censored"}
     rows = {model: {cell.row for cell in found if cell.model == model} for model in dict.fromkeys(cell.model for cell in found)}
     pairs = [(model, *pair) for model, own in rows.items() for pair in printed_pairs(model, own)]
-    planned, tested = [], {}
-    for cell in found:
-        for model, better, worse in pairs:
-            both = cell, Cell(model, worse, cell.length)
-            if (model, better) != (cell.model, cell.row) or both[1] not in found:
-                continue
-            planned.append((model, better, worse, cell.length))
-            seen = at_look(*map(values.get, both), scale.protocol.looks)
-            if usable.issuperset(both) and (between := gap(*seen)):
-                looks = len(scale.protocol.looks) if all(further_seeds(scale, one) for one in both) else 1
-                tested[planned[-1]] = between[0], p_of_gap(*seen, looks)
-    corrected = dict(zip(planned, holm([tested[key][1] if key in tested else 1.0 for key in planned]), strict=True))
+    means = {pair: {} for pair in pairs}  # the mean gaps of the tests that were made, by length
+    p = {}  # of every planned test by pair and length; 1 for one that was not made
+    for pair, length in itertools.product(pairs, sorted({cell.length for cell in found})):
+        model, *two = pair
+        both = [Cell(model, row, length) for row in two]
+        if not all(cell in found for cell in both):
+            continue
+        p[pair, length] = 1.0
+        seen = at_look(*map(values.get, both), scale.protocol.looks)
+        if usable.issuperset(both) and (between := gap(*seen)):
+            looks = len(scale.protocol.looks) if all(further_seeds(scale, cell) for cell in both) else 1
+            means[pair][length], p[pair, length] = between[0], p_of_gap(*seen, looks)
+    corrected = dict(zip(p, holm(list(p.values())), strict=True))
     lines = []
-    for model, better, worse in pairs:
-        p = {key[3]: corrected[key] for key in sorted(tested, key=lambda key: key[3]) if key[:3] == (model, better, worse)}
-        sides = {length: side(tested[model, better, worse, length][0], p[length]) for length in p}
-        said = "; ".join(f"{p[length]:.2g} at {length}" for length in p)
-        means = {length: tested[model, better, worse, length][0] for length in p}
-        lines.append({"model": model, **order_line(better, worse, sides, means), "holm_p": said, "tests": len(planned)})
+    for (model, better, worse), made in means.items():
+        own = {length: corrected[(model, better, worse), length] for length in made}
+        sides = {length: side(mean, own[length]) for length, mean in made.items()}
+        said = "; ".join(f"{value:.2g} at {length}" for length, value in own.items())
+        lines.append({"model": model, **order_line(better, worse, sides, made), "holm_p": said, "tests": len(p)})
     return lines
 
 
@@ -183,7 +177,5 @@ ARTIFACT = Artifact(
     label="Horizon ladder (not in the paper)",
     caption="Perplexity of every row over the length of training, each length with its own schedule and its own tuned rates.",
     outputs=("ladder.csv", "ladder.md", *figure_outputs("ladder")),
-    runs=runs,
-    build=build,
-    in_all=False,
+    runs=runs, build=build, in_all=False,
 )

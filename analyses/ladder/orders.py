@@ -13,7 +13,6 @@ ORDER = "printed order"
 PRINTED, OPPOSITE, UNDECIDED = "as printed", "opposite", "undecided"
 #: The column that lists a pair's lengths with this order.
 LENGTHS = {PRINTED: "lengths_as_printed", OPPOSITE: "lengths_opposite", UNDECIDED: "lengths_undecided"}
-
 #: The column that lists the lengths at which a pair's mean gap is on this side, decided or not. A length with a diverged run is in neither.
 MEANS = {PRINTED: "lengths_mean_as_printed", OPPOSITE: "lengths_mean_opposite"}
 
@@ -47,10 +46,7 @@ def order_line(better: str, worse: str, sides: Mapping[Fraction, str], means: Ma
     """The line of a printed pair in the ladder's table, from its orders and its mean gaps (nats) by length."""
     start, turns = appears_from(sides), crossings(sides)
     return {
-        "variant": better,
-        "against": worse,
-        "quantity": ORDER,
-        "appears_from": "" if start is None else str(start),
+        "variant": better, "against": worse, "quantity": ORDER, "appears_from": "" if start is None else str(start),
         **{column: " ".join(str(length) for length in sorted(sides) if sides[length] == kind) for kind, column in LENGTHS.items()},
         MEANS[PRINTED]: " ".join(str(length) for length in sorted(means) if means[length] < 0),
         MEANS[OPPOSITE]: " ".join(str(length) for length in sorted(means) if means[length] > 0),

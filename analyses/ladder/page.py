@@ -19,12 +19,7 @@ DECIDED = [LENGTHS[PRINTED], LENGTHS[OPPOSITE]]
 
 
 def markdown(frame: pd.DataFrame, label: str, caption: str) -> str:
-    """The page: a table for each model (measured rows down, lengths across), its controls, the printed orders, and the missing rungs.
-
-    Args:
-        frame: of :func:`analyses.ladder.ladder.table`.
-        label, caption: of the artifact.
-    """
+    """The page: a table for each model (measured rows down, lengths across), its controls, the printed orders, and the missing rungs."""
     shown, controls, orders = (frame[frame.quantity == kind] for kind in (PERPLEXITY, CONTROL, ORDER))
     key = "Cells: perplexity and, in brackets, nats above AdamW with one rate over the seeds that both have, with the 95% interval; AdamW has more seeds than some rows, so a gap may differ from that of the two perplexities. \\*: rates chosen at an end of what was tried; such a cell takes part in no order. Last column: as Table 2 prints it, on C4, with nats above the printed AdamW."
     parts, said = [], []

@@ -121,9 +121,7 @@ def at_look(ours: dict[int, float], theirs: dict[int, float], looks: Sequence[in
 def p_of_gap(ours: dict[int, float], theirs: dict[int, float], looks: int) -> float:
     """The two-sided p-value of a mean gap of zero, by the paired t-test; 1 where a run diverged, and for a single seed.
 
-    Args:
-        ours, theirs: perplexities by seed.
-        looks: number of times that the order may be judged; every p-value is multiplied by it (Bonferroni).
+    It is multiplied by the number of ``looks``, the times that the order may be judged (Bonferroni).
     """
     between, n = gap(ours, theirs), len(set(ours) & set(theirs))
     if n < 2 or math.isnan(between[0]):

@@ -4,15 +4,14 @@ import base64
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
-from markupsafe import Markup
 from PIL import Image, UnidentifiedImageError
 
 from analyses.report.markup import to_html
-from analyses.report.numbers import Comparison, comparison
+from analyses.report.numbers import comparison
 from analyses.report.sources import GROUPS, again, group, output_of, read_bytes, read_rows, read_text
-from analyses.report.verdicts import Shown
+from analyses.report.entries import Shown
 from poet.training.errors import RunError
 from suite.artifact import Artifact
 from suite.context import Context
@@ -24,44 +23,22 @@ SEPARATE = ("errata", "theory")
 _SENTENCE_END = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A picture as a data URI, with its size in pixels."""
-
-    source: str
-    width: int
-    height: int
+#: An artifact as the page shows it, by the names that the templates use.
+Card = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """An artifact as the page shows it."""
-
-    name: str  # of the artifact
-    label: str  # what the paper calls it
-    title: str  # the first sentence of its caption
-    caption: tuple[str, ...]  # paragraphs of the caption, without the title and without sentences that the Markdown has
-    table: Markup  # its Markdown as HTML, without the title and the sentences at the top of the page; empty if it has none
-    picture: Picture | None  # its PNG; None if it has none
-    description: str  # text alternative of the picture
-    numbers: Comparison | None  # printed values beside measured ones; None if its Markdown has a table, or nothing is printed
-    csv: str  # name of its CSV
-    data: str  # the CSV as a data URI, so that the page needs no other file
-    claims: Sequence[Shown]  # about the artifact
-
-
-def picture(context: Context, output: str) -> Picture:
-    """A PNG as a data URI, with its size, so that a browser can lay the page out before it decodes the picture.
+def picture(context: Context, output: str) -> dict[str, Any]:
+    """A PNG as a data URI, with its size in pixels, so that a browser can lay the page out before it decodes the picture.
 
     Raises:
         RunError: the file is missing, or no PNG; the message has the command that makes it again.
     """
     content = read_bytes(context, output)
     try:
-        size = Image.open(io.BytesIO(content), formats=["PNG"]).size
+        width, height = Image.open(io.BytesIO(content), formats=["PNG"]).size
     except UnidentifiedImageError:
         raise RunError(f"{context.results / output} is no PNG: make it again with `{again(context, output, '--force ')}`") from None
-    return Picture(data_uri("image/png", content), *size)
+    return {"source": data_uri("image/png", content), "width": width, "height": height}
 
 
 def data_uri(kind: str, content: bytes) -> str:
@@ -84,12 +61,12 @@ def card(context: Context, name: str, artifact: Artifact, claims: Sequence[Shown
     table = to_html(text, artifact.label)
     caption = _without(read_text(context, txt) if txt else build_caption(context, artifact), said)
     kept = (" ".join(s for s in _SENTENCE_END.split(part.strip()) if s not in text) for part in caption.split("\n\n"))
-    return Card(
-        name=name, label=artifact.label, title=title.removesuffix("."), caption=tuple(filter(None, kept)), table=table,
-        picture=picture(context, png) if png else None, description=f"{artifact.label}: {artifact.caption} The numbers are in {csv}.",
-        numbers=None if "<table" in table or name in SEPARATE else comparison(rows), csv=csv,
-        data=data_uri("text/csv", read_bytes(context, csv)), claims=claims,
-    )
+    return {
+        "name": name, "label": artifact.label, "title": title.removesuffix("."), "caption": list(filter(None, kept)), "table": table,
+        "picture": picture(context, png) if png else None, "description": f"{artifact.label}: {artifact.caption} The numbers are in {csv}.",
+        "numbers": None if "<table" in table or name in SEPARATE else comparison(rows), "csv": csv,
+        "data": data_uri("text/csv", read_bytes(context, csv)), "claims": claims,
+    }
 
 
 def _without(text: str, sentences: Sequence[str]) -> str:

@@ -9,19 +9,13 @@ from analyses.report.numbers import TINY, between, number
 WIDTH, HEIGHT, MARGIN = 180, 22, 10
 
 
-def _window(points: list[float]) -> tuple[float, float]:
-    """A range that holds all points, with some room."""
-    low, high = min(points), max(points)
-    room = 0.15 * (high - low) or 0.5 * abs(low) or 1.0
-    return low - room, high + room
-
-
 def interval_drawing(effect: float, low: float, high: float, region: tuple[float, float]) -> Markup:
     """An inline SVG of an effect, its interval (which may be infinite) and its region; empty if there is no effect or no interval."""
     if any(map(math.isnan, (effect, low, high))):
         return Markup("")
     finite = [0.0 if abs(p) < TINY else p for p in (effect, low, high, *region) if math.isfinite(p)]
-    left, right = _window(finite)
+    room = 0.15 * (max(finite) - min(finite)) or 0.5 * abs(min(finite)) or 1.0
+    left, right = min(finite) - room, max(finite) + room
 
     def x(value: float) -> float:
         inside = min(max(value, left), right)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from analyses.report.sources import Row
 
@@ -49,22 +49,13 @@ def between(low: float, high: float) -> str:
     return f"{number(low)} to {number(high)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Printed values beside measured ones."""
-
-    about: str  # what all lines share, in words
-    settings: tuple[str, ...]  # names of the columns that tell the lines apart
-    #: for each line its settings, printed value, measured value, spread, and unit
-    lines: list[tuple[tuple[str, ...], str, str, str, str]]
-    spread: bool  # whether any line has one
-    unit: str  # of all lines; empty if they differ
-
-
-def comparison(rows: Sequence[Row]) -> Comparison | None:
+def comparison(rows: Sequence[Row]) -> dict[str, Any] | None:
     """The lines of a tidy CSV with a printed value; None if there are none.
 
-    Settings are columns left of ``published``, from the left, each of which separates further lines.
+    Returns:
+        ``about``: what all lines share, in words. ``settings``: the names of columns left of ``published``, from the left, each of which separates
+        further lines. ``lines``: of each its settings, printed value, measured value, spread and unit. ``spread``: whether any line has one. ``unit``:
+        of all lines; empty if they differ.
     """
     printed = [row for row in rows if row.get("published")]
     if not printed:
@@ -87,10 +78,10 @@ def comparison(rows: Sequence[Row]) -> Comparison | None:
         )
         for row in printed
     ]
-    return Comparison(
-        about=", ".join(f"{_words(n)} {printed[0][n]}" for n in shared), settings=tuple(map(_words, settings)),
-        lines=lines, spread=any(line[3] for line in lines), unit=units.pop() if len(units) == 1 else "",
-    )
+    return {
+        "about": ", ".join(f"{_words(n)} {printed[0][n]}" for n in shared), "settings": list(map(_words, settings)),
+        "lines": lines, "spread": any(line[3] for line in lines), "unit": units.pop() if len(units) == 1 else "",
+    }
 
 
 def _words(column: str) -> str:

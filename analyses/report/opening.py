@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 
 from analyses.controls.cells import ADAMW, POET_BS, POET_FS, TWO_RATES
 from analyses.ladder.quoted import LONGEST, MODEL, gap, order_at_full_length
+from analyses.report.entries import Shown, reason_of
 from analyses.report.sources import Row, read_rows
-from analyses.report.verdicts import Shown, reason_of
 from suite.context import Context
 from suite.judging import tally
 

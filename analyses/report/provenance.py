@@ -6,34 +6,18 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from analyses.report.numbers import number
 from analyses.report.sources import output_of, read_bytes
-from poet.training.spec import RunSpec
 from suite.artifact import Artifact
 from suite.collection import distinct
 from suite.context import Context
 from suite.recorded.origin import foreign, origins, sentence
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedRun:
-    """A pretraining run on the page: its spec, its record, and the ids of its environment and data."""
-
-    spec: RunSpec
-    record: dict[str, Any]
-    environment: str
-    data: str
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Runs that differ in their seed alone."""
-
-    spec: str  # theirs as JSON, without the seed
-    runs: list[ReportedRun]  # by seed
+#: A pretraining run on the page: its ``spec`` and ``record``, and the ids of its ``environment`` and ``data``.
+Run = dict[str, Any]
 
 
 def core_hours(record: Mapping[str, Any]) -> float:
@@ -44,15 +28,12 @@ def core_hours(record: Mapping[str, Any]) -> float:
     return record["cost"]["train_seconds"] * (int(threads[1]) if threads else 1) * provenance.get("devices", 1) / 3600
 
 
-def settings(runs: Sequence[ReportedRun]) -> dict[str, list[Setting]]:
-    """The runs by setting, and the settings by model."""
-    by_spec: dict[tuple[str, str], list[ReportedRun]] = {}
+def settings(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
+    """The runs by model and by setting, which is their spec as JSON without the seed."""
+    by_model: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
-        spec = json.dumps({key: value for key, value in run.spec.to_dict().items() if key != "seed"}, sort_keys=True)
-        by_spec.setdefault((run.spec.model, spec), []).append(run)
-    by_model: dict[str, list[Setting]] = {}
-    for (model, spec), group in by_spec.items():
-        by_model.setdefault(model, []).append(Setting(spec, group))
+        spec = json.dumps({key: value for key, value in run["spec"].to_dict().items() if key != "seed"}, sort_keys=True)
+        by_model.setdefault(run["spec"].model, {}).setdefault(spec, []).append(run)
     return by_model
 
 
@@ -64,9 +45,7 @@ def _numbered(keys: Sequence[str], letter: str) -> dict[str, str]:
 def source(context: Context, name: str, artifact: Artifact, records: Mapping[str, dict[str, Any]], made_on: Mapping[str, str]) -> dict[str, Any]:
     """The sources of an artifact: variants of its runs by model, their seeds, time and environments, which are foreign, and its CSV's digest.
 
-    Args:
-        context, name, artifact: the artifact and what it is built from.
-        records, made_on: record and environment id of every run, by the run's name.
+    ``records`` and ``made_on`` have the record and the environment's id of every run, by the run's name.
 
     Raises:
         RunError: its CSV is missing.
@@ -108,13 +87,16 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
     environment_ids = _numbered(list(environments.values()), "E")
     made_on = {name: environment_ids[environment] for name, environment in environments.items()}
     data_ids = _numbered([records[name]["data_sha256"] for name in pretrained], "D")
-    runs = [ReportedRun(spec, records[name], made_on[name], data_ids[records[name]["data_sha256"]]) for name, spec in pretrained.items()]
+    runs = [
+        {"spec": spec, "record": records[name], "environment": made_on[name], "data": data_ids[records[name]["data_sha256"]]}
+        for name, spec in pretrained.items()
+    ]
     machines = list(dict.fromkeys((e["machine"]["cpu"], e["device"]) for e in map(json.loads, environment_ids)))
-    costs = [run.record["cost"] for run in runs]
+    costs = [run["record"]["cost"] for run in runs]
     newest = max(((context.home / "runs" / name / "record.json").stat().st_mtime for name in specs), default=0.0)
     order = {model: i for i, model in enumerate(context.scale.models)}
     return {
-        "settings": settings(sorted(runs, key=lambda run: order[run.spec.model])),
+        "settings": settings(sorted(runs, key=lambda run: order[run["spec"].model])),
         "sources": {name: source(context.of(name), name, artifact, records, made_on) for name, artifact in artifacts.items()},
         "environments": [{"id": id, "runs": list(made_on.values()).count(id), **json.loads(key)} for key, id in environment_ids.items()],
         "machines": machines, "recorded": sentence(context.home, specs.values()),
@@ -125,7 +107,7 @@ def provenance(context: Context, artifacts: dict[str, Artifact]) -> dict:
             "finetunings": len(finetuned), "finetuning_hours": _hours(records, finetuned),
             "longest_seconds": number(max((cost["train_seconds"] for cost in costs), default=0.0)),
             "peak_gb": f"{max((cost['peak_memory_bytes'] for cost in costs), default=0) / 1e9:.2f}",
-            "tokens": number(sum(run.record["tokens"] for run in runs)),
+            "tokens": number(sum(run["record"]["tokens"] for run in runs)),
             "unit": "core-hours" if all(device.startswith("cpu") for _, device in machines) else "device-hours",
         },
     }

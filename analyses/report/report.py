@@ -5,8 +5,7 @@ It is built from the files of the other artifacts, from the records of their run
 - :mod:`analyses.report.sources`: which artifacts are on the page, and their files;
 - :mod:`analyses.report.opening`: what was found, for the first screen;
 - :mod:`analyses.report.cards`: each table and figure, :mod:`analyses.report.markup` for the Markdown of tables;
-- :mod:`analyses.report.verdicts`: the claims, :mod:`analyses.report.interval` for their drawings;
-- :mod:`analyses.report.findings`: errata and theory;
+- :mod:`analyses.report.entries`: claims, errata and theory, :mod:`analyses.report.interval` for the drawings of claims;
 - :mod:`analyses.report.provenance`: runs, their specs, machines and cost.
 
 ``templates/`` and ``style.css`` put them together. The page has no script.
@@ -21,13 +20,12 @@ from analyses.common.controls import grounds_of_all, scale_section
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.ladder.quoted import RECORDED
 from analyses.report.cards import card, data_uri, groups
-from analyses.report.findings import errata, theory
+from analyses.report.entries import by_result, claims, errata, theory
 from analyses.report.markup import to_html
 from analyses.report.numbers import number
 from analyses.report.opening import findings, longest, perplexities
 from analyses.report.provenance import provenance
 from analyses.report.sources import left_out, on_the_page, read_bytes
-from analyses.report.verdicts import by_result, claims
 from poet.system.files import write_text
 from suite.artifact import EVERY, Artifact
 from suite.claim import UNJUDGED_SCALES

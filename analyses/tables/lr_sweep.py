@@ -35,19 +35,11 @@ def table(context: Context) -> pd.DataFrame:
         for point in decision.tried:
             chosen = point == decision.best and decision.state != "searching"
             ends = [names[index] for index, _ in decision.open_sides] if chosen else []
-            lines.append(
-                {
-                    "model": cell.model,
-                    "variant": cell.row,
-                    "length": str(cell.length),
-                    "steps": steps_of(context.scale, cell),
-                    **tuning.rates(cell, point),
-                    "perplexity": tuning.perplexity(tuning.spec(cell, point)),
-                    "chosen": "yes" if chosen else "",
-                    "at_grid_end": " ".join(dict.fromkeys(ends)),
-                    "state": decision.state,
-                }
-            )
+            lines.append({
+                "model": cell.model, "variant": cell.row, "length": str(cell.length), "steps": steps_of(context.scale, cell),
+                **tuning.rates(cell, point), "perplexity": tuning.perplexity(tuning.spec(cell, point)),
+                "chosen": "yes" if chosen else "", "at_grid_end": " ".join(dict.fromkeys(ends)), "state": decision.state,
+            })
     if not lines:
         raise RunError(f"scale {context.scale.name} has no trial of a learning rate: run `make tune SCALE={context.scale.name}`")
     frame = pd.DataFrame(lines)

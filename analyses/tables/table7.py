@@ -3,8 +3,8 @@
 POET-FS with b = 1/2 on the 130M model with k = 0 to 4 terms; k = 3 is Table 2's run. The paper prints "Not converged" for
 k = 0. There ``published`` is empty, and the column ``note`` has the words.
 
-Perplexity need not fall from row to row. If Q has the eigenvalue iq, the factor stretches by |1 - (iq)^(k+1)|. This is sqrt(1 + q^2)
-for k = 0, 1 + q^2 for k = 1, which is further from orthogonal, and 1 - q^4 for k = 3, which shrinks.
+Perplexity need not fall from row to row: at equal Q, k = 1 is further from orthogonal than k = 0, and k = 3 shrinks
+(:mod:`analyses.figures.common.orthogonality`).
 """
 
 import math

@@ -5,7 +5,7 @@ paper does not print the dimension of the other methods. It follows from the par
 table has it.
 """
 
-from analyses.common.evidence import exactly, ALL
+from analyses.common.evidence import ALL, exactly
 from analyses.common.layout import numbered_table, write_table
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import cell, read_published
@@ -54,9 +54,7 @@ def build(context: Context) -> None:
     others = {model: architecture(model, STANDARD)["Intermediate dimension"] for model in dict.fromkeys(frame.model)}
     note = (
         "The printed intermediate dimension is the one of POET-BS and LoRA. Not printed, and implied by the parameter "
-        "counts of Table 2 for AdamW, GaLore and POET-FS: "
-        + ", ".join(f"{size} ({model})" for model, size in others.items())
-        + "."
+        f"counts of Table 2 for AdamW, GaLore and POET-FS: {', '.join(f'{size} ({model})' for model, size in others.items())}."
     )
     text = markdown(frame, ARTIFACT, ("parameter",), "model", [note])
     write_table(context, ARTIFACT, frame.drop(columns="printed"), text)

@@ -100,13 +100,9 @@ def neumann_falls_below_one(context: Context) -> Evidence:
     return exactly(sum(agree) / len(agree), n=len(agree))
 
 
-def within_theorem(frame: pd.DataFrame) -> pd.Series:
-    """Lines on limits of singular values with lambda in (0, 1), which the theorem requires."""
-    return (frame.statement == random_matrices.LIMITS) & ~frame.setting.str.endswith(random_matrices.OUTSIDE)
-
-
-def beyond_theorem(frame: pd.DataFrame) -> pd.Series:
-    return (frame.statement == random_matrices.LIMITS) & frame.setting.str.endswith(random_matrices.OUTSIDE)
+def limits(outside: bool) -> Selection:
+    """Lines on limits of singular values with lambda in (0, 1), which the theorem requires, or ``outside`` of it."""
+    return lambda frame: (frame.statement == random_matrices.LIMITS) & (frame.setting.str.endswith(random_matrices.OUTSIDE) == outside)
 
 
 def gaussian_moments(frame: pd.DataFrame) -> pd.Series:
@@ -144,10 +140,9 @@ CLAIMS = (
         "the formula with the right sign allows, since Tr(R^2) is at most m.",
         unit="of 2/(m+2)", region=(0.0, 1.0), measure=variance_times_m,
     ),
-    general("spectrum-limits", SPECTRUM, "bound", within_theorem,
+    general("spectrum-limits", SPECTRUM, "bound", limits(outside=False),
             "Extreme singular values of Gaussian and normalized W go to 1 ± sqrt(n/d), for n/d in (0, 1)."),
-    general("spectrum-limits-own-shape", SPECTRUM + "; Section 4, Guarantees of weight spectrum", "bound",
-            beyond_theorem,
+    general("spectrum-limits-own-shape", SPECTRUM + "; Section 4, Guarantees of weight spectrum", "bound", limits(outside=True),
             "The same limits, as the boxes have them: without a range of n/d, so for the paper's own 512 x 1376 too."),
     general("gaussian-law", ENERGY, "invariance", gaussian_moments,
             "Of Gaussian W, the entries of RWP have mean 0, variance sigma^2 and no correlation."),

@@ -48,9 +48,6 @@ def lemma_budget(primitive: BlockPrimitive, alpha: float) -> int:
     return math.ceil(alpha * m * math.log(m) * (m / b) ** 2)
 
 
-# --- the factorization ------------------------------------------------------------------------------------------------
-
-
 def rotation_to_first_axis(vector: Tensor) -> Tensor:
     """A rotation Q (determinant 1) with Q v = |v| e_1, for v of two or more entries; the identity if v is 0."""
     norm, size = vector.norm(), vector.numel()
@@ -136,9 +133,6 @@ def factorize(matrix: Tensor, primitive: BlockPrimitive, generator: torch.Genera
     return Factorization(primitive, steps, sampled, last_entry)
 
 
-# --- the sets alone ---------------------------------------------------------------------------------------------------
-
-
 def labels(primitive: BlockPrimitive, count: int, rng: np.random.Generator) -> np.ndarray:
     """Index of each coordinate's block in ``count`` draws of :meth:`BlockPrimitive.sample`, (count, m) ints, -1 for no block."""
     place = rng.permuted(np.tile(np.arange(primitive.dimension, dtype=np.int16), (count, 1)), axis=1)
@@ -191,9 +185,6 @@ def tangent_rank(primitive: BlockPrimitive, steps: list[tuple[Tensor, Tensor]]) 
             left, right = frame[:, members[torch.triu_indices(len(members), len(members), offset=1)]].unbind(1)
             directions.append(left[upper[0]] * right[upper[1]] - left[upper[1]] * right[upper[0]])
     return int(torch.linalg.matrix_rank(torch.cat(directions, dim=1)))
-
-
-# --- exact probabilities ----------------------------------------------------------------------------------------------
 
 
 def never_with(primitive: BlockPrimitive, others: int) -> Fraction:

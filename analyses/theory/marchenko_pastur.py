@@ -10,8 +10,7 @@ class MarchenkoPastur:
     """Limit of the singular values of a matrix whose independent entries have mean 0, as it grows with its shape kept.
 
     The paper's edges sqrt(d)(1 + sqrt(lambda)) and sqrt(d)(1 - sqrt(lambda)) (Equation "standard_sinval_bound", printed
-    for d longer than n) are :attr:`largest` and :attr:`smallest`; between them lie all the others with
-    :meth:`density`.
+    for d longer than n) are :attr:`largest` and :attr:`smallest`; between them lie all the others with :meth:`density`.
     """
 
     long: int  # the larger size of the matrix
@@ -20,12 +19,10 @@ class MarchenkoPastur:
 
     @property
     def largest(self) -> float:
-        """Upper edge of the spectrum."""
         return self.deviation * (self.long**0.5 + self.short**0.5)
 
     @property
     def smallest(self) -> float:
-        """Lower edge of the spectrum."""
         return self.deviation * (self.long**0.5 - self.short**0.5)
 
     def density(self, s: np.ndarray) -> np.ndarray:

@@ -143,4 +143,4 @@ def test_the_matrix_is_the_one_that_figure_1_shows(probed):
     context = probed(figure1.ARTIFACT, like_the_paper)
     block = figure1.middle(context.scale)
     shown = figure1.shown(context, POET)[0]
-    assert (shown == spectra.measured(context, POET, "spectrum")[1][0][layer(block, "up_proj")]).all()
+    assert (shown == spectra.measured(context, POET, "spectrum")[0][layer(block, "up_proj")]).all()

@@ -17,9 +17,10 @@ import scipy
 import torch
 from torch import nn
 
-from analyses.common.plotting import pyplot, save_figure
+from analyses.common.plotting import numbered_figure, pyplot, save_figure
 from poet import MergeSchedule, POETConfig, apply_poet, parameter_groups
 from suite.artifact import Artifact
+from suite.claim import Claim
 from suite.context import Context
 
 SIZE, STEPS, SEEDS = 64, 100, range(3)
@@ -120,10 +121,17 @@ def draw(variants: dict[str, POETConfig], counts: dict[str, list[np.ndarray]]):
     return figure
 
 
-def build(
-    context: Context, artifact: Artifact, variants: dict[str, POETConfig], printed: dict[tuple[str, str], float],
-    note: str,
-) -> None:
-    """Write the CSV and the figure of an artifact; see :func:`table` for the arguments."""
-    counts = {label: [update_counts(config, seed) for seed in SEEDS] for label, config in variants.items()}
-    save_figure(draw(variants, counts), table(variants, counts, printed), context, artifact, f"{note} Drawn: the first of {len(SEEDS)} seeds; the CSV has their mean.")
+def coverage_artifact(
+    number: int, method: str, variants: dict[str, POETConfig], below: str, claims: tuple[Claim, ...],
+    printed: dict[tuple[str, str], float] | None = None,
+) -> Artifact:
+    """Figure 15 or 16; ``below`` says what the bottom row shows. See :func:`table` for ``printed``."""
+
+    def build(context: Context) -> None:
+        counts = {label: [update_counts(config, seed) for seed in SEEDS] for label, config in variants.items()}
+        note = f"Below: {below}. Drawn: the first of {len(SEEDS)} seeds; the CSV has their mean."
+        save_figure(draw(variants, counts), table(variants, counts, printed or {}), context, artifact, note)
+
+    caption = f"Updates of each element of a 64 x 64 weight by {method} after 100 steps with T_m = 1, at most 200."
+    artifact = numbered_figure(number, caption, build=build, claims=claims)
+    return artifact

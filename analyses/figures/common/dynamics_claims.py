@@ -13,7 +13,7 @@ import pandas as pd
 
 from analyses.common.evidence import largest_of, over_seeds
 from analyses.common.grid import BASELINE, MODELS, cell_runs
-from analyses.common.published import printed_text
+from analyses.common.published import printed_cell
 from analyses.figures.common.dynamics import CROSSING, evaluations, overtakes_for_good
 from poet.training.spec import RunSpec
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
@@ -73,7 +73,7 @@ def _slow_start(context: Context) -> Evidence:
 
 def late_crossing(artifact: str, place: str, model: str) -> Claim:
     """The claim that POET is above AdamW until late in training."""
-    low, high = (float(printed_text("dynamics", end, quantity=CROSSING)) for end in ("low", "high"))
+    low, high = (printed_cell("dynamics", end, quantity=CROSSING) for end in ("low", "high"))
     return Claim(
         key=f"{artifact}-crosses-late-{model}", place=place, kind="ordering",
         says=f"POET FS b=1/2 is above AdamW for most of training and overtakes it in the last part, here at {model.upper()}.",
@@ -85,8 +85,7 @@ def late_crossing(artifact: str, place: str, model: str) -> Claim:
 
 def slower_progress(artifact: str, place: str, model: str) -> Claim:
     """The claim that POET improves more slowly than AdamW once the initial drop is over."""
-    ends = ("end of phase I", "start of phase III")
-    shares = tuple(float(printed_text("figure2", "low", quantity=end)) for end in ends)
+    shares = tuple(printed_cell("figure2", "low", quantity=end) for end in ("end of phase I", "start of phase III"))
     return Claim(
         key=f"{artifact}-slower-after-drop-{model}", place=place, kind="ordering",
         says=f"After an initial rapid drop, POET's perplexity improves more slowly than AdamW's, here at {model.upper()}.",

@@ -65,10 +65,14 @@ def runs(*rows: str) -> Callable[[Scale], list[RunSpec]]:
     return lambda scale: [run(scale, row, seed) for row in rows for seed in scale.seeds]
 
 
-def measured(context: Context, row: str, probe: str) -> tuple[tuple[int, ...], list[dict[str, np.ndarray]]]:
-    """The measured steps of a probe on a row's runs, and the measurements by seed, {matrix: (steps, ...)}."""
-    specs = [run(context.scale, row, seed) for seed in context.scale.seeds]
-    return specs[0].probes[probe], [along(context, spec, probe) for spec in specs]
+def steps_of(context: Context) -> tuple[int, ...]:
+    """The steps at which every run is measured."""
+    return run(context.scale, POET, context.scale.seeds[0]).probes["spectrum"]
+
+
+def measured(context: Context, row: str, probe: str) -> list[dict[str, np.ndarray]]:
+    """The measurements of a probe on a row's runs, by seed: {matrix: (steps, ...)}."""
+    return [along(context, run(context.scale, row, seed), probe) for seed in context.scale.seeds]
 
 
 #: The group of blocks that a figure shows, in words.
@@ -100,7 +104,7 @@ def table(
     """Largest, median and smallest singular value by matrix and step, and the largest relative change over the run.
 
     ``published`` has values by (row, quantity, "start" or "end")."""
-    (steps, seeds), published, lines = measured(context, row, "spectrum"), published or {}, []
+    steps, seeds, published, lines = steps_of(context), measured(context, row, "spectrum"), published or {}, []
     when = {0: "start", len(steps) - 1: "end"}
     for block, projection in matrices:
         spectra = [found[layer(block, projection)] for found in seeds]
@@ -138,13 +142,13 @@ def grid_artifact(number: int, row: str, group: int, claims: tuple[Claim, ...] =
         depth = context.scale.settings.models[model(context.scale)].layers
         chosen = blocks(depth, row, group)
         frame = table(context, row, [(block, p) for block in chosen for p in PROJECTIONS])
-        steps, seeds = measured(context, row, "spectrum")
+        steps, first = steps_of(context), measured(context, row, "spectrum")[0]
         figure, axes = pyplot().subplots(
             len(chosen), len(PROJECTIONS), figsize=(14, 1.1 + 2 * len(chosen)), sharex=True, squeeze=False
         )
         for cells, block in zip(axes, chosen, strict=True):
             for axis, projection in zip(cells, PROJECTIONS, strict=True):
-                draw(axis, steps, seeds[0][layer(block, projection)])
+                draw(axis, steps, first[layer(block, projection)])
                 axis.set_ylim(bottom=0)
             cells[0].set_ylabel(f"block {block}\nsingular value")
         for axis, projection in zip(axes[0], PROJECTIONS, strict=True):

@@ -32,8 +32,6 @@ HYPERPARAMETER_UNITS = {
     "batch size": "rows a device",
     "grad acc.": "micro-batches a device",
 }
-
-
 #: A note on the columns about devices: what their agreement does not show.
 DEVICES = (
     '"# GPU" is what a run asks for, and "grad acc." what follows from it: the micro-batches of a step are shared among its '

@@ -27,21 +27,19 @@ QUANTITIES = {
 class Formulas:
     """Formulas of one method for one matrix, functions of (m, n, p), where p are the method's parameters."""
 
-    trainable: Callable[[int, int, Any], int]  # trainable parameters as printed, with m <= n
-    memory: Callable[[int, int, Any], int]  # weights plus optimizer state as printed, with m <= n
+    printed: Callable[[int, int, Any], tuple[int, int]]  # trainable parameters, and weights plus optimizer state, with m <= n
     count: Callable[[int, int, Any], int]  # trainable parameters without the printed table's shortcut
     state: Callable[[int, int, Any], int]  # optimizer state, in elements
     text: tuple[str, str]  # ``count`` and ``state`` as text
-    #: whether the method trains factors beside a fixed matrix, and has index buffers
-    factors: bool = False
+    factors: bool = False  # whether the method trains factors beside a fixed matrix, and has index buffers
 
 
-def _fs_count(m: int, n: int, p: Any) -> int:
-    return packed_size(round(p.budget * m)) + packed_size(round(p.budget * n))
-
-
-def _fs_printed(m: int, n: int, p: Any) -> int:
-    return 2 * packed_size(round(p.budget * m))
+def _poet(count: Callable[[int, int, Any], int], printed: Callable[[int, int, Any], int], text: tuple[str, str]) -> Formulas:
+    """POET's formulas: AdamW holds two elements for each trained one, in print too."""
+    return Formulas(
+        printed=lambda m, n, p: (printed(m, n, p), m * n + 3 * printed(m, n, p)), count=count, state=lambda m, n, p: 2 * count(m, n, p),
+        text=text, factors=True,
+    )
 
 
 def _bs_count(m: int, n: int, p: Any) -> int:
@@ -50,46 +48,33 @@ def _bs_count(m: int, n: int, p: Any) -> int:
 
 FORMULAS = {
     "adamw": Formulas(
-        trainable=lambda m, n, p: m * n, memory=lambda m, n, p: 3 * m * n, count=lambda m, n, p: m * n,
-        state=lambda m, n, p: 2 * m * n, text=("mn", "2mn"),
+        printed=lambda m, n, p: (m * n, 3 * m * n), count=lambda m, n, p: m * n, state=lambda m, n, p: 2 * m * n, text=("mn", "2mn"),
     ),
     "galore": Formulas(
-        trainable=lambda m, n, p: m * n, memory=lambda m, n, p: m * n + m * p.rank + 2 * n * p.rank,
-        count=lambda m, n, p: m * n, state=lambda m, n, p: min(m, n) * p.rank + 2 * max(m, n) * p.rank,
-        text=("mn", "r min(m,n) + 2r max(m,n)"),
+        printed=lambda m, n, p: (m * n, m * n + m * p.rank + 2 * n * p.rank), count=lambda m, n, p: m * n,
+        state=lambda m, n, p: min(m, n) * p.rank + 2 * max(m, n) * p.rank, text=("mn", "r min(m,n) + 2r max(m,n)"),
     ),
-    "poet-fs": Formulas(
-        trainable=_fs_printed, memory=lambda m, n, p: m * n + 3 * _fs_printed(m, n, p), count=_fs_count,
-        state=lambda m, n, p: 2 * _fs_count(m, n, p),
-        text=("(b_in(b_in-1) + b_out(b_out-1))/2", "b_in(b_in-1) + b_out(b_out-1)"), factors=True,
+    "poet-fs": _poet(
+        count=lambda m, n, p: packed_size(round(p.budget * m)) + packed_size(round(p.budget * n)),
+        printed=lambda m, n, p: 2 * packed_size(round(p.budget * m)),
+        text=("(b_in(b_in-1) + b_out(b_out-1))/2", "b_in(b_in-1) + b_out(b_out-1)"),
     ),
-    "poet-bs": Formulas(
-        trainable=_bs_count, memory=lambda m, n, p: m * n + 3 * _bs_count(m, n, p), count=_bs_count,
-        state=lambda m, n, p: 2 * _bs_count(m, n, p), text=("(m+n)(b-1)/2", "(m+n)(b-1)"), factors=True,
-    ),
+    "poet-bs": _poet(count=_bs_count, printed=_bs_count, text=("(m+n)(b-1)/2", "(m+n)(b-1)")),
 }
 
 
 def published(formulas: Formulas, m: int, n: int, parameters: Any) -> dict[str, float]:
     """The printed formulas' values for an m x n matrix; NaN where the paper prints none."""
-    short, long = sorted((m, n))
-    values = dict.fromkeys(QUANTITIES, math.nan)
-    return values | {
-        "trainable": formulas.trainable(short, long, parameters),
-        "total": formulas.memory(short, long, parameters),
-    }
+    trainable, total = formulas.printed(*sorted((m, n)), parameters)
+    return dict.fromkeys(QUANTITIES, math.nan) | {"trainable": trainable, "total": total}
 
 
 def expected(formulas: Formulas, m: int, n: int, parameters: Any) -> dict[str, int]:
     """The elements that training holds for an m x n matrix by the formulas without shortcuts, by quantity."""
     count, state = formulas.count(m, n, parameters), formulas.state(m, n, parameters)
     weights = m * n + (count if formulas.factors else 0)
-    # Each side of a POET layer has its permutation.
-    indices = m + n if formulas.factors else 0
-    return {
-        "trainable": count, "total": weights + state, "weights": weights, "gradients": count, "state": state,
-        "indices": indices,
-    }
+    indices = m + n if formulas.factors else 0  # a permutation for each side
+    return {"trainable": count, "total": weights + state, "weights": weights, "gradients": count, "state": state, "indices": indices}
 
 
 def formula_texts(formulas: Formulas) -> dict[str, str]:
@@ -97,7 +82,4 @@ def formula_texts(formulas: Formulas) -> dict[str, str]:
     count, state = formulas.text
     weights = f"mn + {count}" if formulas.factors else "mn"
     indices = "m + n" if formulas.factors else "0"
-    return {
-        "trainable": count, "total": f"{weights} + {state}", "weights": weights, "gradients": count, "state": state,
-        "indices": indices,
-    }
+    return {"trainable": count, "total": f"{weights} + {state}", "weights": weights, "gradients": count, "state": state, "indices": indices}

@@ -51,11 +51,8 @@ class PlainPOETLinear(nn.Module):
         self, weight: Tensor, config: POETConfig, orders: tuple[Tensor, Tensor], *, terms: int | None, packed: bool
     ) -> None:
         super().__init__()
-        sides = (
-            PlainSide(primitive, order, terms=terms, packed=packed)
-            for primitive, order in zip(config.primitives(*weight.shape), orders, strict=True)
-        )
-        self.r, self.p = sides
+        sides = zip(config.primitives(*weight.shape), orders, strict=True)
+        self.r, self.p = (PlainSide(primitive, order, terms=terms, packed=packed) for primitive, order in sides)
         self.register_buffer("weight", weight)
 
     def forward(self, x: Tensor) -> Tensor:

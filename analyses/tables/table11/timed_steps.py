@@ -1,7 +1,7 @@
 """The training steps that Table 11 times: the designs, the model they run on, and the clock."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import torch
@@ -52,18 +52,13 @@ def configurations(divisor: int) -> dict[str, POETConfig]:
     }
 
 
-def designs(architecture: Architecture, divisor: int) -> dict[str, Callable[[], nn.Module]]:
-    """Functions that build the models, by "variant, design"; AdamW's is :data:`BASELINE`."""
-    found: dict[str, Callable[[], nn.Module]] = {BASELINE: lambda: build_llama(architecture, seed=0)}
+def models(architecture: Architecture, divisor: int) -> Iterator[tuple[str, nn.Module]]:
+    """("variant, design", model) of every design; AdamW's is :data:`BASELINE`."""
+    yield BASELINE, build_llama(architecture, seed=0)
     for variant, config in configurations(divisor).items():
         for design, options in DESIGNS.items():
-            found[f"{variant}, {design}"] = lambda config=config, options=options: apply_plain_poet(
-                build_llama(architecture, seed=0), config, seed=0, **options
-            )
-        found[f"{variant}, {OWN}"] = lambda config=config: apply_poet(
-            build_llama(architecture, seed=0), config, generator=torch.Generator().manual_seed(0)
-        )
-    return found
+            yield f"{variant}, {design}", apply_plain_poet(build_llama(architecture, seed=0), config, seed=0, **options)
+        yield f"{variant}, {OWN}", apply_poet(build_llama(architecture, seed=0), config, generator=torch.Generator().manual_seed(0))
 
 
 def step_of(model: nn.Module, rows: torch.Tensor, precision: str) -> Callable[[], None]:
@@ -94,11 +89,9 @@ def measure(scale: Scale) -> dict[str, list[float]]:
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError(f"table11 at scale {scale.name} times a GPU, and torch finds none: choose another scale")
     architecture, count, divisor, rounds = proxy(scale)
-    generator = torch.Generator().manual_seed(0)
     shape = (count, architecture.sequence_length)
-    rows = torch.randint(1, architecture.vocabulary, shape, generator=generator).to(device)
-    precision = scale.settings.training.precision
-    steps = {name: step_of(make(), rows, precision) for name, make in designs(architecture, divisor).items()}
+    rows = torch.randint(1, architecture.vocabulary, shape, generator=torch.Generator().manual_seed(0)).to(device)
+    steps = {name: step_of(model, rows, scale.settings.training.precision) for name, model in models(architecture, divisor)}
     for step in steps.values():
         step()  # warm-up: makes the optimizer's state and compiles kernels
     return in_turn(steps, rounds, finished_clock if device == "cuda" else wall_clock)
@@ -107,9 +100,4 @@ def measure(scale: Scale) -> dict[str, list[float]]:
 def finished_clock(call: Callable[[], object]) -> float:
     """Seconds until a GPU has finished a call."""
     torch.cuda.synchronize()
-
-    def finished() -> None:
-        call()
-        torch.cuda.synchronize()
-
-    return wall_clock(finished)
+    return wall_clock(lambda: (call(), torch.cuda.synchronize()))

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 import torch
 
-from analyses.common.published import read_published
-from analyses.errata import errata, erratum
+from analyses.common.published import printed_cell, read_published
+from analyses.errata import errata
 from analyses.errata.orthogonality import _skew
-from analyses.errata.erratum import VERDICTS, Computed, Erratum, printed, printed_cell
+from analyses.errata.erratum import VERDICTS, Computed, Erratum, printed
 from suite.context import Context
 from suite.scale import load_scale
 
@@ -121,7 +121,7 @@ def test_a_printed_cell_is_one_cell():
     assert printed_cell("table2", "perplexity", model="60m", variant="adamw") == 26.68
     for where in ({"model": "60m"}, {"model": "7b"}):
         with pytest.raises(ValueError, match="table2.csv"):
-            erratum.printed_cell("table2", "perplexity", **where)
+            printed_cell("table2", "perplexity", **where)
 
 
 # --- computations against numbers that were worked out another way ----------------------------------------------------

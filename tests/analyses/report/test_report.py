@@ -11,7 +11,7 @@ from analyses.ladder.quoted import RECORDED
 from analyses.ladder.orders import LENGTHS
 from analyses.report.cards import SEPARATE
 from analyses.report.markup import LONG
-from analyses.report.provenance import ReportedRun, core_hours, settings
+from analyses.report.provenance import core_hours, settings
 from analyses.report.sources import left_out, on_the_page
 from poet.launch.records import write_record
 from poet.training.errors import RunError
@@ -296,16 +296,17 @@ def test_what_is_missing_or_broken_is_named_in_one_sentence(written, name, harm,
 
 
 def run(spec):
-    return ReportedRun(spec, record(spec), "E1", "D1")
+    return {"spec": spec, "record": record(spec), "environment": "E1", "data": "D1"}
 
 
 def test_runs_that_differ_in_their_seed_alone_are_one_setting_with_their_whole_spec(make_spec):
     specs = [make_spec(seed=0), make_spec(seed=1), make_spec(variant="probed", probes={"energy": tuple(range(0, 13, 3))})]
-    ((both, probed),) = settings(list(map(run, specs))).values()
-    assert [r.spec.seed for r in both.runs] == [0, 1] and [r.spec for r in probed.runs] == specs[2:]
-    for setting in (both, probed):
-        whole = json.dumps(setting.runs[0].spec.to_dict())
-        assert json.loads(setting.spec) | {"seed": setting.runs[0].spec.seed} == json.loads(whole)
+    (found,) = settings(list(map(run, specs))).values()
+    both, probed = found.values()
+    assert [r["spec"].seed for r in both] == [0, 1] and [r["spec"] for r in probed] == specs[2:]
+    for spec, runs in found.items():
+        first = runs[0]["spec"]
+        assert json.loads(spec) | {"seed": first.seed} == json.loads(json.dumps(first.to_dict()))
 
 
 def test_a_picture_is_as_large_as_its_file_says(tmp_path, built):

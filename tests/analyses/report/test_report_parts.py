@@ -62,15 +62,15 @@ def test_a_comparison_shows_printed_values_with_no_more_columns_than_tell_them_a
         for a, p in (("1:0", "36.5"), ("0:1", "35.25"), ("1:1", ""))
     ]
     found = comparison(lines)
-    assert found.settings == ("budget", "allocation") and found.about == "model 60m" and found.unit == "perplexity"
-    assert [line[0] for line in found.lines] == [("small", "1:0"), ("small", "0:1"), ("large", "1:0"), ("large", "0:1")]
-    assert found.lines[1][1:] == ("35.25", "2", "", "perplexity") and not found.spread
+    assert found["settings"] == ["budget", "allocation"] and found["about"] == "model 60m" and found["unit"] == "perplexity"
+    assert [line[0] for line in found["lines"]] == [("small", "1:0"), ("small", "0:1"), ("large", "1:0"), ("large", "0:1")]
+    assert found["lines"][1][1:] == ("35.25", "2", "", "perplexity") and not found["spread"]
     assert comparison([{"published": "", "measured": "1.0"}]) is None and comparison([{"measured": "1.0"}]) is None
 
 
 def test_a_comparison_says_what_diverged_and_what_was_read_off():
     line = {"step": "600", "published": "0.63", "published_low": "0.6", "published_high": "0.66", "measured": "", "diverged": "1"}
-    (found,) = comparison([line]).lines
+    (found,) = comparison([line])["lines"]
     assert found[1:3] == ("0.63 (0.6 to 0.66)", "diverged")
 
 
