@@ -17,9 +17,7 @@ _STARTS_ELSEWHERE = (torch.optim.ASGD, torch.optim.NAdam, torch.optim.Rprop)
 #: Only POET layers have this method. Their class cannot be imported here, because it imports this module.
 _MERGE = "merge_and_reinitialize"
 #: Attributes with the hooks of a layer or of its weight; accelerate has one of its own.
-_HOOKS = (
-    "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_post_accumulate_grad_hooks", "_hf_hook",
-)  # fmt: skip
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_post_accumulate_grad_hooks", "_hf_hook")
 #: Orthogonality error of R or P at a merge that is warned of. The paper's Figure 10 has 0.3 at most.
 _FAR = 0.5
 
@@ -37,6 +35,11 @@ def _factors(model: nn.Module) -> list[nn.Parameter]:
 def _warn(text: str) -> None:
     """Warns where the check's caller was called."""
     return warnings.warn(text, stacklevel=4)
+
+
+def _real(tensor: torch.Tensor) -> bool:
+    """Whether values can be read: not of shards, meta or fake tensors."""
+    return type(tensor.detach()) is torch.Tensor and not tensor.is_meta
 
 
 def _optimized(optimizer: torch.optim.Optimizer) -> set[int]:
@@ -78,7 +81,7 @@ def check_replaced(config: object, chosen: Sequence[tuple[str, nn.Linear]]) -> N
         raise ValueError("apply_poet comes before fully_shard, which would not synchronize new R and P: shard the wrapped model")
     if any(getattr(owner, kind, None) for _, layer in chosen for owner in (layer, layer.weight) for kind in _HOOKS):
         raise ValueError("apply_poet replaces layers that have hooks, and the hooks would be lost: register them after apply_poet")
-    if config.init == "keep" and (zero := [name for name, layer in chosen if not layer.weight.is_meta and not layer.weight.any()]):
+    if config.init == "keep" and (zero := [name for name, layer in chosen if layer.weight.requires_grad and _real(layer.weight) and not layer.weight.any()]):
         raise ValueError(f"R W0 P stays zero where W0 is, as in {zero[0] or 'the layer'} ({len(zero)} such layers, as lora_B of PEFT): name them in exclude")
     if config.init != "keep" and any(not layer.weight.requires_grad for _, layer in chosen):
         _warn("apply_poet draws frozen weights anew, and freezes their R and P: POETConfig(init='keep') keeps the weights, and exclude=(...) the layers")
@@ -95,28 +98,28 @@ def check_wrapped(model: nn.Module) -> None:
     if not _layers(model):
         raise ValueError("the model has no POET layer: call apply_poet first; after export_dense, which works in place, training cannot go on (export a copy.deepcopy)")
     if any(layer.base_weight.requires_grad for _, layer in _layers(model)):
-        raise ValueError("the base weight of a POET layer is not frozen, as after model.requires_grad_(True): call base_weight.requires_grad_(False) on each")
+        raise ValueError("the base weight of a POET layer is not frozen, as after model.requires_grad_(True), and could decay: call base_weight.requires_grad_(False) on each")
 
 
 def check_trained(model: nn.Module) -> None:
     """Warns where R and P of every POET layer are frozen, as ``apply_poet`` leaves those of frozen weights, or where some are in half precision."""
     if (factors := _factors(model)) and not any(p.requires_grad for p in factors):
-        _warn(
-            "R and P of every POET layer are frozen, so they would not be trained: apply_poet freezes those of frozen weights, as does "
-            "model.requires_grad_(False) after it; call requires_grad_(True) on each of poet.optim.poet_parameters(model)"
-        )
+        _warn("R and P of every POET layer are frozen, so they would not be trained: call requires_grad_(True) on each of poet.optim.poet_parameters(model)")
     if any(p.requires_grad and p.dtype in (torch.bfloat16, torch.float16) for p in _factors(model)):
         _warn("R and P are in half precision, which loses small steps of them: load the model in float32, and train under autocast")
 
 
 def check_turned(model: nn.Module) -> None:
     """Warns, at a merge, where a trained R or P has not moved since the last one, or is far from orthogonal."""
-    if still := [name for name, layer in _layers(model) if any(p.requires_grad and not hasattr(p, "device_mesh") and not p.any() for p in _factors(layer))]:
+    if still := [name for name, layer in _layers(model) if any(p.requires_grad and _real(p) and not p.any() for p in _factors(layer))]:
         _warn(
-            f"R or P of {len(still)} POET layers has not moved since the last merge ({still[0]}, ...): the model may compute with the old layer, "
-            "kept in a list or a functools.partial, or the optimizer cannot start again from a state of zeros"
+            f"R or P of {len(still)} POET layers has not moved since the last merge ({still[0]}, ...): an unused layer (name it in exclude), an old one "
+            "that the model keeps in a list or a functools.partial, or an optimizer that cannot start from a state of zeros"
         )
-    if any(factor is not None and (orthogonality_error(factor.float()) > _FAR).any() for _, layer in _layers(model) for factor in layer.factors()):
+    if any(
+        factor is not None and (orthogonality_error(factor.float()) > _FAR).any()
+        for _, layer in _layers(model) if layer.config.merge != "exact" and _real(layer.base_weight) for factor in layer.factors()
+    ):
         _warn("R or P is far from orthogonal at a merge, which changes singular values for good: lower poet_lr, or merge more often")
 
 
@@ -136,11 +139,9 @@ def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     ):
         raise ValueError("R and P are gathered, as fully_shard leaves those of the root module after an evaluation, and a merge would change copies: call model.reshard()")
     if (trained := {id(p) for p in _factors(model) if p.requires_grad}) and not trained & _optimized(optimizer):
-        raise ValueError(
-            "the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet and load_state_dict(..., assign=True)"
-        )
+        raise ValueError("the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet, from parameter_groups(model, ...)")
     if trained - _optimized(optimizer):
-        _warn("the optimizer has only a part of the model's R and P: a merge resets its state alone, and what no optimizer has is not trained")
+        _warn("the optimizer has only a part of the model's R and P: a merge resets its state alone, and what no optimizer has is not trained: build one from parameter_groups")
     if decayed := {id(p) for group in optimizer.param_groups if group.get("weight_decay") for p in group["params"]} & {id(p) for p in _factors(model)}:
         _warn(f"weight decay shrinks R and P towards the identity ({len(decayed)} parameters): build the optimizer from parameter_groups, which gives them none")
 
@@ -149,11 +150,11 @@ def check_resets(optimizer: torch.optim.Optimizer, reset_state: bool) -> None:
     """Raises ValueError where a merge would zero state that does not start at zero, or could not reach the state."""
     if isinstance(getattr(optimizer, "optimizer", None), torch.optim.LBFGS):  # in accelerate's wrapper
         raise ValueError("LBFGS keeps one history of all parameters, which means nothing after a merge: use another optimizer, such as AdamW")
-    if reset_state and any(
-        isinstance(inner, torch.optim.Optimizer) and inner.state is not optimizer.state
-        for inner in (*vars(optimizer).values(), *vars(getattr(optimizer, "optimizer", optimizer)).values())
-    ):
-        raise ValueError(f"{type(optimizer).__name__} keeps state in an inner optimizer, where a merge does not reset it: use that one, or POETConfig(reset_state=False)")
+    if reset_state and (inner := [
+        held for owner in (optimizer, getattr(optimizer, "optimizer", None)) for held in getattr(owner, "__dict__", {}).values()
+        if isinstance(held, torch.optim.Optimizer) and held.state is not optimizer.state
+    ]):  # fmt: skip
+        raise ValueError(f"{type(inner[0]).__name__} is inside another optimizer, where a merge does not reset its state: use it alone, or POETConfig(reset_state=False)")
     if reset_state and any(group.get("momentum") and group.get("dampening") for group in optimizer.param_groups):
         raise ValueError("SGD dampens every gradient but the first, which a merge cannot make it forget: set dampening=0, or POETConfig(reset_state=False)")
     if reset_state and (

@@ -5,7 +5,8 @@ at every scale. "measured": trained models (or times) at the scale that is named
 claims that only this scale can show.
 
 **Result** of an exact claim: "confirmed" if the whole 95% interval of the effect lies in the claim's region, "refuted" if all of it lies
-outside, else "undecided". Where formulas are simulated, the effect is the share of settings that do not contradict what is printed, and has no interval. If the claim compares the paper's configuration with ours, "configuration differs" replaces "refuted".
+outside, else "undecided". Where formulas are simulated, the effect is the share of settings that do not contradict what is printed, and has
+no interval. If the claim compares the paper's configuration with ours, "configuration differs" replaces "refuted".
 
 **Result** of a measured claim: the first of these that applies.
 
@@ -16,8 +17,9 @@ outside, else "undecided". Where formulas are simulated, the effect is the share
    share of independent events a binomial one.
 3. "not at this scale" if a shorter run cannot tell: a run that does not diverge could still diverge later.
 4. "undecided" if the p-value, corrected by Holm's method for all tested claims of the same artifact, is above 5%.
-5. The effect is measured again with a control in place of the baseline: "confounded" if it is then decidedly on the other side of the region (at
+5. For an effect inside the region, measured again with a control in place of the baseline: "confounded" if it is then decidedly outside (at
    5%, without correction), and the note names the control; "undecided" if the control decides nothing; "not at this scale" if it was not measured.
+   Such a control is another explanation of a lead. Where there is none, there is nothing to explain.
 6. "same direction" or "opposite direction".
 
 Claims of scope "paper" take the same steps without the controls of :mod:`suite.fitness` and without step 3. Their results are "reproduced"
@@ -148,15 +150,15 @@ def judge(claim: Claim, artifact: Artifact, evidence: Evidence, context: Context
         note = f"control failed: {LITTLE_SCATTER}"
         return replace(found, result="not at this scale", fitness=summary({**controls, LITTLE_SCATTER: Reading("failed", "")}), note=note)
     pending = WORDS[scope][side]
-    for confounder in claim.confounders:
+    for confounder in claim.confounders if side == "inside" else ():
         control = confounder.measure(grounds)
         if control is None:
             return replace(found, result="not at this scale", note=f"control not measured: {confounder.name}")
         other, other_p = side_and_p(control, claim.region)
-        if other == side and other_p <= LEVEL:
+        if other == "inside" and other_p <= LEVEL:
             continue
         said = "a run diverged" if math.isnan(control.effect) else f"the effect is {control.effect:.3g} ({control.low:.3g} to {control.high:.3g})"
-        if other != "neither" and other_p <= LEVEL:
+        if other == "outside" and other_p <= LEVEL:
             return replace(found, pending="confounded", note=f"{confounder.name} explains it: with it {said}")
         return replace(found, note=f"control inconclusive: with {confounder.name} {said}")
     return replace(found, pending=pending)

@@ -8,6 +8,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.hooks import ModelHook, add_hook_to_module
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from poet import MergeSchedule, POETConfig, apply_poet, export_dense, parameter_groups
 from poet.model import poet_layers
@@ -131,6 +132,12 @@ def test_a_layer_whose_old_self_is_still_called_is_warned_of_at_the_first_merge(
         schedule.after_step(2)
 
 
+def test_checks_at_a_merge_read_no_values_of_fake_tensors():
+    with FakeTensorMode():
+        model = apply_poet(mlp(), POETConfig(block_size=4, init="keep", merge_every=1))
+        assert MergeSchedule(model, model[0].config, torch.optim.AdamW(groups(model))).after_step(0)
+
+
 def test_rotations_that_are_none_are_warned_of_at_a_merge():
     model = wrapped()
     schedule = MergeSchedule(model, CONFIG, torch.optim.AdamW(groups(model)))
@@ -141,6 +148,13 @@ def test_rotations_that_are_none_are_warned_of_at_a_merge():
         with warnings.catch_warnings(record=True, action="always") as said:
             schedule.after_step(2)
         assert [str(warning.message)[:36] for warning in said] == ["R or P is far from orthogonal at a m"] * far
+        assert all(warning.filename == __file__ for warning in said)  # the line that called the schedule
+    exact = POETConfig(block_size=4, merge_every=3, merge="exact")
+    model = apply_poet(mlp(), exact)
+    for skew in (model[0].skew_r, model[0].skew_p, model[2].skew_r, model[2].skew_p):
+        torch.nn.init.constant_(skew, 1.0)
+    with warnings.catch_warnings(action="error"):
+        MergeSchedule(model, exact, torch.optim.AdamW(groups(model))).after_step(2)
 
 
 def test_a_model_that_is_parallel_already():
@@ -319,7 +333,7 @@ def test_state_that_a_merge_would_not_reach():
     inner = torch.optim.AdamW(groups(model))
     accelerated = Accelerator(cpu=True).prepare_optimizer(Lookahead(inner))
     for optimizer in (Lookahead(inner), accelerated):
-        with pytest.raises(ValueError, match=r"(Lookahead|AcceleratedOptimizer) keeps state in an inner optimizer, .*reset_state=False"):
+        with pytest.raises(ValueError, match=r"AdamW is inside another optimizer, .*reset_state=False"):
             MergeSchedule(model, CONFIG, optimizer)
     MergeSchedule(model, CONFIG, Accelerator(cpu=True).prepare_optimizer(inner))
 

@@ -78,7 +78,10 @@ def _free(names: list[str], count: int) -> list[tuple[str, IO]]:
         if len(locks) == count:
             break
         lock = open(folder / f"{os.environ.get('SLURM_JOB_ID', 'machine')}-{name.replace('/', '_')}", "w")
-        if try_lock(lock) is False:
+        locked = try_lock(lock)
+        if locked is None:
+            say(f"{folder} has no locks: nothing keeps a second run from GPU {name}")
+        if locked is False:
             lock.close()
         else:
             os.set_inheritable(lock.fileno(), True)  # see poet.launch.start

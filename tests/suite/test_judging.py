@@ -209,11 +209,3 @@ def test_a_control_that_explains_an_effect_confounds_it(verdict):
         assert said.result == "undecided" and said.note.startswith(f"control inconclusive: with AdamW with two rates {words}")
     assert with_control(None).note == "control not measured: AdamW with two rates"
     assert with_control(None).result == "not at this scale"
-
-
-def test_a_control_that_turns_an_effect_against_the_claim_confounds_it_too(verdict):
-    def with_control(found):
-        return verdict(evidence(0.9, 1.1), confounders=(Confounder(name="AdamW with two rates", measure=lambda grounds: found),))
-
-    assert with_control(evidence(0.4, 0.6)).result == "opposite direction"
-    assert with_control(evidence(-1.1, -0.9)).result == "confounded"
