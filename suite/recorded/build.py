@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import shutil
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -142,7 +141,7 @@ def _in_order(suite: Suite, names: list[str], context: Context) -> list[str]:
     done, running = [], {}
     os.environ["OMP_NUM_THREADS"] = "1"  # as in a job of the workflow; read where torch is loaded
     # Spawned processes, each of which loads everything once: a fork would copy locks that threads of this process hold.
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool, _ended_with_its_processes(pool):
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool, _ended_with_its_processes():
         while waiting.is_active():
             for name in waiting.get_ready():
                 gone = {other: reason for other, reason in left_out.items() if suite.artifacts[other].in_all}
@@ -160,18 +159,22 @@ def _in_order(suite: Suite, names: list[str], context: Context) -> list[str]:
 
 
 @contextlib.contextmanager
-def _ended_with_its_processes(pool: ProcessPoolExecutor) -> Iterator[None]:
-    """End the pool's processes when this one is terminated (SIGTERM) or interrupted. They write files whole or not at all."""
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+def _ended_with_its_processes() -> Iterator[None]:
+    """End the child processes with this one when it is terminated or interrupted. They write files whole or not at all."""
+
+    def end(number: int, frame: object) -> None:
+        for process in (children := multiprocessing.active_children()):
+            process.terminate()
+        for process in children:
+            process.join(timeout=5)
+        os._exit(128 + number)  # an orderly exit would wait for a pool whose locks may have died with its processes
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
-    except (SystemExit, KeyboardInterrupt):  # after any other error the processes finish their work
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            process.terminate()
-        raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _build_one(name: str, context: Context) -> tuple[float, str]:

@@ -144,7 +144,7 @@ import multiprocessing, os, time
 from concurrent.futures import ProcessPoolExecutor
 from suite.recorded.build import _ended_with_its_processes
 if __name__ == "__main__":
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool, _ended_with_its_processes(pool):
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool, _ended_with_its_processes():
         print(pool.submit(os.getpid).result(), flush=True)
         for _ in range(1000):
             pool.submit(time.sleep, 60)
@@ -152,11 +152,12 @@ if __name__ == "__main__":
 """
 
 
-def test_a_build_that_is_told_to_end_leaves_no_process_behind(repository):
+@pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT))
+def test_a_build_that_is_told_to_end_leaves_no_process_behind(repository, number):
     running = subprocess.Popen([sys.executable, "-c", ENDLESS], cwd=repository, stdout=subprocess.PIPE, text=True)
     worker = int(running.stdout.readline())
     os.kill(worker, 0)  # it is there
-    running.send_signal(signal.SIGTERM)
-    assert running.wait(timeout=30) == 128 + signal.SIGTERM
+    running.send_signal(number)
+    assert running.wait(timeout=30) == 128 + number
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
