@@ -257,7 +257,8 @@ def _paired(runs: dict[str, RecordedRun]) -> dict[str, str]:
         "half-rate-longest": ("60m/poet-fs-1_2-lr=0.032-poet_lr=0.002-merge_every=228-clip_ramp_steps=6-steps=174330", "60m/adamw-lr=0.002-steps=174330"),
         "half-rate-two-rates": ("60m/adamw-two-rates", "60m/adamw-lr=0.002"), "authors-eps": ("60m/poet-fs-1_2-adam_eps=uncorrected", "60m/poet-fs-1_2"),
         "rotations-130m": ("130m/poet-fs-1_2", "130m/poet-fs-1_2-budget_r=0-budget_p=0"), "second-rate-130m": ("130m/adamw-two-rates", "130m/adamw"),
-        "normalized-130m": ("130m/adamw-init=normalized", "130m/adamw"),
+        "normalized-130m": ("130m/adamw-init=normalized", "130m/adamw"), "exact-130m": ("130m/poet-fs-1_2-merge=exact", "130m/poet-fs-1_2"),
+        "authors-eps-130m": ("130m/poet-fs-1_2-adam_eps=uncorrected", "130m/poet-fs-1_2"),
     }  # fmt: skip
     for name, settings in pairs.items():
         ours, theirs = ([math.log(runs[f"night/{setting}/seed{seed}"].record["validation_perplexity"]) for seed in range(3)] for setting in settings)
