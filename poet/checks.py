@@ -10,16 +10,12 @@ from collections.abc import Sequence, Set
 import torch
 from torch import nn
 
-from poet.orthogonal import orthogonality_error
-
 #: Optimizers whose state does not start at zero, so that zeroing it at a merge is no fresh start.
 _STARTS_ELSEWHERE = (torch.optim.ASGD, torch.optim.NAdam, torch.optim.Rprop)
 #: Only POET layers have this method. Their class cannot be imported here, because it imports this module.
 _MERGE = "merge_and_reinitialize"
 #: Attributes with the hooks of a layer or of its weight; accelerate has one of its own.
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_post_accumulate_grad_hooks", "_hf_hook")
-#: Orthogonality error of R or P at a merge that is warned of. The paper's Figure 10 has 0.3 at most.
-_FAR = 0.5
 
 
 def _layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
@@ -110,17 +106,12 @@ def check_trained(model: nn.Module) -> None:
 
 
 def check_turned(model: nn.Module) -> None:
-    """Warns, at a merge, where a trained R or P has not moved since the last one, or is far from orthogonal."""
+    """Warns, at a merge, where a trained R or P has not moved since the last one."""
     if still := [name for name, layer in _layers(model) if any(p.requires_grad and _real(p) and not p.any() for p in _factors(layer))]:
         _warn(
             f"R or P of {len(still)} POET layers has not moved since the last merge ({still[0]}, ...): an unused layer (name it in exclude), an old one "
             "that the model keeps in a list or a functools.partial, or an optimizer that cannot start from a state of zeros"
         )
-    if any(
-        factor is not None and (orthogonality_error(factor.float()) > _FAR).any()
-        for _, layer in _layers(model) if layer.config.merge != "exact" and _real(layer.base_weight) for factor in layer.factors()
-    ):
-        _warn("R or P is far from orthogonal at a merge, which changes singular values for good: lower poet_lr, or merge more often")
 
 
 def check_index(number: object) -> None:
@@ -139,7 +130,10 @@ def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     ):
         raise ValueError("R and P are gathered, as fully_shard leaves those of the root module after an evaluation, and a merge would change copies: call model.reshard()")
     if (trained := {id(p) for p in _factors(model) if p.requires_grad}) and not trained & _optimized(optimizer):
-        raise ValueError("the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet, from parameter_groups(model, ...)")
+        raise ValueError(
+            "the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet and load_state_dict(..., assign=True), "
+            "from parameter_groups(model, ...)"
+        )
     if trained - _optimized(optimizer):
         _warn("the optimizer has only a part of the model's R and P: a merge resets its state alone, and what no optimizer has is not trained: build one from parameter_groups")
     if decayed := {id(p) for group in optimizer.param_groups if group.get("weight_decay") for p in group["params"]} & {id(p) for p in _factors(model)}:
