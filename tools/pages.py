@@ -251,15 +251,18 @@ def _numbers_of(table: Path) -> str:
 
 def _paired(runs: dict[str, RecordedRun]) -> dict[str, str]:
     """Differences of validation loss at night scale, in nats, over the seeds of the controls, by part name."""
-    found = {}
-    pairs = {
-        "half-rate-fs": ("60m/poet-fs-1_2", "60m/adamw-lr=0.002"), "chosen-rate-fs": ("60m/poet-fs-1_2", "60m/adamw"),
-        "half-rate-longest": ("60m/poet-fs-1_2-lr=0.032-poet_lr=0.002-merge_every=228-clip_ramp_steps=6-steps=174330", "60m/adamw-lr=0.002-steps=174330"),
-        "half-rate-two-rates": ("60m/adamw-two-rates", "60m/adamw-lr=0.002"), "authors-eps": ("60m/poet-fs-1_2-adam_eps=uncorrected", "60m/poet-fs-1_2"),
-        "rotations-130m": ("130m/poet-fs-1_2", "130m/poet-fs-1_2-budget_r=0-budget_p=0"), "second-rate-130m": ("130m/adamw-two-rates", "130m/adamw"),
-        "normalized-130m": ("130m/adamw-init=normalized", "130m/adamw"), "exact-130m": ("130m/poet-fs-1_2-merge=exact", "130m/poet-fs-1_2"),
-        "authors-eps-130m": ("130m/poet-fs-1_2-adam_eps=uncorrected", "130m/poet-fs-1_2"),
+    on_both = {
+        "rotations": ("poet-fs-1_2", "poet-fs-1_2-budget_r=0-budget_p=0"), "exact": ("poet-fs-1_2-merge=exact", "poet-fs-1_2"),
+        "authors-eps": ("poet-fs-1_2-adam_eps=uncorrected", "poet-fs-1_2"), "second-rate": ("adamw-two-rates", "adamw"),
+        "normalized": ("adamw-init=normalized", "adamw"), "budget": ("poet-fs-1_2", "poet-fs-1_8"),
     }  # fmt: skip
+    longest = ("60m/poet-fs-1_2-lr=0.032-poet_lr=0.002-merge_every=228-clip_ramp_steps=6-steps=174330", "60m/adamw-lr=0.002-steps=174330")
+    pairs = {f"{name}-{model}": [f"{model}/{setting}" for setting in settings] for name, settings in on_both.items() for model in ("60m", "130m")}
+    pairs |= {
+        "chosen-rate-fs": ("60m/poet-fs-1_2", "60m/adamw"), "half-rate-fs": ("60m/poet-fs-1_2", "60m/adamw-lr=0.002"),
+        "half-rate-two-rates": ("60m/adamw-two-rates", "60m/adamw-lr=0.002"), "half-rate-longest": longest,
+    }  # fmt: skip
+    found = {}
     for name, settings in pairs.items():
         ours, theirs = ([math.log(runs[f"night/{setting}/seed{seed}"].record["validation_perplexity"]) for seed in range(3)] for setting in settings)
         mean, low, high = paired_interval([a - b for a, b in zip(ours, theirs, strict=True)])
