@@ -24,14 +24,14 @@ class Context:
         scale: the scale with its seeds.
         results: the folder that artifacts are written to; :meth:`table` reads their tables from it.
         left_out: the reasons why artifacts could not be built, by name; the report and the claims do without these artifacts.
-        narrowed: the models of artifacts that are built at fewer than the scale's, since the others lack runs, by the artifact's name.
+        narrowed: the part of the scale at which an artifact is built that lacks runs of other models or seeds, by its name.
         home: the results folder that holds the runs; None stands for ``results``.
     """
 
     scale: Scale
     results: Path
     left_out: Mapping[str, str] = field(default_factory=dict)
-    narrowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    narrowed: Mapping[str, Scale] = field(default_factory=dict)
     home: Path | None = None
 
     def __post_init__(self) -> None:
@@ -39,8 +39,8 @@ class Context:
             object.__setattr__(self, "home", self.results)
 
     def of(self, name: str) -> "Context":
-        """The inputs of an artifact's build: with fewer models if it is among :attr:`narrowed`."""
-        return replace(self, scale=self.scale.only(self.narrowed[name])) if name in self.narrowed else self
+        """The inputs of an artifact's build: with fewer models or seeds if it is among :attr:`narrowed`."""
+        return replace(self, scale=self.narrowed[name]) if name in self.narrowed else self
 
     def trained(self, spec: RunSpec | FinetuningSpec) -> bool:
         """Whether a run has a record."""

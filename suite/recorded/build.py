@@ -16,7 +16,7 @@ from poet.finetuning.spec import FinetuningSpec
 from suite.artifact import names_read
 from suite.context import Context
 from suite.discovery import find
-from suite.scale import load_scale
+from suite.scale import Scale, load_scale
 from suite.collection import RESULTS, Suite, load_suite
 from poet.system.errors import UserError
 from poet.system.progress import say
@@ -50,7 +50,7 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
         seeds: None takes the :func:`usual` ones.
 
     Returns:
-        (lines, failed). Lines name each seed and each artifact of ``all`` that was left out, and each artifact that was built without some models; the last
+        (lines, failed). Lines name each seed and each artifact of ``all`` that was left out, and each artifact that was built without some models or seeds; the last
         one sums up. ``failed``: whether there is such an artifact, except those of times, and those with finetuning runs if the archive has no finetuning runs at all.
 
     Raises:
@@ -82,7 +82,11 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     unfinetuned = not any(isinstance(run.spec, FinetuningSpec) for run in recorded.values())
     short = (suite.artifacts[name] for name in (*wanted, *narrowed))
     failed = any(not (artifact.timed or unfinetuned and artifact.finetunings(suite.scale)) for artifact in short)
-    lines += [f"built at {', '.join(found)} alone: {name}: {_missing(suite, name, recorded, there)}" for name, found in narrowed.items() if name in built]
+    lines += [
+        f"built at {', '.join(part.models)} with seed {', '.join(map(str, part.seeds))} alone: {name}: {_missing(suite, name, recorded, there)}"
+        for name, part in narrowed.items()
+        if name in built
+    ]
     lines += [f"not built: {name}: {reason}" for name, reason in wanted.items()]
     missing = f"; {len(wanted)} not, for the reasons above" if wanted else ""
     page = results / "report.html" if "report" in built else results
@@ -100,29 +104,30 @@ def _seeds(scale: str, runs: Counter[int], asked: Sequence[int] | None) -> tuple
     return most, [f"seed {seed} is left out: {runs[seed]} runs of it are recorded, and {runs[most[0]]} of seed {most[0]}" for seed in rest]
 
 
-def _parts(suite: Suite, recorded: dict[str, RecordedRun], there: set[str]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
-    """The artifacts that cannot be built, with the reason; and the models of those that can be built without some."""
-    models = {name: _models(suite, name, there) for name in suite.artifacts}
-    left_out = {name: _missing(suite, name, recorded, there) for name, found in models.items() if not found}
+def _parts(suite: Suite, recorded: dict[str, RecordedRun], there: set[str]) -> tuple[dict[str, str], dict[str, Scale]]:
+    """The artifacts that cannot be built, with the reason; and the part of the scale at which others can be."""
+    parts = {name: _part(suite, name, there) for name in suite.artifacts}
+    left_out = {name: _missing(suite, name, recorded, there) for name, part in parts.items() if not part}
     for name, artifact in suite.artifacts.items():
         if artifact.timed and not all((archive_path(suite.scale.name).parent / output).exists() for output in artifact.outputs):
             left_out[name] = "its numbers are times, and none are recorded at this scale"
-    return left_out, {name: found for name, found in models.items() if found and found != suite.scale.models}
+    return left_out, {name: part for name, part in parts.items() if part and part is not suite.scale}
 
 
-def _models(suite: Suite, name: str, there: set[str]) -> tuple[str, ...]:
-    """The models of the scale at which an artifact can be built: those that lack none of its runs. Empty if there are none, or it needs another."""
+def _part(suite: Suite, name: str, there: set[str]) -> Scale | None:
+    """The scale with those of its models, or else of its seeds, that lack none of an artifact's runs. None if none is left, or the artifact needs another."""
     artifact, scale = suite.artifacts[name], suite.scale
-    specs = {spec.name: spec.model for spec in artifact.specs(scale)}
-    if specs.keys() <= there:
-        return scale.models
-    lacking = {model for run, model in specs.items() if run not in there}
-    part = scale.only(model for model in scale.models if model not in lacking)
-    if not part.models or artifact.missing(part):
-        return ()
-    rest = {spec.name for spec in artifact.specs(part)}
-    # An artifact that takes another model in place of a missing one would show what it does not show at this scale.
-    return part.models if rest and rest <= there & specs.keys() else ()
+    specs = {spec.name: spec for spec in artifact.specs(scale)}
+    lacking = [spec for run, spec in specs.items() if run not in there]
+    if not lacking:
+        return scale
+    models, seeds = ({getattr(spec, field) for spec in lacking} for field in ("model", "seed"))
+    for part in (scale.only(m for m in scale.models if m not in models), replace(scale, seeds=tuple(s for s in scale.seeds if s not in seeds))):
+        rest = {spec.name for spec in artifact.specs(part)} if part.models and part.seeds and not artifact.missing(part) else set()
+        # An artifact that takes another model in place of a missing one would show what it does not show at this scale.
+        if rest and rest <= there & specs.keys():
+            return part
+    return None
 
 
 def _missing(suite: Suite, name: str, recorded: dict[str, RecordedRun], there: set[str]) -> str:

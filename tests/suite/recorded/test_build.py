@@ -78,19 +78,31 @@ def smoke():
     return load_suite({"scale": "smoke", "seeds": [0]})
 
 
+def part(suite, name, there):
+    """The models and seeds at which an artifact is built from the runs that are there; None where it is not."""
+    found = builder._part(suite, name, there)
+    return found and (found.models, found.seeds)
+
+
 def test_an_artifact_is_built_at_the_models_that_lack_none_of_its_runs(smoke):
-    every = smoke.specs.keys()
-    assert builder._models(smoke, "table2", every) == builder._models(smoke, "claims", set()) == smoke.scale.models
+    every, whole = smoke.specs.keys(), (smoke.scale.models, (0,))
+    assert part(smoke, "table2", every) == part(smoke, "claims", set()) == whole
     one = "smoke/350m/poet-fs-1_2/seed0"
-    assert one in every and builder._models(smoke, "table2", every - {one}) == ("60m", "130m", "1.3b", "3b")
-    assert builder._models(smoke, "table2", set()) == ()
+    assert one in every and part(smoke, "table2", every - {one}) == (("60m", "130m", "1.3b", "3b"), (0,))
+    assert part(smoke, "table2", set()) is None
+
+
+def test_an_artifact_of_one_model_is_built_with_the_seeds_that_lack_none_of_its_runs():
+    suite = load_suite({"scale": "smoke", "seeds": [0, 1, 2]})
+    lost = {spec.name for spec in suite.artifacts["figure5"].specs(suite.scale) if spec.seed == 2}
+    assert part(suite, "figure5", suite.specs.keys() - lost) == (suite.scale.models, (0, 1))
 
 
 def test_an_artifact_is_not_built_without_a_model_that_it_needs_or_takes_another_for(smoke):
     for name in ("controls", "figure1"):  # controls needs 60m; figure1 is of one model, the deepest that there is up to its own
         specs = smoke.artifacts[name].specs(smoke.scale)
         lost = next(spec for spec in specs if spec.model == ("60m" if name == "controls" else specs[0].model))
-        assert builder._models(smoke, name, smoke.specs.keys() - {lost.name}) == ()
+        assert part(smoke, name, smoke.specs.keys() - {lost.name}) is None
 
 
 LOST = "smoke/350m/galore/seed0"
@@ -99,9 +111,9 @@ LOST = "smoke/350m/galore/seed0"
 @pytest.fixture
 def narrowed(tmp_path, smoke):
     """Results without one run of Table 2, as a build from recorded runs has them."""
-    models = {name: builder._models(smoke, name, smoke.specs.keys() - {LOST}) for name in smoke.artifacts}
-    left_out = {name: "a run is missing" for name, found in models.items() if not found}
-    context = Context(smoke.scale, tmp_path, left_out, {name: found for name, found in models.items() if found and found != smoke.scale.models})
+    parts = {name: builder._part(smoke, name, smoke.specs.keys() - {LOST}) for name in smoke.artifacts}
+    left_out = {name: "a run is missing" for name, part in parts.items() if not part}
+    context = Context(smoke.scale, tmp_path, left_out, {name: part for name, part in parts.items() if part and part is not smoke.scale})
     assert "table2" in context.narrowed
     write_results(Context(smoke.scale, tmp_path))
     (tmp_path / "runs" / LOST / "record.json").unlink()
