@@ -125,22 +125,11 @@ def perplexities(context: Context, specs: Sequence[RunSpec]) -> list[float]:
     return [context.record(spec)["validation_perplexity"] for spec in specs]
 
 
-def paired_differences(context: Context, ours: Sequence[RunSpec], theirs: Sequence[RunSpec]) -> list[float]:
-    """Differences of final perplexities, ours minus theirs, by seed; NaN where one of the two diverged.
-
-    Raises:
-        ValueError: the two do not have the same seeds in the same order.
-    """
-    if [spec.seed for spec in ours] != [spec.seed for spec in theirs]:
-        raise ValueError("runs are compared by seed: give both sides the same seeds")
-    return [a - b for a, b in zip(perplexities(context, ours), perplexities(context, theirs), strict=True)]
-
-
 def largest_difference(context: Context, pairs: Sequence[tuple[Sequence[RunSpec], Sequence[RunSpec]]]) -> Evidence:
-    """The largest mean difference of final perplexities over the pairs (ours minus theirs, by seed); see :func:`largest_of`.
+    """The largest mean difference of final perplexities over the pairs (ours minus theirs, both by the scale's seeds); see :func:`largest_of`.
 
-    If there are several pairs, the note names the one with the largest difference."""
-    differences = [paired_differences(context, ours, theirs) for ours, theirs in pairs]
+    A difference is NaN where one of the two runs diverged. If there are several pairs, the note names the one with the largest difference."""
+    differences = [[a - b for a, b in zip(*(perplexities(context, side) for side in pair), strict=True)] for pair in pairs]
     gone = [math.isnan(value) for values in differences for value in values]
     note = f"diverged: {sum(gone)} of {len(gone)} pairs" if any(gone) else ""
     if not note and len(pairs) > 1:
