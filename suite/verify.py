@@ -1,18 +1,16 @@
 """Whether the files of runs and artifacts are as they were written: ``make verify``."""
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from poet.launch.records import Altered, again, check_file, check_record
+from poet.launch.records import Altered, check_file, check_record
 from poet.system.errors import UserError
 from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read
 from suite.recorded.run import FILES
 from suite.sources import altered, note_path, read_note
 from suite.targets import lost_files
-from suite.tuning.protocol import load_protocol
 
 SCALES = Path("config/scales")
 
@@ -20,23 +18,8 @@ SCALES = Path("config/scales")
 def runs(results: Path) -> Iterator[tuple[Path, str]]:
     """Every run folder, with a sentence on its fault; empty if it has none."""
     for folder in sorted({path.parent for file in FILES for path in (results / "runs").rglob(file)}):
-        name = folder.relative_to(results / "runs")
-        found = fault(folder, str(name))
-        yield folder, f"{found}: {_remedy(folder, name)}" if found else ""
-
-
-def _remedy(folder: Path, name: Path) -> str:
-    scale = name.parts[0]
-    if name.parts[1:3] == ("bart", "given"):
-        return f"remove {folder}, and run make results/table12.csv SCALE={scale}"
-    if not re.fullmatch(r"seed\d+", folder.name):
-        return f"remove {folder}; what needs it makes it again"
-    if folder.name != f"seed{load_protocol().seed}":
-        return f"make it again with `{again(folder / 'record.json', str(name))}`"
-    if "finetuned" in name.parts:
-        parts = folder.parents[len(name.parts)] / scale / "finetuning_rates"
-        return f"remove {folder} and {parts}, and run make results/{scale}/finetuning_rates.csv SCALE={scale}"
-    return f"remove {folder}, and run make tune SCALE={scale}"
+        found = fault(folder, str(folder.relative_to(results / "runs")))
+        yield folder, f"{found}: remove {folder}; what needs it makes it again" if found else ""
 
 
 def fault(folder: Path, name: str) -> str:
