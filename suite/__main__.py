@@ -11,7 +11,6 @@ from suite.check.report import failed, listing
 from suite.collection import RESULTS, load_suite
 from suite.plan.page import page as plan_page
 from suite.plan.plan import make_plan
-from suite.plan.rate import DEVICES
 from suite.settings import read_seeds
 from suite.status import status
 from suite.targets import nearest
@@ -31,7 +30,6 @@ def _parser() -> argparse.ArgumentParser:
 
     own = command("plan", "what a scale would cost before it is run", of_scale)
     own.add_argument("--artifact", help="this one alone; without it, all of snakemake all")
-    own.add_argument("--device", help=f"that trains: {', '.join(DEVICES)}")
     command("status", "how far the runs of a scale are, from their files alone", of_scale)
     own = command("why", "what would be made again for a target, and which file, spec or parameter is the reason; makes nothing", of_scale)
     own.add_argument("target", help="such as results/table2.csv, or all")
@@ -67,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.command == "nearest":
         raise UserError(f"there is no target {given.target}: the nearest is `make {nearest(suite, given.target, given.targets)}`; `make help` says more")
     if given.command == "plan":
-        print(plan_page(make_plan(suite, RESULTS, artifact=given.artifact, device=given.device)))
+        print(plan_page(make_plan(suite, RESULTS, artifact=given.artifact)))
     else:
         print(status(suite, RESULTS) if given.command == "status" else why(suite, given.target))
     return 0

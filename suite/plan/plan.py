@@ -111,24 +111,23 @@ class Plan:
         return DEVICES[self.device].memory or 1e6 * run.resources["mem_mb"] / run.devices
 
 
-def make_plan(suite: Suite, results: Path, *, artifact: str | None = None, device: str | None = None) -> Plan:
+def make_plan(suite: Suite, results: Path, *, artifact: str | None = None) -> Plan:
     """The plan of a scale, or of one artifact at it.
 
     Args:
         suite: the scale with its seeds.
         results: the results folder, which says which runs are done and how fast they were.
         artifact: its name; None for all of ``snakemake all`` that are not built from other artifacts.
-        device: a key of :data:`suite.plan.rate.DEVICES`; None for an H100, or a core of a CPU if the scale trains on CPUs.
 
     Raises:
-        ConfigError: there is no such artifact or device, or the scale cannot make the artifact or train on the device.
+        ConfigError: there is no such artifact, or the scale cannot make it.
         DataError: the description of the data is wrong, or its folder of shards is empty.
     """
     scale = suite.scale
     asked = {name: needed(suite, name) for name in _names(suite, artifact)}
     specs = {name: spec for found in asked.values() for name, spec in found.items()}
     pretraining = {name: spec for name, spec in specs.items() if isinstance(spec, RunSpec)}
-    device = _device(suite, device)
+    device = "h100" if scale.settings.resources.gpus > 0 else "cpu"
     cost = costs(scale, pretraining.values())
 
     rates, done = Rates(scale, pretraining.values(), cost, device), set()
@@ -161,13 +160,3 @@ def _names(suite: Suite, artifact: str | None) -> list[str]:
     if artifact not in suite.artifacts:
         raise ConfigError(f"there is no artifact {artifact!r}; there are {', '.join(suite.artifacts)}")
     return [artifact]
-
-
-def _device(suite: Suite, device: str | None) -> str:
-    on_gpu = suite.scale.settings.resources.gpus > 0
-    device = device or ("h100" if on_gpu else "cpu")
-    if device not in DEVICES:
-        raise ConfigError(f"there is no device {device!r}; known are {', '.join(DEVICES)} (suite/plan/rate.py)")
-    if on_gpu == (device == "cpu"):
-        raise ConfigError(f"scale {suite.scale.name} trains on {'GPUs' if on_gpu else 'CPUs'}: choose another device than {device}")
-    return device

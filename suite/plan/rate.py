@@ -30,12 +30,10 @@ class Device:
 
 #: Model FLOPs utilization: the share of a device's peak that is assumed where nothing was measured.
 MFU = 0.3
-#: Numbers of NVIDIA's data sheets for A100 80GB, H100 SXM and H200 SXM, without sparsity; fp32 without TF32, as is torch's
-#: default. A CPU device is one core with two 8-wide fused multiply-adds per cycle (AVX2) at 3 GHz.
+#: What GPUs and CPUs are taken to be: an H100 SXM by NVIDIA's data sheet, without sparsity, in fp32 without TF32, as is torch's
+#: default; and one core with two 8-wide fused multiply-adds per cycle (AVX2) at 3 GHz.
 DEVICES = {
-    "a100": Device({"bf16": 312e12, "fp32": 19.5e12}, 80e9),
     "h100": Device({"bf16": 989e12, "fp32": 67e12}, 80e9),
-    "h200": Device({"bf16": 989e12, "fp32": 67e12}, 141e9),
     "cpu": Device({"bf16": 96e9, "fp32": 96e9}, 0.0),
 }
 

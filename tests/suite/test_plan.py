@@ -240,8 +240,6 @@ def test_the_command_prints_a_plan(table3, paper, capsys, monkeypatch):
         (["--scale", "papr"], "there is no scale 'papr'"),
         (["--scale", "mini", "--artifact", "tabel2"], "there is no artifact 'tabel2'"),
         (["--scale", "gpu", "--artifact", "table3"], "table3 needs model 3b"),
-        (["--scale", "mini", "--device", "h100"], "scale mini trains on CPUs"),
-        (["--scale", "gpu", "--device", "v100"], "there is no device 'v100'"),
         (["--scale", "mini", "--seeds", "0,1"], "seeds: '0,1' is no list"),
     ],
 )

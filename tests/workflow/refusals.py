@@ -36,7 +36,6 @@ CALLS = (
     ("status --seeds 3", ("not 3", "such as [0, 1, 2]")),
     ("status --seeds [-3]", ("not -3", "such as [0, 1, 2]")),
     ("plan --scale papr", ("'papr'", "choose one of")),
-    ("plan --scale smoke --device abacus", ("abacus", "h100")),
     ("plan --scale smoke --artifact table90", ("table90", "table9")),
     ("compare results/none results/none", ("results/none",)),
     ("recorded build --scale big", ("'big'", "choose one of")),
