@@ -138,7 +138,7 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None) -> Pl
             rates.add(spec, record)
     archive = archive_path(scale.name)
     for run in read(archive).values() if archive.exists() else ():
-        rates.add(run.spec, run.record, recorded=True)
+        rates.add(run.spec, run.record)
 
     runs = {
         name: PlannedRun(spec, name in done, cost[kind(spec)], rates.of(spec), scale.resources(spec.model)) for name, spec in pretraining.items()

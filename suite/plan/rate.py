@@ -8,7 +8,7 @@ from typing import Any
 
 from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
-from suite.plan.kinds import Cost, devices, kind
+from suite.plan.kinds import Cost, kind
 from suite.scale import Scale
 
 #: A model's and a method's name.
@@ -49,56 +49,41 @@ class Rate:
 class Rates:
     """What finished runs measured, for planned ones.
 
-    The rate of a pretraining run comes from the best source: runs of its kind, else recorded ones, else recorded runs of its method on its
-    model, else on another model, else recorded runs of any method, else the device's peak. Operations of finetuning runs are not counted: finished runs
-    of a model, task and method give their time.
+    A run stands for its kind, and for its method on its model. The fastest one counts, as slower ones may have shared their cores with other work.
+    A planned run takes the rate of its kind, else of its method on its model, else on another model, else the median of other methods, else a share of the
+    device's peak. Operations of finetuning runs are not counted: finished runs of a model, task and method give their time.
     """
 
     def __init__(self, scale: Scale, planned: Iterable[RunSpec], costs: dict[str, Cost], device: str) -> None:
         self._scale, self._device = scale, device
-        self._of_kind: dict[str, list[float]] = defaultdict(list)
-        self._recorded: dict[str | Trained, list[float]] = defaultdict(list)
+        self._fastest: dict[str | Trained, float] = {}
         self._finetuning: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         self._per_token: dict[str | Trained, list[float]] = defaultdict(list)  # operations for each token
         for spec in planned:
             for key in (kind(spec), (spec.model, spec.method)):
                 self._per_token[key].append(costs[kind(spec)].operations * spec.steps / spec.tokens)
 
-    def add(self, spec: RunSpec | FinetuningSpec, record: dict[str, Any], *, recorded: bool = False) -> None:
-        """Take a finished run as a measurement.
-
-        Args:
-            spec: the run.
-            record: its record.
-            recorded: whether it is one of the scale's recorded runs. They stand for their method, too, since a recorded run may be of a
-                kind that is not planned. Others stand for their kind alone, and only if as many devices trained them as are planned.
-        """
+    def add(self, spec: RunSpec | FinetuningSpec, record: dict[str, Any]) -> None:
+        """Take a finished or recorded run as a measurement, if it was trained on such a device."""
         provenance, cost = record["provenance"], record["cost"]
         if self._device not in provenance["device"].lower():
             return
         if isinstance(spec, FinetuningSpec):
             self._finetuning[spec.model, spec.task, spec.method].append(cost["train_seconds"])
-            return
-        speed, number = cost["tokens_per_second"], provenance.get("devices", 1)
-        if not speed or not (recorded or number == devices(self._scale.resources(spec.model))):
-            return
-        rates, keys = (self._recorded, (kind(spec), (spec.model, spec.method))) if recorded else (self._of_kind, (kind(spec),))
-        for key in keys:
-            if key in self._per_token:
-                rates[key].append(speed / number * statistics.fmean(self._per_token[key]))
+        elif speed := cost["tokens_per_second"]:
+            for key in {kind(spec), (spec.model, spec.method)} & self._per_token.keys():
+                rate = speed / provenance.get("devices", 1) * statistics.fmean(self._per_token[key])
+                self._fastest[key] = max(rate, self._fastest.get(key, 0.0))
 
     def of(self, spec: RunSpec) -> Rate:
         """The rate of a run."""
-        if found := self._of_kind.get(kind(spec)):
-            return Rate(statistics.fmean(found), "measured: records of its kind")
-        fastest = {key: max(found) for key, found in self._recorded.items()}  # slower ones may have shared their cores with other work
-        if rate := fastest.get(kind(spec)):
-            return Rate(rate, "measured: recorded runs of its kind")
+        if rate := self._fastest.get(kind(spec)):
+            return Rate(rate, "measured: runs of its kind")
         for model in (spec.model, *reversed(self._scale.models)):
-            if rate := fastest.get((model, spec.method)):
-                return Rate(rate, f"measured: recorded runs of {spec.method} on {model}")
-        if fastest:
-            return Rate(statistics.median(rate for key, rate in fastest.items() if isinstance(key, tuple)), "measured: recorded runs of other methods")
+            if rate := self._fastest.get((model, spec.method)):
+                return Rate(rate, f"measured: runs of {spec.method} on {model}")
+        if self._fastest:
+            return Rate(statistics.median(rate for key, rate in self._fastest.items() if isinstance(key, tuple)), "measured: runs of other methods")
         return Rate(MFU * DEVICES[self._device].peak[spec.precision], f"at an MFU of {MFU:g} on {self._device} (assumed)")
 
     def finetuning_hours(self, spec: FinetuningSpec) -> float | None:

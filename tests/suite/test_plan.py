@@ -87,22 +87,20 @@ def record(spec, tokens_per_second, device="NVIDIA H100 80GB HBM3", devices=1):
 
 def test_a_record_of_the_same_kind_and_device_is_a_measurement(paper):
     scale = paper.scale
-    done, same, other = (scale.run(m, "adamw", s) for m, s in (("60m", 0), ("60m", 1), ("130m", 0)))
-    found = {kind(spec): Cost(10**13, BYTES) for spec in (done, other)}
-    rates = Rates(scale, (done, other), found, "h100")
-    for strange in (record(done, 1e6, device="NVIDIA A100-SXM4-80GB"), record(done, 1e6, devices=2), record(done, None)):
+    done, same = (scale.run("60m", "adamw", seed) for seed in (0, 1))
+    rates = Rates(scale, (done,), {kind(done): Cost(10**13, BYTES)}, "h100")
+    for strange in (record(done, 1e6, device="NVIDIA A100-SXM4-80GB"), record(done, None)):
         rates.add(done, strange)
     assumed = rates.of(same)
     assert assumed.per_second == 0.3 * DEVICES["h100"].peak["bf16"] and assumed.source.startswith("at an MFU of 0.3 on h100")
     rates.add(done, record(done, 1e6))
-    rates.add(done, record(done, 3e6))
-    measured = rates.of(same)
-    assert measured.source.startswith("measured")
-    assert measured.per_second == pytest.approx(2e6 * 10**13 / (512 * 256))
-    assert rates.of(other) == assumed
+    rates.add(done, record(done, 6e6, devices=2))
+    rates.add(done, record(done, 2e6))
+    assert rates.of(same).source == "measured: runs of its kind"
+    assert rates.of(same).per_second == pytest.approx(3e6 * 10**13 / (512 * 256)), "the fastest, on each of its devices"
 
 
-def test_recorded_runs_are_a_measurement_of_their_kind_and_of_their_method():
+def test_runs_are_a_measurement_of_their_kind_and_of_their_method():
     scale = load_scale({"scale": "night", "seeds": [0]})
     planned = [scale.run(m, row, 0) for m in ("60m", "130m") for row in ("adamw", "poet-fs-1_2", "lora-r64", "poet-fs-1_8")]
     found = {kind(spec): Cost(10**9 * (2 if spec.model == "130m" else 1), BYTES) for spec in planned}
@@ -110,23 +108,23 @@ def test_recorded_runs_are_a_measurement_of_their_kind_and_of_their_method():
     (small, poet, lora, other), (large, *_) = planned[:4], planned[4:]
     short = scale.run("60m", "adamw", 0, steps=100)
     for spec, speed in ((small, 5e4), (small, 6e4), (short, 1.0), (poet, 2e4), (scale.run("60m", "poet-fs-1_4", 0), 3e4)):
-        rates.add(spec, record(spec, speed, "cpu (1 threads)"), recorded=True)
-    rates.add(lora, record(lora, 1e9, "NVIDIA H100"), recorded=True)
+        rates.add(spec, record(spec, speed, "cpu (1 threads)"))
+    rates.add(lora, record(lora, 1e9, "NVIDIA H100"))
     per_token = 10**9 / 512
     assert rates.of(small).per_second == pytest.approx(6e4 * per_token)  # the fastest
-    assert rates.of(poet).per_second == pytest.approx(2e4 * per_token) and rates.of(poet).source == "measured: recorded runs of its kind"
-    assert rates.of(other).per_second == pytest.approx(3e4 * per_token) and rates.of(other).source == "measured: recorded runs of poet on 60m"
+    assert rates.of(poet).per_second == pytest.approx(2e4 * per_token) and rates.of(poet).source == "measured: runs of its kind"
+    assert rates.of(other).per_second == pytest.approx(3e4 * per_token) and rates.of(other).source == "measured: runs of poet on 60m"
     assert rates.of(large).per_second == rates.of(small).per_second  # as many operations a second
     assert rates.of(lora).per_second == pytest.approx(4.5e4 * per_token) and rates.of(lora).source.endswith("of other methods")
     # So a run takes as long as its tokens did.
     assert 10**9 * small.steps / rates.of(small).per_second == pytest.approx(small.tokens / 6e4)
 
 
-def test_without_recorded_runs_of_the_device_the_peak_is_taken():
+def test_without_runs_on_the_device_the_peak_is_taken():
     scale = load_scale({"scale": "night", "seeds": [0]})
     run = scale.run("60m", "adamw", 0)
     rates = Rates(scale, [run], {kind(run): Cost(10**9, BYTES)}, "cpu")
-    rates.add(run, record(run, 1e9, "NVIDIA H100"), recorded=True)
+    rates.add(run, record(run, 1e9, "NVIDIA H100"))
     assert rates.of(run).source.startswith("at an MFU of 0.3")
 
 
@@ -137,9 +135,8 @@ def test_finetuning_runs_take_what_finished_ones_of_their_kind_took():
     alike = [spec for spec in runs if (spec.model, spec.task, spec.method) == (first.model, first.task, first.method)]
     assert len(alike) == 4, "two pretrained models, two seeds"
     rates = Rates(suite.scale, [], {}, "cpu")
-    for spec, device, seconds, recorded in (
-        (alike[0], "cpu (1 threads)", 90.0, False), (alike[1], "cpu (1 threads)", 36.0, True), (alike[2], "NVIDIA H100", 1.0, False)):  # fmt: skip
-        rates.add(spec, record(spec, 0, device) | {"cost": {"train_seconds": seconds}}, recorded=recorded)
+    for spec, device, seconds in ((alike[0], "cpu (1 threads)", 90.0), (alike[1], "cpu (1 threads)", 36.0), (alike[2], "NVIDIA H100", 1.0)):
+        rates.add(spec, record(spec, 0, device) | {"cost": {"train_seconds": seconds}})
     hours = {spec: rates.finetuning_hours(spec) for spec in runs}
     assert {spec for spec, value in hours.items() if value is not None} == set(alike)
     assert all(hours[spec] == pytest.approx(36.0 / 3600) for spec in alike), "the fastest, on this device"
@@ -181,7 +178,7 @@ def test_what_is_done_is_not_left(table3, paper):
     assert {run.spec.name for run in plan.left} == {adamw[1], *poet}
     run = plan.runs[adamw[1]]
     assert run.device_hours == pytest.approx(run.spec.tokens / 1e6 / 3600 * 8), "eight GPUs, at the measured tokens a second"
-    assert run.rate.source.startswith("measured") and plan.runs[poet[0]].rate.source.startswith("at an MFU")
+    assert run.rate.source == "measured: runs of its kind" and plan.runs[poet[0]].rate.source == "measured: runs of other methods"
     (step,) = plan.steps
     assert set(step.runs) == {adamw[1], *poet} and step.claims == 2
     assert step.hours == pytest.approx(sum(run.device_hours for run in plan.left))
@@ -227,10 +224,11 @@ def test_the_command_prints_a_plan(table3, paper, capsys, monkeypatch):
     monkeypatch.setattr("suite.__main__.RESULTS", results)
     assert main(["plan", "--scale", "paper", "--artifact", "table3"]) == 0
     out = capsys.readouterr().out
-    for words in ("2 runs, 1 done, 1 left", "MFU of 0.3 on h100", "table3", "GPU-hours", "prepared data 187 GB", "fits"):
+    for words in ("2 runs, 1 done, 1 left", "runs of other methods", "table3", "GPU-hours", "prepared data 187 GB", "fits"):
         assert words in out
-    left = next(run for run in make_plan(paper, results, artifact="table3").left if run.spec.method == "poet")
-    assert left.device_hours == pytest.approx(left.operations / (0.3 * 989e12) / 3600)
+    runs = make_plan(paper, results, artifact="table3").runs
+    adamw, left = (runs[paper.scale.run("3b", row, 0).name] for row in ("adamw", "poet-fs-1_2"))
+    assert left.device_hours == pytest.approx(left.operations / adamw.rate.per_second / 3600), "at AdamW's measured rate"
     assert left.spec.tokens == 50000 * 512 * 256
 
 
