@@ -146,21 +146,12 @@ def _of_artifact(suite: Suite, name: str, pending: Mapping[Path, str]) -> str:
     built, records = min(path.stat().st_mtime for path in outputs), suite.records(name)
     if any(path in pending for path in records):
         reasons.append("its runs are trained")
-    elif newer := {spec.name: path for spec, path in zip(specs, records, strict=True) if path.stat().st_mtime > built}:
-        reasons += [_unreadable(path) for path in newer.values()] if any(map(_unreadable, newer.values())) else [f"runs are newer: {listed(newer)}"]
+    elif newer := [spec.name for spec, path in zip(specs, records, strict=True) if path.stat().st_mtime > built]:
+        reasons.append(f"runs are newer: {listed(newer)}")
     if any(path in pending for path in suite.sources(name)):
         others = [other for other in names_read(suite.artifacts[name], suite.artifacts) if pending.keys() & suite.outputs(other)]
         reasons.append(f"what it is built from is: {listed(others)}")
     return "; ".join(filter(None, reasons)) or f"snakemake says: {pending[next(path for path in outputs if path in pending)]}"
-
-
-def _unreadable(record: Path) -> str:
-    """Why an artifact cannot be built from a record; empty if it can."""
-    try:
-        whole_record(record)
-    except RunError as error:
-        return str(error)
-    return ""
 
 
 def _changed(before: Mapping[str, str], today: Mapping[str, str]) -> str:
