@@ -4,16 +4,17 @@ import base64
 import io
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from analyses.report.markup import to_html
 from analyses.report.numbers import comparison
-from analyses.report.sources import GROUPS, again, group, output_of, read_bytes, read_rows, read_text
+from analyses.report.sources import GROUPS, group, output_of
 from analyses.report.entries import Shown
-from poet.training.errors import RunError
 from suite.artifact import Artifact
+from suite.check.tables import read
 from suite.context import Context
 from suite.recorded.marking import caption as build_caption
 from suite.recorded.origin import sentence
@@ -27,17 +28,10 @@ _SENTENCE_END = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 Card = dict[str, Any]
 
 
-def picture(context: Context, output: str) -> dict[str, Any]:
-    """A PNG as a data URI, with its size in pixels, so that a browser can lay the page out before it decodes the picture.
-
-    Raises:
-        RunError: the file is missing, or no PNG; the message has the command that makes it again.
-    """
-    content = read_bytes(context, output)
-    try:
-        width, height = Image.open(io.BytesIO(content), formats=["PNG"]).size
-    except UnidentifiedImageError:
-        raise RunError(f"{context.results / output} is no PNG: make it again with `{again(context, output, '--force ')}`") from None
+def picture(path: Path) -> dict[str, Any]:
+    """A PNG as a data URI, with its size in pixels, so that a browser can lay the page out before it decodes the picture."""
+    content = path.read_bytes()
+    width, height = Image.open(io.BytesIO(content), formats=["PNG"]).size
     return {"source": data_uri("image/png", content), "width": width, "height": height}
 
 
@@ -47,25 +41,21 @@ def data_uri(kind: str, content: bytes) -> str:
 
 
 def card(context: Context, name: str, artifact: Artifact, claims: Sequence[Shown]) -> Card:
-    """The card of an artifact.
-
-    Raises:
-        RunError: one of its outputs is missing or unreadable.
-    """
+    """The card of an artifact."""
     csv, markdown, png, txt = (output_of(artifact, suffix) for suffix in (".csv", ".md", ".png", ".txt"))
-    rows = read_rows(context, csv)
+    rows = read(context.results / csv)
     title, scale = _SENTENCE_END.split(artifact.caption)[0], artifact.described(context.scale).partition(f"{artifact.caption} ")[2]
     # The page says each thing once: the title in the heading, scale and origin of the runs at its top, and in a caption nothing that the table has.
     said = (f"{artifact.label}. {title}", title, scale, sentence(context.home, artifact.specs(context.scale)))
-    text = _without(read_text(context, markdown), said) if markdown and name not in SEPARATE else ""
+    text = _without((context.results / markdown).read_text(encoding="utf-8"), said) if markdown and name not in SEPARATE else ""
     table = to_html(text, artifact.label)
-    caption = _without(read_text(context, txt) if txt else build_caption(context, artifact), said)
+    caption = _without((context.results / txt).read_text(encoding="utf-8") if txt else build_caption(context, artifact), said)
     kept = (" ".join(s for s in _SENTENCE_END.split(part.strip()) if s not in text) for part in caption.split("\n\n"))
     return {
         "name": name, "label": artifact.label, "title": title.removesuffix("."), "caption": list(filter(None, kept)), "table": table,
-        "picture": picture(context, png) if png else None, "description": f"{artifact.label}: {artifact.caption} The numbers are in {csv}.",
+        "picture": picture(context.results / png) if png else None, "description": f"{artifact.label}: {artifact.caption} The numbers are in {csv}.",
         "numbers": None if "<table" in table or name in SEPARATE else comparison(rows), "csv": csv,
-        "data": data_uri("text/csv", read_bytes(context, csv)), "claims": claims,
+        "data": data_uri("text/csv", (context.results / csv).read_bytes()), "claims": claims,
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from analyses.report.interval import interval_drawing
 from analyses.report.numbers import between, number, value
-from analyses.report.sources import Row, read_rows
+from suite.check.tables import Line, read
 from suite.context import Context
 from suite.judging import RESULT_NAMES
 
@@ -28,7 +28,7 @@ def _effect(effect: float, low: float, high: float, unit: str) -> str:
 def claims(context: Context, labels: Mapping[str, str]) -> list[Shown]:
     """Every claim of ``claims.csv``, by result and then in the order of the artifacts in ``labels``."""
     found = []
-    for row in read_rows(context, "claims.csv"):
+    for row in read(context.results / "claims.csv"):
         effect, low, high = (value(row[name]) for name in ("effect", "low", "high"))
         region = value(row["region_low"]), value(row["region_high"])
         found.append({
@@ -54,10 +54,10 @@ def by_result(found: Iterable[Shown]) -> dict[str, dict[str, list[Shown]]]:
     return results
 
 
-def errata(context: Context) -> list[Row]:
+def errata(context: Context) -> list[Line]:
     """The lines of ``errata.csv``, each with a ``title`` and with its ``numbers`` in words (empty if it has none)."""
     found = []
-    for row in read_rows(context, "errata.csv"):
+    for row in read(context.results / "errata.csv"):
         printed = f"printed or implied {number(row['published'])}, " if row["published"] else ""
         numbers = f"{printed}computed {number(row['measured'])} ({row['unit']})" if row["measured"] else ""
         found.append({**row, "title": row["id"].replace("-", " ").capitalize(), "numbers": numbers})
@@ -66,8 +66,8 @@ def errata(context: Context) -> list[Row]:
 
 def theory(context: Context) -> list[dict[str, Any]]:
     """Every statement: its name, its place in the paper, counts of the verdicts on print and derivation, and its lines of ``theory.csv``."""
-    groups: dict[str, list[Row]] = {}
-    for row in read_rows(context, "theory.csv"):
+    groups: dict[str, list[Line]] = {}
+    for row in read(context.results / "theory.csv"):
         groups.setdefault(row["statement"], []).append(row)
     return [
         {

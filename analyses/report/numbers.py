@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from analyses.report.sources import Row
+from suite.check.tables import Line
 
 #: Numbers of a smaller size are shown as 0: regions of a sign end at the floats next to zero.
 TINY = 1e-300
@@ -49,7 +49,7 @@ def between(low: float, high: float) -> str:
     return f"{number(low)} to {number(high)}"
 
 
-def comparison(rows: Sequence[Row]) -> dict[str, Any] | None:
+def comparison(rows: Sequence[Line]) -> dict[str, Any] | None:
     """The lines of a tidy CSV with a printed value; None if there are none.
 
     Returns:
@@ -88,7 +88,7 @@ def _words(column: str) -> str:
     return column.replace("_", " ")
 
 
-def _read_off(row: Row) -> str:
+def _read_off(row: Line) -> str:
     """The range of a published value that was read off a figure; empty for a printed number."""
     low, high = row.get("published_low"), row.get("published_high")
     return f" ({number(low)} to {number(high)})" if low and high and low != high else ""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from analyses.controls.cells import ADAMW, POET_BS, POET_FS, TWO_RATES
 from analyses.ladder.quoted import LONGEST, MODEL, gap, order_at_full_length
 from analyses.report.entries import Shown, reason_of
-from analyses.report.sources import Row, read_rows
+from suite.check.tables import Line, read
 from suite.context import Context
 from suite.judging import tally
 
@@ -14,7 +14,7 @@ from suite.judging import tally
 _COMPARED = (ADAMW, TWO_RATES, POET_FS, POET_BS)
 
 
-def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], errata: Sequence[Row]) -> list[tuple[str, str, str]]:
+def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], errata: Sequence[Line]) -> list[tuple[str, str, str]]:
     """The results: (sentence, anchor of the section that shows more, file that has the numbers) of each.
 
     ``shown`` are the names of the artifacts on the page.
@@ -29,7 +29,7 @@ def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], 
     )  # fmt: skip
     found = [(_sentence(what, some, context.scale.name), "claims", "claims.csv") for what, some in about if some]
     if "table2" in shown:
-        counts = [row["trainable_agrees"] for row in read_rows(context, "table2.csv") if row["trainable_agrees"]]
+        counts = [row["trainable_agrees"] for row in read(context.results / "table2.csv") if row["trainable_agrees"]]
         found.append((f"Parameter counts: {counts.count('yes')} of {len(counts)} equal the printed digits.", "table2", "table2.csv"))
     wrong = sum(entry["verdict"] == "confirmed error" for entry in errata)
     return [*found, (f"Errata: {wrong} of {len(errata)} entries are confirmed errors of the paper.", "errata", "errata.csv")]
@@ -62,7 +62,7 @@ def perplexities(context: Context, shown: Collection[str]) -> dict[str, dict[str
     if "controls" not in shown:
         return {}
     found: dict[str, dict[str, str]] = {name: {} for name in _COMPARED}
-    for row in read_rows(context, "controls.csv"):
+    for row in read(context.results / "controls.csv"):
         if row["control"] in found and row["own_rate"] == "yes":
             spread = f" ± {float(row['std']):.1f}" if row["std"] else ""
             found[row["control"]][row["model"]] = f"{float(row['measured']):.1f}{spread}" if row["diverged"] == "0" else "diverged"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from analyses.report.numbers import number
-from analyses.report.sources import output_of, read_bytes
+from analyses.report.sources import output_of
 from suite.artifact import Artifact
 from suite.collection import distinct
 from suite.context import Context
@@ -46,9 +46,6 @@ def source(context: Context, name: str, artifact: Artifact, records: Mapping[str
     """The sources of an artifact: variants of its runs by model, their seeds, time and environments, which are foreign, and its CSV's digest.
 
     ``records`` and ``made_on`` have the record and the environment's id of every run, by the run's name.
-
-    Raises:
-        RunError: its CSV is missing.
     """
     own = {spec.name: spec for spec in artifact.specs(context.scale)}
     by_model: dict[str, dict[str, None]] = {}
@@ -57,7 +54,7 @@ def source(context: Context, name: str, artifact: Artifact, records: Mapping[str
     csv = output_of(artifact, ".csv")
     return {
         "name": name, "label": artifact.label, "scale_free": artifact.scale_free,
-        "csv": csv, "digest": hashlib.sha256(read_bytes(context, csv)).hexdigest()[:12],
+        "csv": csv, "digest": hashlib.sha256((context.results / csv).read_bytes()).hexdigest()[:12],
         "models": {model: list(variants) for model, variants in by_model.items()},
         "finetunings": list(dict.fromkeys(spec.variant for spec in artifact.finetunings(context.scale))),
         "seeds": sorted({spec.seed for spec in own.values()}), "runs": len(own),

@@ -2,7 +2,7 @@
 
 It is built from the files of the other artifacts, from the records of their runs and, for some sentences, from the recorded horizon ladder:
 
-- :mod:`analyses.report.sources`: which artifacts are on the page, and their files;
+- :mod:`analyses.report.sources`: which artifacts are on the page;
 - :mod:`analyses.report.opening`: what was found, for the first screen;
 - :mod:`analyses.report.cards`: each table and figure, :mod:`analyses.report.markup` for the Markdown of tables;
 - :mod:`analyses.report.entries`: claims, errata and theory, :mod:`analyses.report.interval` for the drawings of claims;
@@ -25,7 +25,7 @@ from analyses.report.markup import to_html
 from analyses.report.numbers import number
 from analyses.report.opening import findings, longest, perplexities
 from analyses.report.provenance import provenance
-from analyses.report.sources import left_out, on_the_page, read_bytes
+from analyses.report.sources import left_out, on_the_page
 from poet.system.files import write_text
 from suite.artifact import EVERY, Artifact
 from suite.claim import UNJUDGED_SCALES
@@ -50,7 +50,7 @@ def page(context: Context) -> str:
     """The whole page.
 
     Raises:
-        RunError: an input is missing or unreadable.
+        RunError: the record of a run is missing or unreadable.
     """
     artifacts = {name: artifact for name, artifact in on_the_page(context.scale).items() if name not in context.left_out}
     beyond, unbuilt = left_out(context.scale), {name: find(name).label for name in context.left_out}
@@ -64,7 +64,7 @@ def page(context: Context) -> str:
         longest=longest(), ladder=data_uri("text/csv", RECORDED.read_bytes()),
         findings=findings(context, artifacts, shown, entries), perplexities=perplexities(context, artifacts),
         claims=shown, leaning=LEANING, results=by_result(shown), every_result=RESULT_NAMES, elsewhere=[claim for claim in shown if claim["artifact"] not in artifacts],
-        claims_data=data_uri("text/csv", read_bytes(context, "claims.csv")),
+        claims_data=data_uri("text/csv", (context.results / "claims.csv").read_bytes()),
         controls=to_html(scale_section(context, grounds_of_all(context)), "Controls"),
         errata={verdict: [entry for entry in entries if entry["verdict"] == verdict] for verdict in ERRATA_VERDICTS},
         errata_verdicts=ERRATA_VERDICTS, theory=theory(context), provenance=provenance(context, artifacts),

@@ -184,12 +184,14 @@ def _ended_with_its_processes() -> Iterator[None]:
 
 def _build_one(name: str, context: Context) -> tuple[float, str]:
     """Build an artifact in a process of the pool. Returns its seconds, and why it could not be built (empty if it was)."""
-    started, artifact = time.monotonic(), find(name)
+    started, artifact, reason = time.monotonic(), find(name), ""
     try:
         if artifact.timed:
             take_times(artifact, archive_path(context.scale.name).parent, context.results)
         else:
             build_artifact(name, context.of(name))
     except UserError as error:
-        return time.monotonic() - started, str(error)
-    return time.monotonic() - started, ""
+        reason = str(error)
+    except FileNotFoundError as error:  # of an artifact that was left out
+        reason = f"{error.filename} is missing"
+    return time.monotonic() - started, reason

@@ -139,6 +139,11 @@ def test_what_is_gathered_reads_no_run_that_is_missing(narrowed):
     assert f'data-run="{kept}"' in text and f'data-run="{LOST}"' not in text
 
 
+def test_a_file_that_is_gone_is_a_reason(narrowed):
+    (path := narrowed.results / "claims.csv").unlink()
+    assert builder._build_one("report", narrowed)[1] == f"{path} is missing"
+
+
 def test_times_are_the_recorded_ones_and_never_taken_again(recorded, tmp_path, smoke):
     lines, _ = builder.build("smoke")
     assert "not built: table11: its numbers are times, and none are recorded at this scale" in lines
