@@ -19,9 +19,6 @@ def locate(root: Path = ROOT) -> dict[str, Path]:
     These are the files in :data:`COLLECTIONS` and, in any other folder of ``analyses/``, the file that bears the folder's
     name: ``analyses/tables/table3.py``, ``analyses/tables/table2/table2.py`` and ``analyses/errata/errata.py``.
 
-    Args:
-        root: of the repository, or of a copy.
-
     Raises:
         ConfigError: two files have one name.
     """

@@ -108,7 +108,6 @@ class Scale:
         Args:
             model: a key of the scale's models.
             row: a key of ``poet.methods.all_rows()``.
-            seed: the run's seed.
             overrides: method parameters in the scale's own units, in place of the row's on this scale. The run's name
                 has those that change a value.
             spell_all: put every override into the name, so that a sweep's names do not depend on the row's parameters.

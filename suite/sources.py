@@ -51,8 +51,6 @@ def write_note(path: Path, files: Iterable[Path], outputs: Iterable[Path] = (), 
     """Write a note with the digests of source files and of the outputs made from them. ``why`` compares it with today's files.
 
     Args:
-        path: of the note.
-        files: the source files.
         outputs: the files that were made, in the folder above the note's own; see :func:`altered`.
         parameters: further values of the note, such as seeds.
 

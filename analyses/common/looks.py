@@ -29,11 +29,7 @@ def shades(palette: str, count: int) -> list[tuple[float, float, float]]:
 
 
 def look(row: str) -> dict[str, Any]:
-    """How a row is drawn: ``color``, ``marker`` and ``linestyle`` of Matplotlib.
-
-    Args:
-        row: key in ``poet.methods.all_rows()``.
-    """
+    """How a row of ``poet.methods.all_rows()`` is drawn: ``color``, ``marker`` and ``linestyle`` of Matplotlib."""
     if row in _ALONE:
         return _named(*_ALONE[row])
     for prefix, (palette, markers) in _BUDGETS.items():

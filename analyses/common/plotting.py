@@ -59,10 +59,6 @@ def save_figure(figure: Figure, frame: pd.DataFrame, context: Context, artifact:
     """Write an artifact's CSV, its figure as PDF and PNG, its caption as text beside them, and its Markdown if it has any; close the figure.
 
     Args:
-        figure: the picture, with everything inside its frame.
-        frame: the numbers, for the CSV.
-        context: the scale, and the folder that is written to.
-        artifact: the artifact, which names the files.
         note: sentences for the caption, such as what the marks mean. The caption also has the artifact's label, its caption and the scale.
         findings: sentences on the results, a paragraph of their own below the caption.
         page: the Markdown, for tables that have a figure as well.
@@ -98,13 +94,10 @@ def spread_over(n: int, seeds: str, marks: str = "Bars") -> str:
 
 
 class RoundLogarithmic(Locator):
-    """Round numbers on a logarithmic axis, as many as fit without crowding.
+    """Round numbers on a logarithmic axis, as many as fit without crowding, and ``most`` at most.
 
     Steps of equal size crowd at the upper end of the axis. Steps of equal ratio give few numbers on less than a decade. The locator tries
     sets of both kinds. It takes the largest set whose neighbours are at least two thirds of an even share apart.
-
-    Args:
-        most: the largest number of ticks.
     """
 
     #: First digits, roundest first.

@@ -39,11 +39,7 @@ def compare(recorded: Path, results: Path, tables: Iterable[str]) -> list[Findin
 
 
 def side_by_side(recorded: Path, fresh: Path) -> tuple[list[Finding], list[str]]:
-    """Every number of two folders of tables, or of two tables, and sentences on what is not compared.
-
-    Args:
-        recorded: a folder or table; the tolerances come from its numbers.
-        fresh: the folder or table that is compared with it.
+    """Every number of two folders of tables, or of two tables, and sentences on what is not compared. The tolerances come from the recorded numbers.
 
     Raises:
         UserError: a path does not exist, is no table of the suite, or has no table or number in common with the other.

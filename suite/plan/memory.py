@@ -60,7 +60,6 @@ def footprint(spec: RunSpec, *, devices: int = 1, divided: int = 1) -> Footprint
     """The memory of one of the devices that train a run.
 
     Args:
-        spec: the run.
         devices: number of devices that train it together; each holds the whole model.
         divided: number of devices that divide the optimizers' state.
 

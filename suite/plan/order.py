@@ -55,13 +55,7 @@ def evidence(suite: Suite, artifact: str) -> int:
 
 
 def in_order(needs: Mapping[str, set[str]], claims: Mapping[str, int], hours: Mapping[str, float]) -> list[Step]:
-    """The artifacts in the order of :data:`RULE`.
-
-    Args:
-        needs: names of the runs of each artifact.
-        claims: number of claims of each artifact.
-        hours: device-hours of each run; 0 for a run that is done.
-    """
+    """The artifacts in the order of :data:`RULE`. ``hours`` are the device-hours of each run, 0 for one that is done."""
     waiting, chosen, steps = list(needs), set(), []
     while waiting:
         added = {name: sum(hours[run] for run in needs[name] - chosen) for name in waiting}

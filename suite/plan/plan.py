@@ -115,7 +115,6 @@ def make_plan(suite: Suite, results: Path, *, artifact: str | None = None) -> Pl
     """The plan of a scale, or of one artifact at it.
 
     Args:
-        suite: the scale with its seeds.
         results: the results folder, which says which runs are done and how fast they were.
         artifact: its name; None for all of ``snakemake all`` that are not built from other artifacts.
 

@@ -46,7 +46,6 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     """Unpack the recorded runs of a scale into ``results/recorded/<scale>``, and build from them what can be built.
 
     Args:
-        scale: the scale's name.
         seeds: None takes the :func:`usual` ones.
 
     Returns:

@@ -87,7 +87,6 @@ def pack(results: Path, scale: str, seeds: Iterable[int], archive: Path | None =
     """Add the runs of a results folder to the scale's archive, whose other runs stay.
 
     Args:
-        results, scale, seeds: the results folder, and the scale and seeds whose runs are packed.
         archive: None takes the scale's.
         drop: drop recorded runs whose specs nothing asks for today.
 
@@ -121,7 +120,6 @@ def take_in(file: Path, label: str, archive: Path | None = None) -> str:
     """Add the runs of another machine's archive to this project's, marked as foreign.
 
     Args:
-        file: the other archive.
         label: where it comes from; shown by every table that uses one of its runs.
         archive: this project's archive; None takes that of the runs' scale.
 

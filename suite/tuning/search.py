@@ -40,7 +40,6 @@ def search(start: Point, known: Mapping[Point, float], trials: int, at_most: int
     The order in which trials ended does not matter: the search waits for all points that are equally near to the best.
 
     Args:
-        start: the first point.
         known: values by point, the lowest is best (perplexities); NaN if the run diverged. Other points than the search's are ignored.
         trials: number of points that every search tries.
         at_most: most points of a search, which goes on after ``trials`` while the best point has an untried neighbour, or all diverged.
