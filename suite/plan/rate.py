@@ -64,9 +64,9 @@ class Rates:
                 self._per_token[key].append(costs[kind(spec)].operations * spec.steps / spec.tokens)
 
     def add(self, spec: RunSpec | FinetuningSpec, record: dict[str, Any]) -> None:
-        """Take a finished or recorded run as a measurement, if it was trained on such a device."""
+        """Take a finished or recorded run as a measurement, if it was trained on GPUs where the scale trains on GPUs, and on a CPU where it trains on one."""
         provenance, cost = record["provenance"], record["cost"]
-        if self._device not in provenance["device"].lower():
+        if provenance["device"].startswith("cpu") != (self._device == "cpu"):
             return
         if isinstance(spec, FinetuningSpec):
             self._finetuning[spec.model, spec.task, spec.method].append(cost["train_seconds"])

@@ -89,7 +89,7 @@ def test_a_record_of_the_same_kind_and_device_is_a_measurement(paper):
     scale = paper.scale
     done, same = (scale.run("60m", "adamw", seed) for seed in (0, 1))
     rates = Rates(scale, (done,), {kind(done): Cost(10**13, BYTES)}, "h100")
-    for strange in (record(done, 1e6, device="NVIDIA A100-SXM4-80GB"), record(done, None)):
+    for strange in (record(done, 1e6, device="cpu (8 threads)"), record(done, None)):
         rates.add(done, strange)
     assumed = rates.of(same)
     assert assumed.per_second == 0.3 * DEVICES["h100"].peak["bf16"] and assumed.source.startswith("at an MFU of 0.3 on h100")
