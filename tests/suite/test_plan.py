@@ -67,12 +67,11 @@ def test_a_shared_run_makes_the_next_artifact_cheap():
     assert [step.artifact for step in steps] == ["first", "shared", "own"]
 
 
-def test_evidence_is_claims_that_rest_on_runs_and_that_the_scale_can_judge(paper):
+def test_evidence_is_claims_that_rest_on_runs_and_that_the_scale_can_judge(paper, smoke):
     everything = sum(evidence(paper, name) for name, found in paper.artifacts.items() if not found.reads)
     assert evidence(paper, "table2") == sum(not claim.exact for claim in paper.artifacts["table2"].claims) > 20
     assert evidence(paper, "theory") == 0, "simulated at any scale, without a run"
     assert evidence(paper, "claims") == everything and set(needed(paper, "claims")) == set(paper.specs)
-    smoke = load_suite({"scale": "smoke", "seeds": [0]})
     assert evidence(smoke, "table2") == 0, "smoke judges nothing"
 
 
@@ -128,13 +127,12 @@ def test_without_runs_on_the_device_the_peak_is_taken():
     assert rates.of(run).source.startswith("at an MFU of 0.3")
 
 
-def test_finetuning_runs_take_what_finished_ones_of_their_kind_took():
-    suite = load_suite({"scale": "smoke", "seeds": [0]})
-    runs = [replace(spec, seed=seed, lr=1e-3 * (1 + seed)) for spec in suite.finetunings.values() for seed in range(2)]
+def test_finetuning_runs_take_what_finished_ones_of_their_kind_took(smoke):
+    runs = [replace(spec, seed=seed, lr=1e-3 * (1 + seed)) for spec in smoke.finetunings.values() for seed in range(2)]
     first = next(spec for spec in runs if spec.task == "rte")
     alike = [spec for spec in runs if (spec.model, spec.task, spec.method) == (first.model, first.task, first.method)]
     assert len(alike) == 4, "two pretrained models, two seeds"
-    rates = Rates(suite.scale, [], {}, "cpu")
+    rates = Rates(smoke.scale, [], {}, "cpu")
     for spec, device, seconds in ((alike[0], "cpu (1 threads)", 90.0), (alike[1], "cpu (1 threads)", 36.0), (alike[2], "NVIDIA H100", 1.0)):
         rates.add(spec, record(spec, 0, device) | {"cost": {"train_seconds": seconds}})
     hours = {spec: rates.finetuning_hours(spec) for spec in runs}
@@ -157,8 +155,9 @@ def test_the_page_sums_the_finetuning_runs_that_are_left(table3):
 
 
 @pytest.mark.parametrize(("artifact", "runs"), [("table4", 48), ("table12", 9), ("table8", 0)])
-def test_a_plan_counts_the_finetuning_runs_of_its_artifact(artifact, runs, tmp_path):
-    plan = make_plan(load_suite({"scale": "smoke", "seeds": [0]}), tmp_path, artifact=artifact)
+def test_a_plan_counts_the_finetuning_runs_of_its_artifact(smoke, artifact, runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("suite.plan.plan.costs", lambda scale, runs: {kind(spec): Cost(10**13, BYTES) for spec in runs})
+    plan = make_plan(smoke, tmp_path, artifact=artifact)
     assert len(plan.finetunings) == runs and not any(run.done for run in plan.finetunings)
     assert (f"{runs}, of which {runs} are left" in page(plan)) == bool(runs)
 
@@ -211,23 +210,21 @@ def test_the_data_are_for_the_longest_run_that_is_left(paper, tmp_path, monkeypa
     assert make_plan(paper, tmp_path, artifact="figure9").data.passes == pytest.approx(second / plan.data.rows)
 
 
-def test_many_kinds_are_counted_by_several_processes_alike(make_spec, architecture, monkeypatch):
-    suite = load_suite({"scale": "smoke", "seeds": [0]})
-    runs = [suite.scale.run("60m", "adamw", 0, steps=steps) for steps in (2, 3)]
-    alone = costs(suite.scale, runs)
+def test_many_kinds_are_counted_by_several_processes_alike(smoke, monkeypatch):
+    runs = [smoke.scale.run("60m", "adamw", 0, steps=steps) for steps in (2, 3)]
+    alone = costs(smoke.scale, runs)
     monkeypatch.setattr("suite.plan.kinds.WORTH_PROCESSES", 1)
-    assert costs(suite.scale, runs) == alone and len(alone) == 2
+    assert costs(smoke.scale, runs) == alone and len(alone) == 2
 
 
 def test_the_command_prints_a_plan(table3, paper, capsys, monkeypatch):
-    _, results = table3
+    plan, results = table3
     monkeypatch.setattr("suite.__main__.RESULTS", results)
     assert main(["plan", "--scale", "paper", "--artifact", "table3"]) == 0
     out = capsys.readouterr().out
     for words in ("2 runs, 1 done, 1 left", "runs of other methods", "table3", "GPU-hours", "prepared data 187 GB", "fits"):
         assert words in out
-    runs = make_plan(paper, results, artifact="table3").runs
-    adamw, left = (runs[paper.scale.run("3b", row, 0).name] for row in ("adamw", "poet-fs-1_2"))
+    adamw, left = (plan.runs[paper.scale.run("3b", row, 0).name] for row in ("adamw", "poet-fs-1_2"))
     assert left.device_hours == pytest.approx(left.operations / adamw.rate.per_second / 3600), "at AdamW's measured rate"
     assert left.spec.tokens == 50000 * 512 * 256
 

@@ -206,53 +206,47 @@ def test_rates_of_other_lengths_are_not_those_of_a_model_s_own(root):
     assert scale.tuned("60m", "adamw") is None
 
 
-def test_an_override_that_changes_nothing_is_the_same_run():
-    scale = load_scale({"scale": "mini", "seeds": [0]})
-    plain = scale.run("60m", "poet-fs-1_2", 0)
-    assert scale.run("60m", "poet-fs-1_2", 0, overrides={"merge_every": plain.parameters["merge_every"]}) == plain
+def test_an_override_that_changes_nothing_is_the_same_run(mini):
+    plain = mini.run("60m", "poet-fs-1_2", 0)
+    assert mini.run("60m", "poet-fs-1_2", 0, overrides={"merge_every": plain.parameters["merge_every"]}) == plain
 
 
-def test_names_spell_out_what_differs_from_the_row():
-    scale = load_scale({"scale": "mini", "seeds": [0]})
-    assert scale.run("60m", "poet-fs-1_2", 3).name == "mini/60m/poet-fs-1_2/seed3"
-    changed = scale.run("60m", "poet-fs-1_2", 3, overrides={"merge_every": 7, "poet_lr": 0.25})
+def test_names_spell_out_what_differs_from_the_row(mini):
+    assert mini.run("60m", "poet-fs-1_2", 3).name == "mini/60m/poet-fs-1_2/seed3"
+    changed = mini.run("60m", "poet-fs-1_2", 3, overrides={"merge_every": 7, "poet_lr": 0.25})
     assert changed.name == "mini/60m/poet-fs-1_2-merge_every=7-poet_lr=0.25/seed3"
     assert changed.parameters["merge_every"] == 7
 
 
-def test_learning_rates_come_from_the_recorded_sweep():
-    scale = load_scale({"scale": "mini", "seeds": [0]})
+def test_learning_rates_come_from_the_recorded_sweep(mini):
     for row in ("adamw", "galore", "lora-r64", "poet-bs-b256", "poet-fs-1_8"):
         for model, lender in (("60m", "60m"), ("130m", "130m"), ("350m", "350m"), ("1.3b", "1.3b"), ("3b", "1.3b")):
-            run, chosen = scale.run(model, row, 0), {(t.model, t.row): t.rates for t in scale.rate_table.trials if t.chosen}
+            run, chosen = mini.run(model, row, 0), {(t.model, t.row): t.rates for t in mini.rate_table.trials if t.chosen}
             rates = chosen[lender, row]
-            assert rates == scale.learning_rates(model, row)
-            assert scale.learning_rate_source(model, row).endswith(f"lr_sweep.csv ({lender})")
+            assert rates == mini.learning_rates(model, row)
+            assert mini.learning_rate_source(model, row).endswith(f"lr_sweep.csv ({lender})")
             assert {name: run.parameters[name] for name in rates} == rates
 
 
-def test_one_name_for_two_specs_is_refused():
-    scale = load_scale({"scale": "mini", "seeds": [0]})
-    one, two = scale.run("60m", "adamw", 0), scale.run("60m", "adamw", 0, overrides={"lr": 0.5})
+def test_one_name_for_two_specs_is_refused(mini):
+    one, two = mini.run("60m", "adamw", 0), mini.run("60m", "adamw", 0, overrides={"lr": 0.5})
     object.__setattr__(two, "variant", "adamw")
     with pytest.raises(ValueError, match="two different specs"):
         distinct({"a": [one], "b": [two]})
 
 
-def test_a_run_that_two_artifacts_share_is_one_run():
-    scale = load_scale({"scale": "mini", "seeds": [0]})
-    assert len(distinct({name: [scale.run("60m", "adamw", 0)] for name in ("a", "b")})) == 1
+def test_a_run_that_two_artifacts_share_is_one_run(mini):
+    assert len(distinct({name: [mini.run("60m", "adamw", 0)] for name in ("a", "b")})) == 1
 
 
-def test_steps_and_probes_are_part_of_the_run_and_of_its_name():
-    scale = load_scale({"scale": "mini", "seeds": [0]})
-    plain = scale.run("60m", "muon", 0, steps=480, probes={})
+def test_steps_and_probes_are_part_of_the_run_and_of_its_name(mini):
+    plain = mini.run("60m", "muon", 0, steps=480, probes={})
     assert plain.name == "mini/60m/muon/seed0"  # the model's own number of steps changes nothing
-    longer = scale.run("60m", "muon", 0, steps=960, probes={"spectrum": range(0, 960, 96), "energy": [960]})
+    longer = mini.run("60m", "muon", 0, steps=960, probes={"spectrum": range(0, 960, 96), "energy": [960]})
     assert longer.name == "mini/60m/muon-steps=960-energy=1-spectrum=10/seed0"
     assert longer.steps == 960 and longer.probes["spectrum"][-1] == 864 and longer.probes["energy"] == (960,)
     with pytest.raises(ValueError, match="unknown probe 'speed'; known are spectrum"):
-        scale.run("60m", "muon", 0, probes={"speed": [1]})
+        mini.run("60m", "muon", 0, probes={"speed": [1]})
 
 
 def test_an_artifact_whose_model_the_scale_lacks_is_left_out_and_says_so(monkeypatch):

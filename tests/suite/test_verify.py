@@ -59,8 +59,8 @@ def test_every_folder_with_files_of_a_run_is_looked_at(run, capsys, name):
     assert error.endswith(f"record.json has no digest of its own: remove {folder.relative_to(run.parents[5])}; what needs it makes it again")
 
 
-def test_a_note_with_seeds_that_cannot_be_is_named(run, capsys):
-    note = note_path(load_suite({"scale": "smoke", "seeds": [0]}).folder, "table8")
+def test_a_note_with_seeds_that_cannot_be_is_named(run, smoke, capsys):
+    note = note_path(smoke.folder, "table8")
     note.parent.mkdir(parents=True, exist_ok=True)
     write_note(note, [], seeds=[0, 0], specs=[])
     assert main(["verify"]) == 1
@@ -68,13 +68,12 @@ def test_a_note_with_seeds_that_cannot_be_is_named(run, capsys):
     assert f"{note}: " in error
 
 
-def test_a_table_that_was_altered_is_named(run, capsys):
-    suite = load_suite({"scale": "smoke", "seeds": [0]})
-    outputs = suite.outputs("table8")
+def test_a_table_that_was_altered_is_named(run, smoke, capsys):
+    outputs = smoke.outputs("table8")
     for path in outputs:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("1012.13")
-    write_note(note_path(suite.folder, "table8"), [], outputs, seeds=[0], specs=[])
+    write_note(note_path(smoke.folder, "table8"), [], outputs, seeds=[0], specs=[])
     assert main(["verify"]) == 0
     outputs[0].write_text("12.13")
     capsys.readouterr()

@@ -7,33 +7,30 @@ from suite.collection import RESULTS, load_suite
 from suite.why import why
 
 
-def test_a_trial_is_told_of_as_any_run(monkeypatch, tmp_path):
+def test_a_trial_is_told_of_as_any_run(smoke, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    suite = load_suite({"scale": "smoke", "seeds": [0]})
-    trial = next(name for name in suite.trials if name not in suite.runs)
+    trial = next(name for name in smoke.trials if name not in smoke.runs)
     record = RESULTS / "runs" / trial / "record.json"
     monkeypatch.setattr("suite.why._pending", lambda *_: {record: "missing"})
-    assert why(suite, str(record)).splitlines()[1:] == [f"- {trial} is trained: no record yet"]
+    assert why(smoke, str(record)).splitlines()[1:] == [f"- {trial} is trained: no record yet"]
 
 
-def test_what_was_never_made_is_said_to_be_missing(monkeypatch, tmp_path):
+def test_what_was_never_made_is_said_to_be_missing(smoke, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    suite = load_suite({"scale": "smoke", "seeds": [0]})
-    monkeypatch.setattr("suite.why._pending", lambda *_: dict.fromkeys([suite.dataset / "meta.json", *suite.outputs("table8")], "missing"))
-    assert why(suite, "results/table8.csv").splitlines()[1:] == [f"- {suite.dataset} is prepared: it is not there", "- table8 is built: not built yet"]
-    monkeypatch.setattr("suite.why._pending", lambda *_: dict.fromkeys(suite.shown("table8"), "missing"))
-    assert why(suite, "results/table8.csv").splitlines()[1:] == ["- results/table8.csv is only copied, from results/smoke: nothing is trained or built"]
+    monkeypatch.setattr("suite.why._pending", lambda *_: dict.fromkeys([smoke.dataset / "meta.json", *smoke.outputs("table8")], "missing"))
+    assert why(smoke, "results/table8.csv").splitlines()[1:] == [f"- {smoke.dataset} is prepared: it is not there", "- table8 is built: not built yet"]
+    monkeypatch.setattr("suite.why._pending", lambda *_: dict.fromkeys(smoke.shown("table8"), "missing"))
+    assert why(smoke, "results/table8.csv").splitlines()[1:] == ["- results/table8.csv is only copied, from results/smoke: nothing is trained or built"]
 
 
-def test_an_edited_record_gives_no_other_reason(monkeypatch, tmp_path):
+def test_an_edited_record_gives_no_other_reason(smoke, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    suite = load_suite({"scale": "smoke", "seeds": [0]})
-    name, spec = next(iter(suite.trainable.items()))
+    name, spec = next(iter(smoke.trainable.items()))
     record = RESULTS / "runs" / name / "record.json"
     write_record(record, {"spec": spec.to_dict(), "spec_digest": spec.digest, "sources": {}})
     record.write_text(json.dumps(json.loads(record.read_text()) | {"spec_digest": "0"}))
     monkeypatch.setattr("suite.why._pending", lambda *_: {record: "updated"})
-    assert why(suite, str(record)).splitlines()[1:] == [f"- {name} is trained: the record cannot be read, or was edited"]
+    assert why(smoke, str(record)).splitlines()[1:] == [f"- {name} is trained: the record cannot be read, or was edited"]
 
 
 def test_a_search_of_finetuning_is_no_copy_and_a_given_model_no_run(monkeypatch):

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from poet.finetuning.sources import finetuning_digest
-from suite.collection import load_suite
 from poet.launch.records import write_history, write_record
 from poet.launch.sources import training_digest
 from suite.recorded.run import checked
@@ -37,9 +36,9 @@ def finetuning_record(spec):
 
 
 @pytest.fixture(scope="session")
-def specs():
+def specs(smoke):
     """Runs of the smoke scale by model and setting, seed 0."""
-    return {f"{spec.model}/{spec.variant}": spec for spec in load_suite({"scale": "smoke", "seeds": [0]}).runs.values() if spec.seed == 0}
+    return {f"{spec.model}/{spec.variant}": spec for spec in smoke.runs.values() if spec.seed == 0}
 
 
 @pytest.fixture

@@ -45,6 +45,13 @@ def test_an_archive_that_was_cut_short_is_refused(path, share):
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])
     assert "it was cut short or damaged; get it again" in refusal(path)
+    with pytest.raises(RecordedError, match="^[^\n]*it was cut short or damaged; get it again$"):
+        archive.digests(path)
+
+
+@pytest.mark.parametrize("scale", ("mini", "night"))
+def test_the_archives_that_are_kept_here_are_whole(scale):
+    assert archive.read(archive.archive_path(scale))
 
 
 def test_a_byte_that_was_turned_is_noticed(path):

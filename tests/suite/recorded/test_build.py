@@ -73,11 +73,6 @@ def test_a_seed_that_nobody_recorded_is_refused_and_what_was_made_stays(recorded
     assert recorded == [] and table.read_text() == "of before"
 
 
-@pytest.fixture(scope="module")
-def smoke():
-    return load_suite({"scale": "smoke", "seeds": [0]})
-
-
 def part(suite, name, there):
     """The models and seeds at which an artifact is built from the runs that are there; None where it is not."""
     found = builder._part(suite, name, there)

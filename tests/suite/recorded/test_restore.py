@@ -8,7 +8,6 @@ import pytest
 
 from poet.launch.records import write_record
 from poet.training.errors import RunError
-from suite.collection import load_suite
 from suite.recorded import archive
 from suite.recorded.restore import changed, restored, unpack
 from suite.recorded.run import RecordedError, checked, sha256
@@ -36,8 +35,8 @@ def test_a_run_of_today_s_spec_code_and_data_is_restored(asked):
     assert done and "smoke/130m/adamw/seed0: restored from runs.parquet: recorded on A CPU by commit aaaa" in log
 
 
-def test_a_pretrained_bart_has_no_base_to_differ(tmp_path):
-    (spec,) = (spec for spec in load_suite({"scale": "smoke", "seeds": [0]}).finetunings.values() if not spec.base)
+def test_a_pretrained_bart_has_no_base_to_differ(smoke, tmp_path):
+    (spec,) = (spec for spec in smoke.finetunings.values() if not spec.base)
     write_meta(tmp_path, rows="e" * 64)
     assert changed(spec, finetuning_record(spec) | {"base_weights_sha256": None}, "cpu", tmp_path, None) == []
 
@@ -79,9 +78,9 @@ def test_weights_that_nobody_reads_are_not_trained_for(asked):
 
 
 @pytest.fixture(scope="module")
-def finetuning():
+def finetuning(smoke):
     """A finetuning run of the smoke scale that starts from a pretrained one."""
-    return next(spec for spec in load_suite({"scale": "smoke", "seeds": [0]}).finetunings.values() if spec.base)
+    return next(spec for spec in smoke.finetunings.values() if spec.base)
 
 
 @pytest.fixture

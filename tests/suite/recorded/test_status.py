@@ -37,12 +37,3 @@ def test_digests_are_those_of_the_runs(tmp_path, specs, recorded_run):
     write(tmp_path / "runs.parquet", runs)
     assert digests(tmp_path / "runs.parquet") == {run.name: (run.spec.digest, run.record["training_digest"]) for run in runs}
     assert digests(tmp_path / "none.parquet") == {}
-
-
-def test_a_damaged_archive_is_refused_in_one_sentence(tmp_path, monkeypatch, capsys):
-    (tmp_path / "runs.parquet").write_bytes(b"PAR1 cut short")
-    monkeypatch.setattr("suite.status.archive_path", lambda scale: tmp_path / "runs.parquet")
-    monkeypatch.setattr("suite.__main__.RESULTS", tmp_path / "results")
-    assert main(["status", "--scale", "smoke"]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("error: ") and "cut short or damaged" in err and err.count("\n") == 1

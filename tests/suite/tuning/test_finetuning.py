@@ -1,16 +1,7 @@
 """The searches for the rates of finetuning."""
 
-import pytest
-
-from suite.collection import load_suite
 from suite.finetuning import METHODS_OF_TABLE4, bases
-from suite.scale import load_scale
 from suite.tuning.finetuning import trial, tune
-
-
-@pytest.fixture(scope="module")
-def smoke():
-    return load_suite({"scale": "smoke", "seeds": [0]})
 
 
 def test_trials_have_examples_of_their_own_that_the_workflow_prepares(smoke):
@@ -24,8 +15,8 @@ def test_trials_have_examples_of_their_own_that_the_workflow_prepares(smoke):
     assert not {smoke.examples(spec) for spec in reported} & {smoke.searched_task(task) for _, task in smoke.finetuning_searches()}
 
 
-def test_a_search_trains_its_trials_and_chooses_the_best_rate_of_each_method():
-    scale, asked = load_scale({"scale": "smoke", "seeds": [0]}), []
+def test_a_search_trains_its_trials_and_chooses_the_best_rate_of_each_method(smoke):
+    scale, asked = smoke.scale, []
     base, _ = bases(scale)
 
     def run(spec):
