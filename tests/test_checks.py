@@ -42,6 +42,7 @@ def test_a_configuration_of_another_type(config):
     [
         ({"budget": 0.25}, "POETConfig.budget is not read with variant='bs': set variant='fs', or leave it out"),
         ({"variant": "fs", "block_size": 64}, "POETConfig.block_size is not read with variant='fs': set variant='bs', or leave it out"),
+        ({"variant": "fs", "block_size_r": 8}, "POETConfig.block_size_r has no meaning with variant='fs': it reads budget, budget_r, budget_p, share_r"),
     ],
 )
 def test_the_size_of_the_other_variant(options, sentence):
@@ -194,6 +195,8 @@ def test_weights_that_are_frozen_and_would_be_drawn_anew():
 def test_exclude_is_a_collection_of_names(exclude):
     with pytest.raises(TypeError, match=r"exclude is a sequence of names such as \('lm_head',\), got "):
         apply_poet(mlp(), CONFIG, exclude=exclude)
+    with pytest.raises(TypeError, match=r"exclude is a sequence of names, not one: use exclude=\('lm_head',\)"):
+        apply_poet(mlp(), CONFIG, exclude="lm_head")
 
 
 def test_arguments_of_another_type():

@@ -12,20 +12,20 @@ def test_defaults_are_the_paper_s():
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("field", "value", "sentence"),
     (
-        ("variant", "cs"),
-        ("merge", "none"),
-        ("init", "zeros"),
-        ("neumann_terms", -1),
-        ("merge_every", 0),
-        ("clip_ramp_steps", -1),
-        ("clip_ramp_start", 0.0),
-        ("clip_ramp_start", 1.5),
+        ("variant", "cs", "variant is one of 'bs', 'fs', got 'cs'"),
+        ("merge", "none", "merge is 'neumann' or 'exact', got 'none'"),
+        ("init", "zeros", "init is one of .*normalized.*, keep; got 'zeros'"),
+        ("neumann_terms", -1, "neumann_terms is 0 or more, or None for exact; got -1"),
+        ("merge_every", 0, "merge_every is a number of steps, 1 or more; got 0"),
+        ("clip_ramp_steps", -1, "clip_ramp_steps is 0 or more"),
+        ("clip_ramp_start", 0.0, r"clip_ramp_start in \(0, 1\]"),
+        ("clip_ramp_start", 1.5, r"clip_ramp_start in \(0, 1\]"),
     ),
 )
-def test_values_out_of_range_are_refused_by_name(field, value):
-    with pytest.raises(ValueError, match=f"POETConfig.*{field}"):
+def test_values_out_of_range_are_refused_by_name(field, value, sentence):
+    with pytest.raises(ValueError, match=f"POETConfig.*{sentence}"):
         POETConfig(**{field: value})
 
 

@@ -90,7 +90,7 @@ def test_exclude_by_full_name_or_last_parts(llama, exclude, left):
 def test_a_refused_model_stays_whole_and_the_layer_is_named():
     model = nn.ModuleDict({"first": nn.Linear(8, 8), "second": nn.Linear(8, 10)})
     before = copy.deepcopy(model.state_dict())
-    with pytest.raises(ValueError, match="layer second: .*4 does not divide dimension 10"):
+    with pytest.raises(ValueError, match="layer second: .*4 does not divide dimension 10: choose a divisor"):
         apply_poet(model, BS)
     assert [type(m) for m in model.values()] == [nn.Linear, nn.Linear]
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())

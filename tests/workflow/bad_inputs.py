@@ -16,24 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from refusals import CALLS, EDITS, FILES, LIBRARY, SMOKE
+from refusals import CALLS, EDITS, FILES, SMOKE
 
-#: What is called of the library is put into this.
-LIBRARY_CALL = """
-import sys
-import torch
-from torch import nn
-from poet import MergeSchedule, POETConfig, apply_poet
-from poet.finetuning.adapter import base_digests, load_adapter, save_adapter
-from poet.training.llama import build_llama
-from poet.training.spec import Architecture
-model = build_llama(Architecture(hidden_size=32, intermediate_size=64, layers=1, heads=2, vocabulary=64, sequence_length=8), seed=0)
-bs = POETConfig(block_size=8)
-try:
-    {code}
-except (ValueError, TypeError, RuntimeError) as error:
-    sys.exit(f"error: {{error}}")
-"""
 MODULES = {
     **dict.fromkeys(("why", "nearest", "compare", "plan", "status", "verify"), "suite"),
     **{name: f"suite.{name}" for name in ("recorded", "tuning")},
@@ -88,10 +72,7 @@ def cases(project) -> list[Callable[[], tuple[str, str]]]:
         with standing(project.folder / name, text):
             return f"{call}, where {name} has {text!r}", called(call, words)[1]
 
-    def used(code: str, words: tuple[str, ...]) -> tuple[str, str]:
-        return code, wrong(last_line(project, [sys.executable, "-c", LIBRARY_CALL.format(code=code)]), words)
-
-    groups = ((called, CALLS), (edited, EDITS), (read, FILES), (used, LIBRARY))
+    groups = ((called, CALLS), (edited, EDITS), (read, FILES))
     return [functools.partial(tried, *case) for tried, group in groups for case in group]
 
 
