@@ -1,12 +1,11 @@
 """Small texts, a word-level tokenizer that stands in for T5's, and shards in C4's layout."""
 
-import gzip
-import json
-
 import numpy as np
 import pytest
 import tokenizers
 import transformers
+
+from tests.data.shards import write_shards
 
 WORDS = ["cat", "sat", "on", "the", "mat", "while", "rain", "fell", "outside", "quietly"]
 
@@ -37,28 +36,12 @@ def stand_in(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="session")
-def write_shards():
-    """`write_shards(folder, {split: [texts of a shard, ...]})` writes them in C4's layout."""
-
-    def write(folder, texts):
-        folder.mkdir()
-        for split, shards in texts.items():
-            for i, shard in enumerate(shards):
-                with gzip.open(folder / f"c4-{split}.{i:05d}-of-{len(shards):05d}.json.gz", "wt") as file:
-                    file.writelines(
-                        json.dumps({"text": text, "url": "x", "timestamp": "y"}) + "\n" for text in shard
-                    )
-
-    return write
-
-
 #: Documents of each train shard; one shard has none.
 SIZES = (7, 1, 0, 12, 5)
 
 
 @pytest.fixture
-def shards(tmp_path, write_shards):
+def shards(tmp_path):
     """A folder of five train shards and one of validation, with documents of 1 to 20 words."""
     texts = [[_words(100 * i + j, 1 + (7 * i + 5 * j) % 20) for j in range(n)] for i, n in enumerate(SIZES)]
     write_shards(tmp_path / "c4", {"train": texts, "validation": [["the cat", "rain fell", "on the mat"]]})

@@ -22,6 +22,7 @@ from poet.data.order import epoch_order
 from poet.data.prepare import prepare, verify
 from poet.data.rows import TokenRows, TrainingBatches
 from poet.data.tokenizer import load_prepared
+from tests.data.shards import write_shards
 
 
 def files(folder):
@@ -39,7 +40,7 @@ def rows_by_shard(folder):
     return [np.load(folder / shard["file"]) for shard in meta["splits"]["train"]["files"]]
 
 
-def test_rows_are_those_of_the_tokenizer_s_own_cut(tmp_path, stand_in, write_shards, words):
+def test_rows_are_those_of_the_tokenizer_s_own_cut(tmp_path, stand_in, words):
     train = [["cat sat", words(1, 30).rstrip(".")], ["the mat unheard", "rain <extra_id_0>", "cat " * 7]]
     write_shards(tmp_path / "c4", {"train": train, "validation": [["the cat"]]})
     data = {"corpus": "c4", "path": str(tmp_path / "c4"), "tokenizer": {"kind": "hf", "name": str(stand_in)}}
@@ -67,7 +68,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path, description, change):
     assert files(tmp_path / "1") == files(tmp_path / "3")
 
 
-def test_a_bpe_speaks_of_its_special_tokens_in_letters_in_every_process(tmp_path, description, write_shards):
+def test_a_bpe_speaks_of_its_special_tokens_in_letters_in_every_process(tmp_path, description):
     texts = [f"cat {i} sat </s> on mat {i % 7} quietly" for i in range(40)]
     write_shards(tmp_path / "bpe", {"train": [texts], "validation": [texts]})
     bpe = {"path": str(tmp_path / "bpe"), "tokenizer": {"kind": "bpe", "vocab_size": 262}, "sequence_length": 64}
@@ -276,7 +277,7 @@ def test_a_shard_that_cannot_be_read_is_named(tmp_path, description, shards, con
     assert not (tmp_path / "out" / "meta.json").exists()
 
 
-def test_no_shards_or_no_rows(tmp_path, description, stand_in, write_shards):
+def test_no_shards_or_no_rows(tmp_path, description, stand_in):
     with pytest.raises(DataError, match="no C4 shards"):
         prepare(description | {"path": str(stand_in)}, tmp_path / "out", tmp_path)
     write_shards(tmp_path / "empty", {"train": [[], []], "validation": [["cat"]]})

@@ -14,6 +14,7 @@ from poet.data.errors import DataError
 from poet.data.prepare import prepare
 from poet.data.rows import TrainingBatches
 from poet.system.files import DiskError
+from tests.data.shards import write_shards
 
 ROWS = 25  # of an epoch
 
@@ -128,7 +129,7 @@ def test_other_shards_are_refused(streamed, shards):
         TrainingBatches(streamed, 2, 1)
 
 
-def test_shards_without_documents_end(tmp_path, description, write_shards):
+def test_shards_without_documents_end(tmp_path, description):
     write_shards(tmp_path / "empty", {"train": [[], []], "validation": [["cat"]]})
     prepare(description | {"stream": True, "path": str(tmp_path / "empty")}, tmp_path / "out", tmp_path)
     with pytest.raises(DataError, match="hold no documents"):

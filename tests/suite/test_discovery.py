@@ -30,7 +30,10 @@ def add(monkeypatch):
 def test_the_example_of_the_documentation_is_found(add):
     add(EXAMPLE)
     assert discover()["table99"].label == "Table 99"
-    assert RESULTS / "table99.csv" in load_suite({"scale": "smoke", "seeds": [0]}).default_targets()
+    suite = load_suite({"scale": "smoke", "seeds": [0]})
+    assert RESULTS / "table99.csv" in suite.default_targets()
+    own, shared = ({spec.name for spec in suite.artifacts[name].runs(suite.scale)} for name in ("table99", "table2"))
+    assert set() < own <= shared
 
 
 def test_what_reads_a_table_that_a_scale_cannot_make_is_left_out_with_it(add):

@@ -14,7 +14,7 @@ from snakemake.cli import get_argument_parser
 
 from poet.system.errors import UserError
 from suite import pipeline
-from suite.begin import works
+from suite.begin import begin, works
 from suite.pipeline import ERRORS, HOLDER, NAME, last_lines
 
 #: The package itself imports torch, which takes longer than these processes live.
@@ -171,6 +171,14 @@ def test_a_folder_that_is_somebody_else_s_is_refused_in_a_sentence(tmp_path, mon
     HOLDER.parent.touch()  # root may write to any folder
     with pytest.raises(UserError, match="pipeline.json cannot be written .* work in a clone of your own"):
         pipeline.lock_folder()
+
+
+def test_results_that_cannot_be_written_are_refused_before_anything_is_locked(smoke, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("results").symlink_to("/proc")  # where not even root can write
+    with pytest.raises(UserError, match=f"^nothing can be written to {tmp_path / 'results'} .*: make it writable, or free space$"):
+        begin(smoke, {}, get_argument_parser().parse_args(["results/table2.csv"]))
+    assert not HOLDER.exists()
 
 
 def test_who_is_at_work_is_on_the_disk_before_snakemake_locks_anything(tmp_path, monkeypatch):

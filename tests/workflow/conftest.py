@@ -21,7 +21,7 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for part in ("poet", "suite", "analyses", "config", "workflow"):
-            shutil.copytree(ROOT / part, folder / part)  # with what is compiled already
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("*.parquet"))  # with what is compiled already
         for part in ("environment.yml", "requirements.lock"):
             shutil.copy(ROOT / part, folder)
         (ROOT / "data" / "cache").mkdir(parents=True, exist_ok=True)

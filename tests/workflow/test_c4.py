@@ -1,7 +1,6 @@
 """C4's layout through the whole pipeline: local shards made from the default corpus, one padded document a row; and the
 same run on rows that are streamed."""
 
-import gzip
 import itertools
 import json
 
@@ -12,18 +11,7 @@ from poet.data.corpora.enwik8 import Enwik8
 from poet.data.prepare import prepare
 from poet.launch.loop import train
 from poet.training.spec import RunSpec
-
-
-def write_shards(folder, cache):
-    folder.mkdir()
-    texts = [prose for _, prose in itertools.islice(Enwik8(cache=cache).articles(), 120)]
-    for name, part in (
-        ("train.00000-of-00002", texts[:50]),
-        ("train.00001-of-00002", texts[50:100]),
-        ("validation.00000-of-00001", [text[:90] for text in texts[100:]]),  # shorter than a row: padded
-    ):
-        with gzip.open(folder / f"c4-{name}.json.gz", "wt") as file:
-            file.writelines(json.dumps({"text": text, "url": "", "timestamp": ""}) + "\n" for text in part)
+from tests.data.shards import write_shards
 
 
 def write_stand_in(folder, bpe):
@@ -39,7 +27,9 @@ def test_shards_in_c4_s_layout_train_through_the_same_pipeline(project):
     settings = yaml.safe_load((project.folder / "config" / "scales" / "smoke.yaml").read_text())
     cache = project.folder / "data" / "cache"
     prepare(settings["data"], project.folder / "enwik8", cache)
-    write_shards(project.folder / "c4", cache)
+    texts = [prose for _, prose in itertools.islice(Enwik8(cache=cache).articles(), 120)]
+    short = [text[:90] for text in texts[100:]]  # shorter than a row: padded
+    write_shards(project.folder / "c4", {"train": [texts[:50], texts[50:100]], "validation": [short]})
     write_stand_in(project.folder / "stand-in", project.folder / "enwik8" / "tokenizer.json")
     settings["data"] = {
         "corpus": "c4",
