@@ -83,12 +83,12 @@ def stopped(train_run, monkeypatch):
     return _stopped
 
 
-def stops(method):
-    """Merges come after steps 4 and 9: before, between, at and after them, and one stop where a method has none."""
-    return (7,) if METHODS[method].after_step is Method.after_step else (2, 4, 7, 11)
+def stops(key):
+    """Merges come after steps 4 and 9: before, between, at and after them, and one stop where a method has none or another run is of it."""
+    return (7,) if key == "poet-fs" or METHODS[RUNS[key][0]].after_step is Method.after_step else (2, 4, 7, 11)
 
 
-@pytest.mark.parametrize(("key", "stop"), [(key, stop) for key, (method, _) in RUNS.items() for stop in stops(method)])
+@pytest.mark.parametrize(("key", "stop"), [(key, stop) for key in RUNS for stop in stops(key)])
 def test_a_stopped_run_ends_with_the_same_bits(whole, steps, stopped, train_run, key, stop):
     spec, digest, history = whole(key)
     steps.clear()
@@ -113,16 +113,6 @@ def test_stopping_in_the_last_step_leaves_only_the_record_to_write(whole, stoppe
     spec, digest, history = whole("adamw")
     stopped(spec, 13, signal.SIGINT)
     record, folder = train_run(spec)
-    assert record["weights_sha256"] == digest and rows_of(folder) == history
-
-
-def test_a_damaged_checkpoint_costs_steps_but_not_the_result(whole, stopped, train_run, tmp_path, capsys):
-    spec, digest, history = whole("poet-bs")
-    stopped(spec, 6, checkpoint_seconds=0)
-    last = max((tmp_path / "run-checkpoints").glob("*/*.pt"))
-    last.write_bytes(last.read_bytes()[:1000])
-    record, folder = train_run(spec)
-    assert "damaged or cut short" in capsys.readouterr().err
     assert record["weights_sha256"] == digest and rows_of(folder) == history
 
 

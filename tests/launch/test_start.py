@@ -13,7 +13,6 @@ import pytest
 
 from poet.launch import __main__ as main
 from poet.launch import start as module
-from poet.launch.checkpoints import CheckpointFolder
 from poet.training.errors import RunError
 from poet.launch.start import launch
 from poet.launch.loop import train
@@ -101,13 +100,12 @@ def test_two_processes_are_stopped_twice_and_one_goes_on(spec, folders, tmp_path
     assert not folders["checkpoints"].exists()
 
 
-def test_the_sentence_of_a_process_is_the_one_that_a_user_hears(spec, folders, tmp_path, repository):
-    """A worker that outlived its pipeline still trains the run: told by the process that met it, through torchrun."""
-    log = tmp_path / "log"
-    with CheckpointFolder(folders["checkpoints"], "another", "code").claim():
-        assert start(spec, repository, log, **folders, threads=2, processes=2).wait(120) != 0
-    sentence = f"another process is still training the run of {folders['checkpoints']}: wait for it or end it, then start again"
-    assert log.read_text().splitlines()[-1].endswith(f"RunError: {sentence}")
+def test_the_sentence_of_a_process_is_the_one_that_a_user_hears(spec, folders, monkeypatch):
+    note = 'printf %s "$1" > "$0"; exit 1'
+    monkeypatch.setattr(module, "_command", lambda job, *_: ["sh", "-c", note, str(module.end_of(job)), '{"error": "the disk is full: free some space"}'])
+    with pytest.raises(RunError, match="^the disk is full: free some space$"):
+        launch(spec, **folders, device="cpu", threads=1, processes=2)
+    assert not list(folders["checkpoints"].glob("job-*"))
 
 
 @pytest.mark.parametrize(
