@@ -1,6 +1,5 @@
-"""ROUGE against cases worked out by hand, and how far the two metrics called ROUGE-L are apart."""
+"""ROUGE against cases worked out by hand."""
 
-import numpy as np
 import pytest
 
 from poet.finetuning.rouge import lead, rouge, sentences
@@ -53,28 +52,3 @@ def test_the_lead_is_the_first_sentences():
     assert lead(document) == "One."
     with pytest.raises(ValueError, match="1 sentence or more"):
         lead(document, 0)
-
-
-def _summaries(count: int) -> tuple[list[str], list[str]]:
-    """References of ``count`` sentences, and predictions that have most of their words, sentences in another order."""
-    rng = np.random.default_rng(0)
-    references = rng.integers(2000, size=(100, count, 10))
-    predictions = np.where(rng.random(references.shape) < 0.6, references, rng.integers(2000, size=references.shape))
-    shuffled = [summary[rng.permutation(count)] for summary in predictions]
-
-    def texts(summaries):
-        return [" ".join(" ".join(f"w{word}" for word in sentence) + "." for sentence in summary) for summary in summaries]
-
-    return texts(shuffled), texts(references)
-
-
-def test_on_one_sentence_both_are_one_metric():
-    scores = rouge(*_summaries(1))
-    assert scores["rougeL"] == pytest.approx(scores["rougeLsum"])
-
-
-def test_on_several_sentences_they_are_as_far_apart_as_the_two_halves_of_table_12():
-    """On CNN/DailyMail the printed ROUGE-L is 0.69 and 0.70 of ROUGE-1 in two rows and 0.93 in the others."""
-    scores = rouge(*_summaries(3))
-    assert scores["rougeLsum"] > 0.9 * scores["rouge1"]
-    assert scores["rougeL"] < 0.75 * scores["rouge1"]

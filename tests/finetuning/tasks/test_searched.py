@@ -19,12 +19,12 @@ def prepared(offline, tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name, task in TASKS.items() if task.classes])
-@pytest.mark.parametrize(("train", "validation"), [(12, 6), (12, 0), (0, 6), (0, 0), (30, 10**6)])
+@pytest.mark.parametrize(("train", "validation"), [(12, 6), (0, 0)])
 def test_they_meet_neither_the_reported_examples_nor_those_that_are_trained_on(prepared, name, train, validation):
     taught, reported = prepared(name, train=train, validation=validation)
     seen, searched = prepared(name, train=train, validation=validation, split="train")
     assert seen and searched and not {*searched} & {*reported, *seen} and {*seen} <= {*taught}
-    if train and validation == 6:
+    if train:
         assert seen == taught and len(searched) == validation and not {*searched} & {*taught}
 
 
