@@ -67,13 +67,6 @@ def test_the_largest_of_several_is_as_sure_as_what_could_undo_it():
     assert p_of([[-1.0] * 3]) == 0.25 and math.isnan(p_of([[1.0]]))
 
 
-def test_three_of_four_are_not_all():
-    below, above = [-1.0, -1.01, -1.02], [1.0, 1.01, 1.02]
-    assert side_of(largest_of([below] * 4), NEGATIVE) == "inside"
-    assert side_of(largest_of([below, below, above, below]), NEGATIVE) == "outside"
-    assert side_of(largest_of([below, [0.5, -0.5, 0.1]]), NEGATIVE) == "neither"
-
-
 @pytest.fixture
 def cells(recorded):
     """``cells(values)``: a context, and the runs of {row: perplexity by seed} on 60m."""

@@ -1,5 +1,6 @@
 """Numbers, regions, comparisons and intervals of the report."""
 
+import itertools
 import math
 import re
 
@@ -81,19 +82,19 @@ def drawn(svg):
     return (start, start + width), (begin, stop), float(re.search(r'circle cx="([\d.]+)"', svg)[1])
 
 
-@pytest.mark.parametrize("region", [NEGATIVE, POSITIVE, (-1.0, 1.0), (0.4, INFINITY), (2.0, 3.0)])
-@pytest.mark.parametrize("centre", [-1.5, -0.2, 0.3, 2.5])
-@pytest.mark.parametrize("half", [0.0, 0.1, 4.0])
-def test_a_drawing_shows_the_verdict(region, centre, half):
-    low, high = centre - half, centre + half
-    band, line, dot = drawn(interval_drawing(centre, low, high, region))
-    inside = band[0] <= line[0] and line[1] <= band[1]
-    apart = line[1] < band[0] or band[1] < line[0]
-    shown = "inside" if inside else "outside" if apart else "neither"
-    assert shown == side_of(Evidence(effect=centre, low=low, high=high, n=3), region)
-    assert line[0] <= dot <= line[1] and 0 <= band[0] < band[1] <= WIDTH
-    assert math.isinf(region[0]) or band[0] > MARGIN  # the ends of the region are in the drawing
-    assert math.isinf(region[1]) or band[1] < WIDTH - MARGIN
+def test_a_drawing_shows_the_verdict():
+    regions = (NEGATIVE, POSITIVE, (-1.0, 1.0), (0.4, INFINITY), (2.0, 3.0))
+    for case in itertools.product(regions, (-1.5, -0.2, 0.3, 2.5), (0.0, 0.1, 4.0)):
+        region, centre, half = case
+        low, high = centre - half, centre + half
+        band, line, dot = drawn(interval_drawing(centre, low, high, region))
+        inside = band[0] <= line[0] and line[1] <= band[1]
+        apart = line[1] < band[0] or band[1] < line[0]
+        shown = "inside" if inside else "outside" if apart else "neither"
+        assert shown == side_of(Evidence(effect=centre, low=low, high=high, n=3), region), case
+        assert line[0] <= dot <= line[1] and 0 <= band[0] < band[1] <= WIDTH, case
+        assert math.isinf(region[0]) or band[0] > MARGIN, case  # the ends of the region are in the drawing
+        assert math.isinf(region[1]) or band[1] < WIDTH - MARGIN, case
 
 
 def test_an_endless_interval_has_arrows_and_nothing_is_drawn_of_nothing():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from analyses.common.paper_scale import paper_scale
 from analyses.common.published import cell, read_published
-from analyses.tables import table8, table9, table10
+from analyses.tables import table8, table9
 from analyses.tables.common.config_tables import compare, hyperparameter_table, hyperparameters, markdown, poet_runs
 from analyses.tables.table8 import UNITS, architecture
 from suite.context import Context
@@ -16,23 +16,11 @@ def differing(frame):
     return [tuple(line) for line in frame[frame.agrees == "no"][["model", "spec", "parameter", "published", "measured"]].values]
 
 
-def test_table_8_agrees():
-    frame = compare("table8", lambda model, _: architecture(model), UNITS, {})
-    assert len(frame) == 16
-    assert differing(frame) == []
-
-
 def test_table_9_agrees_but_for_the_batch_of_130m():
     frame = hyperparameter_table("table9", "fs", table9.KNOWN_DIFFERENCES)
     assert len(frame) == 72
     assert differing(frame) == [("130m", f"b=1/{d}", "batch size", 128, 256) for d in (2, 4, 8)]
     assert all("40B" in reason for reason in frame[frame.agrees == "no"].reason)
-
-
-def test_table_10_agrees():
-    frame = hyperparameter_table("table10", "bs", {})
-    assert len(frame) == 72
-    assert differing(frame) == []
 
 
 def test_the_reason_for_130m_holds():
@@ -83,15 +71,6 @@ def test_a_difference_shows_both_numbers_and_its_reason():
     assert "- 15 of 16 printed cells agree" in text
     assert "- Llama 60M, Number of hidden layers (1 of the cells): Not explained." in text
     assert text.endswith("- A note.\n")
-
-
-@pytest.mark.parametrize("table", (table8, table9, table10), ids=lambda t: t.__name__)
-def test_the_artifacts_write_what_they_promise(tmp_path, table):
-    table.ARTIFACT.build(Context(load_scale({"scale": "smoke", "seeds": [0]}), tmp_path))
-    csv, text = (tmp_path / name for name in table.ARTIFACT.outputs)
-    header = csv.read_text().splitlines()[0]
-    assert header == "model,spec,parameter,published,measured,n,std,unit,scale,agrees,reason"
-    assert "Llama 1.3B" in text.read_text()
 
 
 def test_the_other_intermediate_dimensions_stand_below_table_8(tmp_path):

@@ -37,15 +37,6 @@ def test_printed_formulas_at_the_papers_sizes():
     assert math.isnan(bs["state"]) and math.isnan(bs["gradients"])
 
 
-def test_two_block_sizes_give_the_count_that_table_2_prints():
-    """8.54M for 60M: 8 layers of four 512 x 512, two 512 x 1376 and one 1376 x 512."""
-    count = 8 * sum(
-        number * expected(FORMULAS["poet-fs"], m, n, BUDGET)["trainable"]
-        for m, n, number in ((512, 512, 4), (512, 1376, 2), (1376, 512, 1))
-    )
-    assert f"{count / 1e6:.2f}M" == "8.54M"
-
-
 PARAMETERS = {
     "adamw": {"init": "keep"},
     "galore": {"rank": 4},
