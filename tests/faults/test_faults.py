@@ -36,10 +36,6 @@ def shared(workshop, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def test_there_are_enough():
-    assert len(FAULTS) >= 12
-
-
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_test_notices_it(workshop, fault):
     with fault.planted(workshop.root):

@@ -63,16 +63,19 @@ def expected(path):
     return NOBODY
 
 
-@pytest.mark.parametrize("name", sorted(str(path.relative_to(ROOT)) for path in (ROOT / "poet").rglob("*.py")))
-def test_a_changed_line_trains_again_whose_numbers_depend_on_it(copy, sound, name):
-    path = copy / name
-    text = path.read_text()
-    path.write_text(text + "\nanother = 'line'\n")
-    try:
-        changed = {run for run, value in digests(copy).items() if value != sound[run]}
-    finally:
-        path.write_text(text)
-    assert changed == expected(path.relative_to(copy))
+def test_a_changed_line_trains_again_whose_numbers_depend_on_it(copy, sound):
+    wrong = {}
+    for path in sorted((copy / "poet").rglob("*.py")):
+        text = path.read_text()
+        path.write_text(text + "\nanother = 'line'\n")
+        try:
+            changed = {run for run, value in digests(copy).items() if value != sound[run]}
+        finally:
+            path.write_text(text)
+        name = path.relative_to(copy)
+        if changed != expected(name):
+            wrong[str(name)] = changed ^ expected(name)
+    assert not wrong
 
 
 @pytest.mark.parametrize("line", ["from poet.methods.galore import GaLoreAdamW", "from .galore import GaLoreAdamW", "from . import galore", "import poet.methods.galore"])
