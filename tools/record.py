@@ -105,8 +105,7 @@ def _refuse(
         if edited := altered(made, name):
             raise UserError(f"{edited[0]} is not as it was made: remove it, and make it again")
         note = read_note(note_path(made, name)) if set(outputs) & set(artifact.outputs) else None
-        fits = note and (note["seeds"] == seeds or given.recorded and set(note["seeds"]) < set(seeds))  # recorded runs may be of fewer seeds
-        if note and note["specs"] and not fits and RATES not in artifact.outputs:  # trials have their own seed
+        if note and note["specs"] and note["seeds"] != seeds and RATES not in artifact.outputs:  # trials have their own seed
             asked = f"{made / artifact.outputs[0]} was made with seeds {note['seeds']}, and {seeds} are to be packed"
             raise UserError(f"{asked}: give SEEDS='{note['seeds']}', or make it again")
     for name in BENCHMARKS:
