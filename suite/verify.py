@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from poet.launch.records import Altered, check_file, check_record
+from poet.launch.records import Altered, altered_weights, check_file, check_record
 from poet.system.errors import UserError
 from suite.collection import load_suite
 from suite.recorded.archive import archive_path, read
@@ -23,7 +23,7 @@ def runs(results: Path) -> Iterator[tuple[Path, str]]:
 
 
 def fault(folder: Path, name: str) -> str:
-    """What differs in a folder from the run of a name as it was written, weights aside: a clause, or empty if nothing does."""
+    """What differs in a folder from the run of a name as it was written: a clause, or empty if nothing does. A run without its weights is whole, as archives have none."""
     try:
         record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
         check_record(record)
@@ -41,7 +41,8 @@ def fault(folder: Path, name: str) -> str:
             check_file(record, name, path.read_bytes() if path.exists() else None)
         except Altered as error:
             return f"{path} {error}" if path.exists() else f"{path} is gone"
-    return ""
+    other = altered_weights(record, folder / "weights") if (folder / "weights").is_dir() else None
+    return f"{other} is not the one that the record was written with" if other else ""
 
 
 def artifacts(results: Path) -> Iterator[str]:

@@ -94,15 +94,20 @@ def weights_files(folder: Path) -> dict[str, str]:
     return {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
 
 
+def altered_weights(record: dict[str, Any], folder: Path) -> Path | None:
+    """The first file of weights that is missing or differs from a record's ``weights_files``; None if none does. Older records have no digests of weights."""
+    noted = record.get("weights_files", {}).items()
+    return next((folder / name for name, digest in noted if not (folder / name).is_file() or sha256_of(folder / name) != digest), None)
+
+
 def check_weights(record: dict[str, Any], folder: Path) -> None:
-    """Refuse weights that differ from the ``weights_files`` of a record. Older records have no digests of weights: nothing is checked.
+    """Refuse :func:`altered_weights`.
 
     Raises:
         RunError: a file is missing or differs.
     """
-    for name, noted in record.get("weights_files", {}).items():
-        if not (folder / name).is_file() or sha256_of(folder / name) != noted:
-            raise RunError(f"{folder / name} is not the file that the record beside {folder} was written with: train that run again")
+    if altered := altered_weights(record, folder):
+        raise RunError(f"{altered} is not the file that the record beside {folder} was written with: train that run again")
 
 
 def again(record: Path, name: str) -> str:

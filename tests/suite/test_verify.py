@@ -1,8 +1,11 @@
 """``make verify``: every file of every run, and what was made from files that are gone."""
 
+import shutil
+
 import pytest
 
-from poet.launch.records import write_history, write_record
+from poet.data.files import sha256_of
+from poet.launch.records import weights_files, write_history, write_record
 from suite import verify
 from suite.__main__ import main
 from suite.collection import load_suite
@@ -47,6 +50,19 @@ def test_what_was_edited_or_removed_is_named_with_the_remedy(run, capsys, file, 
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith("error: ") and words in error
     assert error.endswith(": remove results/runs/smoke/60m/adamw/seed0; what needs it makes it again")
+
+
+def test_weights_that_were_changed_are_named_and_a_run_may_lack_its_weights(run, capsys):
+    weights = run / "weights" / "model.safetensors"
+    weights.parent.mkdir()
+    weights.write_bytes(b"weights")
+    write_record(run / "record.json", {"weights_files": weights_files(weights.parent), "history_sha256": sha256_of(run / "history.csv")})
+    assert main(["verify"]) == 0
+    weights.write_bytes(b"others")
+    assert main(["verify"]) == 1
+    assert "weights/model.safetensors is not the one that the record was written with: remove " in capsys.readouterr().err
+    shutil.rmtree(weights.parent)
+    assert main(["verify"]) == 0
 
 
 @pytest.mark.parametrize("name", ["finetuned/cola/60m-adamw-seed0/full-lr=0.001/seed1000", "bart/given/0123abcd", "60m/adamw/seed0 copy"])
