@@ -1,6 +1,7 @@
 """The GPUs of this machine: a run reserves as many as it needs, and two runs never share one."""
 
 import contextlib
+import itertools
 import os
 import tempfile
 import time
@@ -27,7 +28,8 @@ def visible() -> list[str]:
     """
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
-        return [name for part in named.split(",") if (name := part.strip()) not in ("", "-1")]
+        names = (part.strip() for part in named.split(","))
+        return list(itertools.takewhile(lambda name: name not in ("", "-1"), names))  # CUDA, too, reads no further
     return [str(number) for number in range(torch.cuda.device_count())]
 
 

@@ -120,16 +120,19 @@ def _run(command: list[str], threads: int) -> tuple[int, int]:
     # A session of its own: Ctrl-C reaches only this process, which passes it on. The child inherits the locks on GPUs, and keeps
     # them if this process is killed.
     output = {"stdout": _file(sys.stdout), "stderr": _file(sys.stderr)}
-    process = subprocess.Popen(command, env=environment, start_new_session=True, close_fds=False, **output)
+    process: subprocess.Popen | None = None
     stopped: list[int] = []
 
     def stop(number: int, frame: object) -> None:
-        if not stopped:
-            process.send_signal(signal.SIGUSR1)
         stopped.append(number)
+        if process and len(stopped) == 1:
+            process.send_signal(signal.SIGUSR1)
 
     previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
+        process = subprocess.Popen(command, env=environment, start_new_session=True, close_fds=False, **output)
+        if stopped:  # while the process was being started
+            process.send_signal(signal.SIGUSR1)
         return process.wait(), next(iter(stopped), 0)
     finally:
         for number, handler in previous.items():

@@ -87,6 +87,8 @@ def test_fewer_than_asked_is_one_sentence():
 def test_none_asked_for_hides_none(monkeypatch):
     with reserved_gpus(0, "a"):
         assert seen() == "0,GPU-7"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,-1,2")
+    assert devices.visible() == ["1"]
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     monkeypatch.setattr(devices.torch.cuda, "device_count", lambda: 2)
     assert devices.visible() == ["0", "1"]
