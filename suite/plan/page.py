@@ -8,7 +8,6 @@ from tabulate import tabulate
 
 from suite.plan.order import RULE
 from suite.plan.plan import Plan, PlannedFinetuning, PlannedRun
-from suite.plan.rate import DEVICES
 from suite.status import duration
 
 
@@ -35,13 +34,12 @@ def _totals(plan: Plan, unit: str) -> str:
         f"Left are {tokens:.3g} tokens (padding included), {operations:.3g} FLOP and {_number(hours)} {unit}-hours; a run that "
         "several artifacts share is counted once, and one that is under way is counted whole.",
     ]
-    peak = DEVICES[plan.device].peak[scale.settings.training.precision]
     for source, number in Counter(run.rate.source for run in left).items():
         rates = [run.rate.per_second for run in left if run.rate.source == source]
         between = f"{min(rates):.3g}" if max(rates) < 1.01 * min(rates) else f"{min(rates):.3g} to {max(rates):.3g}"
         lines.append(
-            f"Time of {number} runs, {source}: {between} FLOP/s for each {unit} ({plan.device}: {peak:.3g} at its peak in "
-            f"{scale.settings.training.precision}). Evaluation and saving are not in the operations, and only in times that were measured."
+            f"Time of {number} runs, {source}: {between} FLOP/s for each {unit}. "
+            "Evaluation and saving are not in the operations, and only in times that were measured."
         )
     if plan.finetunings:
         lines.append(_finetunings(plan.finetunings, unit))

@@ -84,7 +84,8 @@ class Rates:
                 return Rate(rate, f"measured: runs of {spec.method} on {model}")
         if self._fastest:
             return Rate(statistics.median(rate for key, rate in self._fastest.items() if isinstance(key, tuple)), "measured: runs of other methods")
-        return Rate(MFU * DEVICES[self._device].peak[spec.precision], f"at an MFU of {MFU:g} on {self._device} (assumed)")
+        peak = DEVICES[self._device].peak[spec.precision]
+        return Rate(MFU * peak, f"at an MFU of {MFU:g} (assumed; {self._device}: {peak:.3g} FLOP/s at its peak in {spec.precision})")
 
     def finetuning_hours(self, spec: FinetuningSpec) -> float | None:
         """Hours of a finetuning run on one device: those of the fastest finished one of its model, task and method; None if there is none."""
