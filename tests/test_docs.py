@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from poet.system.errors import UserError
 from suite.collection import load_suite
 from suite.targets import files
 from poet.optim import poet_parameters
@@ -177,9 +178,9 @@ def test_parts_are_written_between_their_marks(written, tmp_path):
 
 
 def test_a_part_that_nobody_knows_or_shows_is_refused(written):
-    with pytest.raises(SystemExit, match="docs/a.md: no part is called 'nummer'; there are number, table"):
+    with pytest.raises(UserError, match="docs/a.md: no part is called 'nummer'; there are number, table"):
         written("<!-- nummer:begin --><!-- nummer:end -->")
-    with pytest.raises(SystemExit, match="neither README.md nor docs/ shows number"):
+    with pytest.raises(UserError, match="neither README.md nor docs/ shows number"):
         written("nothing")
 
 

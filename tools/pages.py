@@ -20,6 +20,7 @@ from analyses.ladder.quoted import LONGEST, MODEL, RECORDED, gap, order_at_full_
 from analyses.tables.claims import effect_cell
 from faults.fault import FAULTS
 from faults.noticed import STOPS
+from poet.system.errors import UserError
 from suite.check.tables import read
 from suite.discovery import discover
 from suite.fitness import ROTATIONS_MOVE
@@ -46,7 +47,7 @@ def written(root: Path) -> dict[Path, str]:
     """The text of each page, with the parts between marks written anew.
 
     Raises:
-        SystemExit: a page has a mark for an unknown part, or no page has one for an existing part.
+        UserError: a page has a mark for an unknown part, or no page has one for an existing part.
     """
     found, parts, shown = {}, _parts(root), set()
     for page in pages(root):
@@ -54,7 +55,7 @@ def written(root: Path) -> dict[Path, str]:
         def fill(match: re.Match) -> str:
             name, old = match.groups()
             if name not in parts:
-                raise SystemExit(f"error: {page.relative_to(root)}: no part is called {name!r}; there are {', '.join(parts)}")
+                raise UserError(f"{page.relative_to(root)}: no part is called {name!r}; there are {', '.join(parts)}")
             shown.add(name)
             new = parts[name].replace("(@/", f"({os.path.relpath(root, page.parent)}/")
             # Not every renderer sees a table that follows a comment without a blank line.
@@ -62,7 +63,7 @@ def written(root: Path) -> dict[Path, str]:
 
         found[page] = MARK.sub(fill, page.read_text())
     if missing := sorted(set(parts) - shown):
-        raise SystemExit(f"error: neither README.md nor docs/ shows {', '.join(missing)}: mark a place, or delete the part")
+        raise UserError(f"neither README.md nor docs/ shows {', '.join(missing)}: mark a place, or delete the part")
     return found
 
 
