@@ -149,18 +149,30 @@ def other_validation(pretrained, sentiment):
     write_task(sentiment, "sst2", [json.loads(line) for line in (sentiment / "train.jsonl").read_text().splitlines()], [["a fine day", 1]] * 12)
 
 
-@pytest.mark.parametrize("changed", [other_base, other_validation])
-def test_a_run_whose_base_or_validation_examples_are_others_starts_anew(changed, make_finetuning, run_finetuning, pretrained, sentiment, monkeypatch, capsys):
+@pytest.fixture
+def stopped_run(make_finetuning, run_finetuning, monkeypatch):
+    """Stops a run after its first step."""
     advance = FinetuningRun.advance
 
     def stopped(self):
         advance(self)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(FinetuningRun, "advance", stopped)
-    with pytest.raises(SystemExit):
+    with monkeypatch.context() as patch:
+        patch.setattr(FinetuningRun, "advance", stopped)
+        with pytest.raises(SystemExit):
+            run_finetuning(make_finetuning())
+
+
+def test_a_run_does_not_go_on_with_other_training_examples(stopped_run, make_finetuning, run_finetuning, sentiment):
+    validation = [json.loads(line) for line in (sentiment / "validation.jsonl").read_text().splitlines()]
+    write_task(sentiment, "sst2", [["a fine day", 1]] * 24, validation)
+    with pytest.raises(RunError, match="trained on other examples up to step 1: delete its folder in results/checkpoints"):
         run_finetuning(make_finetuning())
-    monkeypatch.setattr(FinetuningRun, "advance", advance)
+
+
+@pytest.mark.parametrize("changed", [other_base, other_validation])
+def test_a_run_whose_base_or_validation_examples_are_others_starts_anew(changed, stopped_run, make_finetuning, run_finetuning, pretrained, sentiment, capsys):
     record, before = pretrained / "run" / "record.json", (pretrained / "run" / "record.json").read_text()
     try:
         changed(pretrained, sentiment)
@@ -236,6 +248,14 @@ def test_each_epoch_sees_every_example_in_an_order_of_its_own_and_seeds_start_ap
     assert len(set(noise)) == len(noise) == 2 * 6
 
 
+def test_each_seed_turns_coordinates_of_its_own(make_finetuning, pretrained, sentiment):
+    def drawn(seed):
+        run = FinetuningRun(make_finetuning("poet", seed=seed), pretrained / "run" / "weights", sentiment, pretrained / "rows", "cpu")
+        return torch.cat([layer.permutation_in for _, layer in poet_layers(run.model)])
+
+    assert torch.equal(drawn(0), drawn(0)) and not torch.equal(drawn(0), drawn(1))
+
+
 def test_a_score_is_regressed_and_correlated(make_finetuning, run_finetuning, tmp_path):
     lines = [["a fine day", "very good", 4.5], ["a bad day", "very good", 0.5], ["awful words", "bad words", 4.0], ["nice words", "awful words", 1.0]]
     data = write_task(tmp_path / "stsb", "stsb", lines * 4, lines)
@@ -264,6 +284,7 @@ def test_metrics_by_hand():
     assert pearson(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0])) == pytest.approx(1)
     assert pearson(np.array([1.0, 1.0, 1.0]), np.array([2.0, 4.0, 6.0])) == 0
     assert without_learning("accuracy", np.array([0, 1, 1]), targets) == 0.75
+    assert without_learning("accuracy", np.array([0, 0, 1]), targets) == 0.25, "the answer is the training set's most frequent one"
     assert without_learning("matthews", np.array([0, 1, 1]), targets) == 0
     assert without_learning("pearson", np.array([0.0, 1.0], np.float32), np.array([1.0, 3.0], np.float32)) == 0
 

@@ -106,8 +106,7 @@ def predicted_deviation(trace: np.ndarray, square: np.ndarray, m: np.ndarray, si
 def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] = ()) -> Artifact:
     """Figures 11 to 14: v'Rv (COSINE) or the trace of every R or P, panels by matrix type, lines by block."""
     quantity = ("cosine", "trace / dimension")[what]
-    # The cosines' range was read off the figures; the trace's is the appendix's "generally in the range of [0.6, 0.65]".
-    published = ((0.60, 0.66), CONE)[what]
+    published, whence = (((0.60, 0.66), "in which the paper's curves end, read off"), (CONE, "that the paper's text gives for the end"))[what]
 
     def build(context: Context) -> None:
         at = np.array(runs(context.scale)[0].probes["rotations"])
@@ -128,7 +127,7 @@ def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] =
         handles, labels = axis.get_legend_handles_labels()
         corner.legend(handles, labels, loc="center", ncol=1 + (len(labels) > 4), frameon=False, title=model_label(context.scale, MODEL))
         figure.tight_layout()
-        note = f"Model: {model_label(context.scale, MODEL)}. Grey: the range in which the paper's curves end, read off. {drawn_seed(context)}"
+        note = f"Model: {model_label(context.scale, MODEL)}. Grey: the range {whence}. {drawn_seed(context)}"
         save_figure(figure, pd.DataFrame(lines), context, artifact, note)
 
     artifact = numbered_figure(

@@ -138,6 +138,7 @@ def test_every_run_starts_from_the_scale_s_bart(scale):
     divisor = asked.settings.width_divisor
     parameters = {spec.method: spec.parameters for spec in finetuned}
     assert parameters["lora"]["rank"] == 32 // divisor and parameters["oft"]["block_size"] == 64 // divisor and parameters["poet"]["budget"] == 0.5
+    assert parameters["poet"]["init"] == "keep", "POET starts from the pretrained weights"
     for spec in finetuned:
         authors = DECODING[spec.task]
         assert (spec.decoding.beams, spec.decoding.length_penalty) == (authors.beams, authors.length_penalty)

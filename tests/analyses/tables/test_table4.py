@@ -177,6 +177,7 @@ def test_it_starts_from_table_2s_own_runs(scale):
     finetunings = distinct({"table4": ARTIFACT.finetunings(asked)})
     assert len(finetunings) == 2 * len(METHODS) * 8 * asked.settings.finetuning.seeds
     assert {(spec.base, spec.base_digest) for spec in finetunings.values()} == {(spec.name, spec.digest) for spec in bases}
+    assert {spec.parameters["init"] for spec in finetunings.values() if spec.method == "poet"} == {"keep"}, "POET starts from the pretrained weights"
     assert {spec.lr for spec in finetunings.values()} == {2e-5} and {spec.epochs for spec in finetunings.values()} <= {1, 10}
 
 
