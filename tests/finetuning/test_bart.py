@@ -66,9 +66,9 @@ def pretrained(rows, tmp_path_factory):
 
 @pytest.fixture
 def pairs(tmp_path):
-    """A prepared task of pairs."""
+    """A prepared task of pairs, whose summaries differ in length."""
     lines = [[" ".join(WORDS[n : n + 2]), WORDS[n].partition(".")[0] + "."] for n in range(20)]
-    return write_task(tmp_path / "xsum", "xsum", lines, lines[:10])
+    return write_task(tmp_path / "xsum", "xsum", lines, lines[5:15])
 
 
 @pytest.fixture
@@ -185,6 +185,7 @@ def test_the_search_says_how_far_it_is(summarize, monkeypatch, capsys):
 def test_a_loss_weighs_every_token_alike_however_rows_are_batched(pretrained, pairs, rows, monkeypatch):
     run = FinetuningRun(summaries(), pretrained[0] / "weights", pairs, rows, "cpu")
     whole = run.evaluate()
+    assert len({len(target) for target in run.validation.targets}) > 1, "padding is there, and does not count"
     monkeypatch.setattr(bart, "EVALUATION_ROWS", 3)
     assert run.evaluate() == pytest.approx(whole, rel=1e-5)
 
@@ -240,6 +241,14 @@ def test_texts_and_summaries_are_cut_and_end(pretrained, tmp_path, rows):
     run = FinetuningRun(summaries(), pretrained[0] / "weights", data, rows, "cpu")
     assert [len(run.train.sources[0]), len(run.train.targets[0])] == [POSITIONS, POSITIONS]
     assert run.train.sources[0][-1] == run.train.targets[0][-1] == run.validation.targets[0][-1] == 1
+
+
+@pytest.mark.parametrize(("task", "count"), [("xsum", 1), ("cnn_dailymail", 3)])
+def test_the_baseline_has_as_many_sentences_as_in_bart_s_paper(task, count, pretrained, pairs, rows, tmp_path):
+    problem = FinetuningRun(summaries(task=task), pretrained[0] / "weights", pairs, rows, "cpu").problem
+    found = problem.finish(problem.model, None, tmp_path, None, True)
+    assert found["lead"] == rouge([lead(document, count) for document in problem.validation.documents], problem.validation.references)
+    assert found["lead_sentences"] == count
 
 
 def test_a_diverged_run_has_no_scores(summarize):
