@@ -142,7 +142,7 @@ def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
 
 def check_resets(optimizer: torch.optim.Optimizer, reset_state: bool) -> None:
     """Raises ValueError where a merge would zero state that does not start at zero, or could not reach the state."""
-    if isinstance(getattr(optimizer, "optimizer", None), torch.optim.LBFGS):  # in accelerate's wrapper
+    if isinstance(getattr(optimizer, "optimizer", optimizer), torch.optim.LBFGS):  # accelerate wraps one
         raise ValueError("LBFGS keeps one history of all parameters, which means nothing after a merge: use another optimizer, such as AdamW")
     if reset_state and (inner := [
         held for owner in (optimizer, getattr(optimizer, "optimizer", None)) for held in getattr(owner, "__dict__", {}).values()

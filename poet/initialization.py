@@ -16,7 +16,7 @@ STANDARD_DEVIATION = 0.02
 
 def _gaussian(out_features: int, in_features: int, generator: torch.Generator | None) -> Tensor:
     # On the CPU in torch's default dtype (fp32 unless changed), so that a seed gives the same weight on every device and in every dtype.
-    return torch.randn(out_features, in_features, generator=generator)
+    return torch.randn(out_features, in_features, generator=generator, device="cpu")
 
 
 def standard(out_features: int, in_features: int, generator: torch.Generator | None = None) -> Tensor:

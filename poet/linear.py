@@ -118,8 +118,8 @@ class POETLinear(nn.Module):
 
     def rotations(self) -> tuple[Tensor, Tensor]:
         """(R, P) since the last merge, as dense matrices (in, in) and (out, out) of the dtype of ``base_weight``, in the paper's orientation: W_RP = R W0 P."""
-        sides = self.structure.sides(*self.factors(), self.permutation_in, self.permutation_out)
         place = {"dtype": self.base_weight.dtype, "device": self.base_weight.device}
+        sides = [side.to(self.base_weight.dtype) for side in self.structure.sides(*self.factors(), self.permutation_in, self.permutation_out)]
         identities = (torch.eye(side.primitive.dimension, **place) for side in sides)
         # Rows and columns of G are positions: Psi^T G Psi permutes both to coordinates.
         return tuple(
@@ -165,7 +165,7 @@ class POETLinear(nn.Module):
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, *more) -> None:
         saved = state_dict.get(key := prefix + "_extra_state")
         if saved is not None and not saved.is_meta:
-            if different := self.config.difference(json.loads(bytes(saved.tolist()))):
+            if different := self.config.difference(json.loads(bytes(saved.byte().tolist()))):
                 raise ValueError(
                     f"the state dict of layer {prefix[:-1] or '(root)'} is of another POETConfig, with {different}: build the model "
                     "with that one (or remove the entries '_extra_state', to load it under this one)"

@@ -100,11 +100,6 @@ class MergeSchedule:
         if all(field for _, field in different):
             name, field = different[0]
             raise ValueError(f"MergeSchedule got another POETConfig than the model's: layer {name or '(root)'} has {field}")
-        if isinstance(optimizer, torch.optim.LBFGS):
-            raise ValueError(
-                "LBFGS keeps one history of all parameters, which means nothing after a merge: use an optimizer whose state is "
-                "of each parameter, such as AdamW"
-            )
         check_trained(model)
         check_optimizer(model, optimizer)
         check_resets(optimizer, config.reset_state)
@@ -141,7 +136,7 @@ class MergeSchedule:
         check_turned(self.model)
         index = (step + 1) // self.config.merge_every
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + index) % 2**63)
-        merge_and_reinitialize(self.model, generator)
-        if self.config.reset_state:
+        if self.config.reset_state:  # first: where it is refused, the model is not merged
             reset_state(self.optimizer, poet_parameters(self.model))
+        merge_and_reinitialize(self.model, generator)
         return True

@@ -185,7 +185,7 @@ class EffectiveWeight(torch.autograd.Function):
             ctx.save_for_backward(base, skew_r, skew_p, *factors, permutation_in, permutation_out)
             ctx.structure = structure
             weight = transform(base, *structure.sides(*factors, permutation_in, permutation_out))
-        return weight.clone() if weight is base else weight.contiguous()
+        return weight.clone(memory_format=torch.contiguous_format)  # with two identity sides it is the base weight itself
 
     @staticmethod
     @torch.autograd.function.once_differentiable

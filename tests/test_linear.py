@@ -218,3 +218,33 @@ def test_autocast_touches_neither_merges_nor_the_dense_layer(randomize):
     layers[0].merge_and_reinitialize(torch.Generator().manual_seed(1))
     assert torch.equal(*dense)
     assert torch.equal(layers[0].base_weight, layers[1].base_weight)
+
+
+def test_torch_s_default_device_changes_no_draw():
+    def drawn():
+        layer = POETLinear(12, 9, POETConfig(**BS), device="cpu", generator=torch.Generator().manual_seed(0))
+        layer.merge_and_reinitialize(torch.Generator().manual_seed(1))
+        return layer.state_dict()
+
+    wanted = drawn()
+    with torch.device("meta"):  # any device but the CPU
+        assert all(torch.equal(tensor, wanted[name]) for name, tensor in drawn().items())
+
+
+def test_the_effective_weight_is_no_view_of_the_base_weight():
+    layer = build(12, 9, {"variant": "bs", "block_size": 0})
+    assert torch.equal(layer.weight, layer.base_weight) and layer.weight.data_ptr() != layer.base_weight.data_ptr()
+
+
+def test_rotations_have_the_dtype_of_the_base_weight(randomize):
+    layer = randomize(build(12, 9, BS), 0.3)
+    wanted = layer.rotations()
+    layer.base_weight.data = layer.base_weight.data.bfloat16()
+    for found, exact in zip(layer.rotations(), wanted, strict=True):
+        assert found.dtype == torch.bfloat16
+        torch.testing.assert_close(found.double(), exact, rtol=1e-2, atol=1e-2)
+
+
+def test_a_state_dict_that_was_cast_is_loaded():
+    layer = build(12, 9, BS)
+    build(12, 9, BS, seed=1).load_state_dict({name: tensor.float() for name, tensor in layer.state_dict().items()})

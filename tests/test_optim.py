@@ -75,6 +75,19 @@ def test_a_state_that_cannot_be_reset_is_refused():
         reset_state(optimizer, [parameter])
 
 
+def test_a_state_that_cannot_be_reset_leaves_the_model_unmerged():
+    model, config = build(merge_every=1)
+    optimizer = optimizer_of(model)
+    schedule = MergeSchedule(model, config, optimizer)
+    model(torch.randn(3, 8, dtype=torch.float64)).square().sum().backward()
+    optimizer.step()
+    optimizer.state[poet_parameters(model)[-1]]["factors"] = [torch.ones(2)]
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with pytest.raises(TypeError, match="keeps 'factors' as a list"):
+        schedule.after_step(0)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
 def test_a_schedule_asks_for_layers_of_its_configuration():
     model, config = build()
     optimizer = optimizer_of(model)

@@ -108,7 +108,6 @@ def _check_rows(spec: FinetuningSpec, base: dict[str, Any], rows: Path) -> None:
 def _train(run: FinetuningRun, store: CheckpointFolder, status: Status, stop: StopRequest, clock: Clock) -> None:
     if (state := store.load()) is not None:
         run.restore(state)
-        run.diverged = not math.isfinite(run.loss)
         status.update(now=True, step=run.step, checkpoint_step=run.step)
         say(f"{run.spec.name}: goes on from step {run.step}")
     with Progress(run.spec.name, run.steps, "steps", done=run.step) as progress:

@@ -44,10 +44,18 @@ class FinetuningRun:
         self.trainable = count_body(self.model)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizers = self.method.optimizers(self.model)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["peak_lr"] = group["lr"]
         self.epoch_steps = math.ceil(len(self.train) / spec.batch_rows)
         self.steps = spec.epochs * self.epoch_steps
-        self.step, self.seconds, self.loss, self.diverged = 0, 0.0, 0.0, False
+        self.step, self.seconds, self.loss = 0, 0.0, 0.0
         self.history: list[dict[str, float]] = []
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the loss since the last epoch, or the metric of an epoch, is not finite."""
+        return not all(map(math.isfinite, (self.loss, *(epoch["metric"] for epoch in self.history))))
 
     _PROGRESS = ("step", "seconds", "loss", "history")
 
@@ -78,7 +86,7 @@ class FinetuningRun:
         inputs = self.problem.inputs(order[place * self.spec.batch_rows : (place + 1) * self.spec.batch_rows], self.step)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
-                group["lr"] = self.spec.lr * (1 - self.step / self.steps)
+                group["lr"] = group["peak_lr"] * (1 - self.step / self.steps)
         torch.manual_seed(derive("finetuning step", self.spec.seed, self.step))
         self.model.train()
         loss = self._forward(inputs).loss
@@ -90,7 +98,6 @@ class FinetuningRun:
         self.method.after_step(self.step)
         self.step += 1
         self.loss += loss.item()
-        self.diverged = not math.isfinite(self.loss)
         if place + 1 == self.epoch_steps and not self.diverged:
             value = self.evaluate()
             self.history.append({"epoch": epoch + 1, "train_loss": self.loss / self.epoch_steps, "metric": value})

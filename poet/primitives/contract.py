@@ -51,7 +51,7 @@ class Primitive(ABC):
         Returns:
             (m,) int64 on the CPU: position i is coordinate ``permutation[i]``.
         """
-        shuffled = torch.randperm(self.dimension, generator=generator)
+        shuffled = torch.randperm(self.dimension, generator=generator, device="cpu")  # not on torch's default device
         if self.covered == self.dimension:
             return shuffled
         return torch.cat((shuffled[: self.covered], shuffled[self.covered :].sort().values))

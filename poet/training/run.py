@@ -82,7 +82,7 @@ class Run:
             self.probes.take(0, merged=merged)
         # Sum of this process's step losses since the last history row; on the device, so that no step waits for a copy.
         self.window = torch.zeros((), device=device)
-        self.window_steps = 0
+        self.window_steps, self.window_seconds = 0, 0.0
         self.require_equal()
 
     def _check_data(self, data: Path) -> None:
@@ -134,7 +134,7 @@ class Run:
             **{key: getattr(self, key) for key in self._PROGRESS},
         }
 
-    _PROGRESS = ("step", "tokens", "seconds", "history", "elements", "window_steps")
+    _PROGRESS = ("step", "tokens", "seconds", "history", "elements", "window_steps", "window_seconds")
 
     def restore(self, state: dict[str, Any]) -> None:
         """The inverse of :meth:`state`, to be called by every process.
@@ -210,13 +210,14 @@ class Run:
         spec, started, probed = self.spec, time.monotonic(), self.probes.seconds
         norm, threshold = self.train_step()
         started += self.probes.seconds - probed  # probes are no part of the method: their time is not counted
-        seconds = time.monotonic() - started
         evaluated = self.step == spec.steps or self.step % spec.evaluate_every == 0
-        row = None
-        if evaluated or self.step % max(1, spec.steps // HISTORY_ROWS) == 0:
-            loss = self.processes.sum(self.window.item())[0] / self.window_steps
+        row, due = None, evaluated or self.step % max(1, spec.steps // HISTORY_ROWS) == 0
+        loss = self.processes.sum(self.window.item())[0] / self.window_steps if due else None  # waits for the device
+        self.window_seconds += time.monotonic() - started
+        if due:
+            speed = spec.tokens / spec.steps * self.window_steps / self.window_seconds
             self.window.zero_()
-            self.window_steps = 0
+            self.window_steps, self.window_seconds = 0, 0.0
             self.diverged = not math.isfinite(loss)
             perplexity = None
             if evaluated and not self.diverged:
@@ -232,7 +233,7 @@ class Run:
                 "lr_factor": self.lr_factor(self.step - 1),
                 "gradient_norm": norm.item(),
                 "clip_norm": threshold,
-                "tokens_per_second": spec.tokens / spec.steps / seconds,
+                "tokens_per_second": speed,
             }
             self.history.append(row)
         self.seconds += time.monotonic() - started

@@ -105,7 +105,7 @@ def test_a_run_killed_in_the_step_that_diverged_stays_diverged(make_finetuning, 
 
     def broken(self):
         advance(self)
-        self.loss, self.diverged = math.nan, True
+        self.loss = math.nan
         os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(FinetuningRun, "advance", broken)
@@ -181,6 +181,27 @@ def test_a_run_whose_base_or_validation_examples_are_others_starts_anew(changed,
         record.write_text(before)
     said = capsys.readouterr().err
     assert "or from other weights or examples: not used" in said and "goes on from step" not in said
+
+
+def test_a_last_step_that_breaks_the_model_ends_as_diverged(make_finetuning, run_finetuning, monkeypatch):
+    evaluate = FinetuningRun.evaluate
+
+    def broken(self):
+        with torch.no_grad():
+            self.parameters[0].fill_(math.nan)  # as by a step whose own loss was finite
+        return evaluate(self)
+
+    monkeypatch.setattr(FinetuningRun, "evaluate", broken)
+    record = run_finetuning(make_finetuning(epochs=1))
+    assert record["status"] == "diverged" and math.isnan(record["metric"]) and math.isnan(record["epochs"][-1]["metric"])
+
+
+def test_poet_scale_is_a_factor_on_the_rate_of_r_and_p(make_finetuning, pretrained, sentiment):
+    spec = make_finetuning("poet", parameters={**METHODS["poet"], "poet_scale": 0.5})
+    run = FinetuningRun(spec, pretrained / "run" / "weights", sentiment, pretrained / "rows", "cpu")
+    run.advance()
+    run.advance()
+    assert [group["lr"] for group in run.optimizers[0].param_groups] == pytest.approx([0.5 * 5e-3 * 17 / 18, 5e-3 * 17 / 18])
 
 
 def test_a_base_that_diverged_is_refused(make_finetuning, pretrained, sentiment, tmp_path):

@@ -63,6 +63,27 @@ def test_the_history_has_one_set_of_rows_and_the_record_its_own(make_spec, train
     assert last == small["validation_perplexity"] != record["validation_perplexity"]
 
 
+def test_speed_is_that_of_the_steps_since_the_last_row_and_waits_for_the_device(make_spec, data, monkeypatch):
+    run, now = Run(make_spec(steps=6, evaluate_every=3), data, "cpu"), [0.0]
+
+    def takes(seconds, call):
+        def counted(*arguments):
+            now[0] += seconds
+            return call(*arguments)
+
+        return counted
+
+    monkeypatch.setattr(run_module, "HISTORY_ROWS", 2)
+    monkeypatch.setattr(run_module.time, "monotonic", lambda: now[0])
+    run.train_step = takes(2.0, run.train_step)
+    run.processes.sum = takes(4.0, run.processes.sum)  # where a row's loss is read from the device
+    run.evaluate = takes(100.0, run.evaluate)
+    while run.step < 6:
+        run.advance()
+    tokens = 3 * run.spec.tokens / 6
+    assert [row["tokens_per_second"] for row in run.history] == pytest.approx([tokens / 10, tokens / 10])
+
+
 def test_clipping_is_applied(make_spec, data):
     run = Run(make_spec(clip_norm=1e-3), data, "cpu")
     seen = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import torch
@@ -31,13 +32,16 @@ class Classification(Problem):
         return {"input_ids": batch.tokens, "attention_mask": batch.mask, "labels": batch.targets}
 
     def evaluate(self, forward):
-        """The task's metric on the validation examples."""
+        """The task's metric on the validation examples; NaN if the model has diverged."""
         found = []
         for start in range(0, len(self.validation), EVALUATION_ROWS):
             batch = self.validation.batch(range(start, min(start + EVALUATION_ROWS, len(self.validation))))
-            logits = forward({"input_ids": batch.tokens, "attention_mask": batch.mask}).logits.float().cpu()
-            found.append(logits[:, 0] if self.task.classes == 1 else logits.argmax(-1))
-        return METRICS[self.task.metric](torch.cat(found).numpy(), self.validation.targets)
+            found.append(forward({"input_ids": batch.tokens, "attention_mask": batch.mask}).logits.float().cpu())
+        logits = torch.cat(found)
+        if not torch.isfinite(logits).all():
+            return math.nan
+        predicted = logits[:, 0] if self.task.classes == 1 else logits.argmax(-1)
+        return METRICS[self.task.metric](predicted.numpy(), self.validation.targets)
 
     def finish(self, model, method, folder, check, diverged):
         """The origin of the examples, and the metric of one constant answer."""
