@@ -34,7 +34,7 @@ help:
 	@echo "make compare A=results/mini B=...  two results folders or tables side by side, by the tolerances of the check"
 	@echo "make test    every test that needs neither a GPU nor Slurm"
 	@echo "make test-slurm  start a Slurm of this machine's own, and send the pipeline through it (needs root; Debian's packages)"
-	@echo "make faults  plant small faults in a copy of the code, one at a time, and show what catches each [NUMBERS=1: train with each, too]"
+	@echo "make faults  plant small faults in a copy of the code, one at a time, and show what catches each [NUMBERS=1: train with those that training can show, too]"
 	@echo "make bench   time layers, kernels and training steps on the CPU into results/bench.csv [K=a pytest -k expression]"
 	@echo "make bench-gpu  the same on a GPU into results/bench-gpu.csv, with PYTHON's own torch, Triton, transformers, numpy and pydantic"
 	@echo "make record  keep results/ as the recorded numbers of SCALE, and bring README.md and docs/ up to date [DROP=1: lose runs that nothing asks for any more; RECORDED=1: renew what is recorded, from what make report RECORDED=1 built]"

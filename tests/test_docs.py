@@ -119,7 +119,7 @@ def test_every_call_of_python_is_understood(repository, monkeypatch):
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", only_parse)
     monkeypatch.chdir(repository)
     found = calls(repository, r"(?:\.venv/bin/)?python(?= -m| \w+/)")
-    assert ["-m", "suite.tuning", "--status"] in found and ["tools/rereading.py", "night"] in found
+    assert ["-m", "suite.tuning", "--scale", "night", "--status"] in found and ["tools/rereading.py", "night"] in found
     for words in found:
         name, given = (words[1], words[2:]) if words[0] == "-m" else (words[0], words[1:])
         if name == "pytest":

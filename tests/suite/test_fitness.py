@@ -218,6 +218,15 @@ def test_the_best_of_several_runs_is_taken(scale, grounds):
     assert found.other_method(found.row("60m", "adamw"), "adamw-two-rates") == other
 
 
+def test_a_variant_of_which_a_run_diverged_is_not_the_best(scale, grounds, monkeypatch):
+    other = [scale.run("60m", "adamw-two-rates", seed, overrides={"lr": 0.077}) for seed in SEEDS]
+    found = grounds()
+    record = found._context.record
+    monkeypatch.setattr(found._context, "record", lambda spec: {"validation_perplexity": math.nan} if spec in other else record(spec))
+    found._runs = {spec.name: spec for spec in other} | found._runs
+    assert {spec.name for spec in found.other_method(found.row("60m", "adamw"), "adamw-two-rates")}.isdisjoint(spec.name for spec in other)
+
+
 def test_orders_need_every_control_and_what_is_about_one_training_fewer():
     names, own = {control.name for control in CONTROLS}, {fitness.ROTATIONS_MOVE, fitness.RATES_INSIDE}
     needs = {"ordering": names, "rank agreement": names - {fitness.LITTLE_SCATTER}, "finetuning": {fitness.LITTLE_SCATTER}}

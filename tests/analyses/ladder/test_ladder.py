@@ -249,6 +249,14 @@ def test_a_length_is_fit_where_every_known_fact_shows():
     assert scattered["outcome"] == "failed", "its mean is below the threshold, its interval is not"
 
 
+def test_a_longer_run_is_three_times_as_long():
+    def ends(poet):
+        return {row: {seed: 50 * math.exp(nats + 0.001 * seed) for seed in range(3)} for row, nats in ((FULL, 0.0), (POET, poet))}
+
+    lines = control_lines("60m", {Fraction(1): ends(0.1), Fraction(2): ends(0.1), Fraction(3): ends(-0.1)})
+    assert [line["outcome"] for line in lines if line["control"] == LONGER_KEEPS] == ["failed", "not measured", "not measured"]
+
+
 def test_no_order_is_called_judged_where_a_control_did_not_pass(built):
     context = built(night())
     ladder.build(context)

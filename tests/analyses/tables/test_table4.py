@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from analyses.tables.claims import named
-from analyses.common.learned import LEARNED, learned
+from analyses.common.learned import LEARNED, all_lower, learned
 from analyses.tables.table4 import ARTIFACT, CLAIMS, METHODS, NAMES, PRINTED, TUNED, oft_lower
 from poet.finetuning.spec import FinetuningSpec
 from suite.collection import distinct
@@ -145,6 +145,14 @@ def test_two_pretrained_models_are_one_difference_however_often_they_are_finetun
     assert evidence.effect == pytest.approx(-0.1) and evidence.n == 1
     verdict = judged(POET_BETTER, context)
     assert (verdict.result, verdict.note) == ("undecided", "one seed: no interval")
+
+
+def test_of_what_was_left_out_a_difference_may_be_the_largest_there_is():
+    better, worse = [-0.2, -0.19, -0.21], [0.2, 0.19, 0.21]
+    assert all_lower([better, better], (), 2.0, "", "").high < 0
+    assert all_lower([better, None], (), 2.0, "", "").high == 2.0
+    refuted = all_lower([worse, None], (), 2.0, "why", "")
+    assert refuted.low > 0 and refuted.high == 2.0 and refuted.note == "1 of 2 comparisons left out: why"
 
 
 def test_tasks_without_learning_are_left_out_and_counted(table):

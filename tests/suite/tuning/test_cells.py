@@ -16,7 +16,7 @@ from suite.scale import load_scale
 from suite.tuning.__main__ import main, selected, summary
 from suite.tuning.cells import Cell, Tuning, cells, run_at
 
-NIGHT = load_scale({"scale": "night", "seeds": [0]})
+NIGHT, MINI = (load_scale({"scale": name, "seeds": [0]}) for name in ("night", "mini"))
 
 
 def cell(row="poet-fs-1_2", length="1/10", model="60m"):
@@ -84,6 +84,14 @@ def test_a_larger_model_begins_where_the_smaller_one_ended(tmp_path):
     (start,) = tuning.decision(larger).next
     assert tuning.rates(larger, start) == {"lr": 0.002}
     assert [(tuning.budget(wanted).trials, tuning.budget(wanted).at_most) for wanted in (lengths[0], larger)] == [(12, 12), (5, 16)]
+
+
+def test_a_larger_model_begins_with_the_rates_of_the_smaller_one_unmoved_and_has_fewer_trials(tmp_path):
+    smaller, larger = (cell(length="1", model=model) for model in ("60m", "130m"))
+    tuning = Trials(tmp_path, MINI).finish([smaller], best_at(lr=0.064, poet_lr=0.008))
+    (start,) = tuning.decision(larger).next
+    assert tuning.rates(larger, start) == tuning.rates(smaller, tuning.decision(smaller).best)
+    assert [tuning.budget(wanted).trials for wanted in (smaller, larger)] == [12, 5]
 
 
 def test_what_a_command_line_asks_for_brings_all_that_its_searches_start_from(tmp_path):

@@ -66,6 +66,13 @@ def test_starts_lie_on_the_grid_and_rates_read_well():
     assert protocol.point(("lr",), {"lr": 0.003}) == (2,)
 
 
+def test_rates_are_powers_of_the_grid_s_own_step():
+    protocol = load_protocol()
+    finer = protocol.model_copy(update={"grid": protocol.grid.model_copy(update={"base": 0.002, "step": 1.5})})
+    assert finer.rates(("lr", "poet_lr"), (2, -1)) == {"lr": 0.0045, "poet_lr": 0.00133333}
+    assert finer.point(("lr",), {"lr": 0.0045}) == (2,)
+
+
 def test_a_row_that_the_protocol_does_not_name_starts_from_its_defaults():
     protocol = load_protocol()
     assert protocol.rates(("lr", "adapter_lr"), protocol.start(METHODS["oft"], "oft")) == {"lr": 0.008, "adapter_lr": 0.001}

@@ -112,6 +112,8 @@ def test_nothing_is_chosen_where_every_run_diverged():
 def test_of_two_equal_ones_the_smaller_rates_are_chosen():
     decision, _ = run(lambda point: 1.0 if point in ((0, 0), (-1, 0), (0, -1)) else 2.0, (0, 0), 12)
     assert decision.best == (-1, 0)  # of equal sums the first rate is the smaller one
+    decision, _ = run(lambda point: 1.0 if point in ((0, 1), (1, -1)) else 2.0, (0, 0), 25)
+    assert decision.best == (1, -1)  # its sum is smaller, and its first rate is not
     decision, _ = run(lambda point: 1.0, (0,), 5)
     assert (decision.best, decision.state) == ((-3,), "censored")  # flat as far as it was tried
 
