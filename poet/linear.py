@@ -120,12 +120,9 @@ class POETLinear(nn.Module):
         """(R, P) since the last merge, as dense matrices (in, in) and (out, out) of the dtype of ``base_weight``, in the paper's orientation: W_RP = R W0 P."""
         place = {"dtype": self.base_weight.dtype, "device": self.base_weight.device}
         sides = [side.to(self.base_weight.dtype) for side in self.structure.sides(*self.factors(), self.permutation_in, self.permutation_out)]
-        identities = (torch.eye(side.primitive.dimension, **place) for side in sides)
         # Rows and columns of G are positions: Psi^T G Psi permutes both to coordinates.
-        return tuple(
-            side.to_coordinates(side.to_coordinates(side.apply(identity)).mT).mT
-            for side, identity in zip(sides, identities, strict=True)
-        )
+        found = (side.to_coordinates(side.apply(torch.eye(side.primitive.dimension, **place))) for side in sides)
+        return tuple(side.to_coordinates(rows.mT).mT for side, rows in zip(sides, found, strict=True))
 
     @torch.no_grad()
     def merge_and_reinitialize(self, generator: torch.Generator | None = None) -> None:

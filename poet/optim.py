@@ -18,9 +18,7 @@ def poet_parameters(model: nn.Module) -> list[nn.Parameter]:
     return [skew for layer in layers for skew in (layer.skew_r, layer.skew_p) if skew is not None]
 
 
-def parameter_groups(
-    model: nn.Module, *, lr: float, poet_lr: float, weight_decay: float = 0.01
-) -> list[dict]:
+def parameter_groups(model: nn.Module, *, lr: float, poet_lr: float, weight_decay: float = 0.01) -> list[dict]:
     """Two groups for any torch optimizer: POET's parameters, and everything else that is trained.
 
     Args:

@@ -11,6 +11,7 @@ of the transform, and builds W_RP again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -175,6 +176,20 @@ class Structure(NamedTuple):
         )
 
 
+def _differentiable_once(backward: Callable[..., tuple]) -> Callable[..., tuple]:
+    """A backward pass whose results cannot be differentiated: ``once_differentiable``, also where the incoming gradient is a constant.
+
+    torch takes the results for constants there, although they depend on the parameters: a second derivative would be zero without an error.
+    """
+    once = torch.autograd.function.once_differentiable(backward)
+
+    def refusing(ctx, grad):
+        constant = torch.is_grad_enabled() and not grad.requires_grad  # gradients are enabled by create_graph=True
+        return once(ctx, grad.detach().requires_grad_() if constant else grad)
+
+    return refusing
+
+
 class EffectiveWeight(torch.autograd.Function):
     """W_RP (n, m), in the dtype of the base weight; differentiable once in the parameters of R and P."""
 
@@ -188,7 +203,7 @@ class EffectiveWeight(torch.autograd.Function):
         return weight.clone(memory_format=torch.contiguous_format)  # with two identity sides it is the base weight itself
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @_differentiable_once
     def backward(ctx, grad):
         base, skew_r, skew_p, *sides = ctx.saved_tensors
         with autocast_off(grad.device.type):
@@ -215,7 +230,7 @@ class EquivalentLinear(torch.autograd.Function):
             return functional.linear(x, transform(cast(base, x.dtype), *sides))
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @_differentiable_once
     def backward(ctx, grad_y):
         x, base, skew_r, skew_p, *sides = ctx.saved_tensors
         grad_x, by_skew, wanted = None, (None, None), ctx.needs_input_grad[2:4]

@@ -127,6 +127,20 @@ def test_a_second_derivative_is_refused(randomize, x):
         grad.sum().backward()
 
 
+@pytest.mark.parametrize("loss", (torch.sum, lambda y: y.square().sum()), ids=("linear", "square"))
+@pytest.mark.parametrize("of", ("x", "skew_r"))
+def test_a_penalty_on_a_gradient_is_refused_and_never_zero(randomize, x, of, loss):
+    """Of a loss that is linear in a layer's output the gradient that comes in is a constant, and the one that goes out is not."""
+    layer = build(randomize)[4]
+    h = torch.randn(5, 16, dtype=torch.float64, requires_grad=True)
+    (grad,) = torch.autograd.grad(loss(layer(h)), h if of == "x" else layer.skew_r, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        (loss(layer(h)) + grad.square().sum()).backward()
+    (grad,) = torch.autograd.grad(loss(layer.weight), layer.skew_r, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.square().sum().backward()
+
+
 @pytest.mark.parametrize("transform", (lambda model, x: torch.vmap(model)(x), lambda model, x: torch.func.jvp(model, (x,), (x,))))
 def test_transforms_of_torch_func_are_refused(randomize, x, transform):
     with pytest.raises(RuntimeError, match="setup_context"):
