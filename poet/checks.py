@@ -28,6 +28,11 @@ def _factors(model: nn.Module) -> list[nn.Parameter]:
     return [p for _, layer in _layers(model) for p in (layer.skew_r, layer.skew_p) if p is not None]
 
 
+def _written(model: nn.Module) -> list[int]:
+    """Identities of what a merge writes: R, P and base weights."""
+    return [id(p) for _, layer in _layers(model) for p in (layer.base_weight, layer.skew_r, layer.skew_p) if p is not None]
+
+
 def _warn(text: str) -> None:
     """Warns where the check's caller was called."""
     return warnings.warn(text, stacklevel=4)
@@ -72,11 +77,14 @@ def check_options(config: object, wanted: type, own: Sequence[str]) -> None:
 
 
 def check_replaced(config: object, chosen: Sequence[tuple[str, nn.Linear]]) -> None:
-    """Raises ValueError where a layer of ``chosen``, (name, layer), has hooks, is sharded, or keeps a weight of zeros. Warns where frozen weights would be drawn anew."""
+    """Raises ValueError where a layer of ``chosen``, (name, layer), has hooks, is sharded, is no linear layer of its sizes, or keeps a weight of zeros. Warns where frozen
+    weights would be drawn anew."""
     if any(hasattr(layer.weight, "device_mesh") for _, layer in chosen):
         raise ValueError("apply_poet comes before fully_shard, which would not synchronize new R and P: shard the wrapped model")
     if any(getattr(owner, kind, None) for _, layer in chosen for owner in (layer, layer.weight) for kind in _HOOKS):
         raise ValueError("apply_poet replaces layers that have hooks, and the hooks would be lost: register them after apply_poet")
+    if odd := [name for name, layer in chosen if layer.weight.shape != (layer.out_features, layer.in_features) or 0 in layer.weight.shape or layer.weight.dtype.is_complex or "forward" in vars(layer)]:
+        raise ValueError(f"layer {odd[0] or '(root)'} has a weight of another shape than its sizes say, an empty or a complex one, or a forward of its own: name it in exclude")
     if config.init == "keep" and (zero := [name for name, layer in chosen if layer.weight.requires_grad and _real(layer.weight) and not layer.weight.any()]):
         raise ValueError(f"R W0 P stays zero where W0 is, as in {zero[0] or 'the layer'} ({len(zero)} such layers, as lora_B of PEFT): name them in exclude")
     if config.init != "keep" and any(not layer.weight.requires_grad for _, layer in chosen):
@@ -108,10 +116,8 @@ def check_trained(model: nn.Module) -> None:
 def check_turned(model: nn.Module) -> None:
     """Warns, at a merge, where a trained R or P has not moved since the last one."""
     if still := [name for name, layer in _layers(model) if any(p.requires_grad and _real(p) and not p.any() for p in _factors(layer))]:
-        _warn(
-            f"R or P of {len(still)} POET layers has not moved since the last merge ({still[0]}, ...): an unused layer (name it in exclude), an old one "
-            "that the model keeps in a list or a functools.partial, or an optimizer that cannot start from a state of zeros"
-        )
+        _warn(f"R or P of {len(still)} POET layers has not moved since the last merge ({still[0]}, ...): an unused layer (name it in exclude), an old one "
+              "that the model keeps in a list or a functools.partial, or an optimizer that cannot start from a state of zeros")  # fmt: skip
 
 
 def check_index(number: object) -> None:
@@ -122,18 +128,17 @@ def check_index(number: object) -> None:
 
 def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Raises TypeError where this is no optimizer, ValueError where it has none of the trained R and P, or shards of some (FSDP2) that the model
-    holds gathered. Warns where it has only a part of them, or decays some."""
+    holds gathered, or where layers share what a merge writes. Warns where it has only a part of R and P, or decays some."""
     if not hasattr(optimizer, "param_groups"):
         raise TypeError(f"MergeSchedule takes one optimizer of torch, got {optimizer!r:.80}")
+    if any(hasattr(layer, "parametrizations") for _, layer in _layers(model)) or len(set(_written(model))) < len(_written(model)):
+        raise ValueError("R, P or the base weight of a POET layer is tied to another's or parametrized, and a merge would not keep the function: untie it, or remove the parametrization")
     if any(hasattr(p, "device_mesh") for group in optimizer.param_groups for p in group["params"]) and any(
-        p.requires_grad and not hasattr(p, "device_mesh") and id(p) not in _optimized(optimizer) for p in _factors(model)
-    ):
+        p.requires_grad and not hasattr(p, "device_mesh") and id(p) not in _optimized(optimizer) for p in _factors(model)):  # fmt: skip
         raise ValueError("R and P are gathered, as fully_shard leaves those of the root module after an evaluation, and a merge would change copies: call model.reshard()")
     if (trained := {id(p) for p in _factors(model) if p.requires_grad}) and not trained & _optimized(optimizer):
-        raise ValueError(
-            "the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet and load_state_dict(..., assign=True), "
-            "from parameter_groups(model, ...)"
-        )
+        raise ValueError("the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet and load_state_dict(..., assign=True), "
+                         "from parameter_groups(model, ...)")  # fmt: skip
     if trained - _optimized(optimizer):
         _warn("the optimizer has only a part of the model's R and P: a merge resets its state alone, and what no optimizer has is not trained: build one from parameter_groups")
     if decayed := {id(p) for group in optimizer.param_groups if group.get("weight_decay") for p in group["params"]} & {id(p) for p in _factors(model)}:

@@ -16,7 +16,7 @@ _types = functools.cache(get_type_hints)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class POETConfig:
-    """Hyperparameters of POET. The defaults are the paper's; ``reset_state`` and ``clip_ramp_start``, which are not in it, are as in the authors' code.
+    """Hyperparameters of POET. The defaults are among the paper's settings; ``reset_state`` and ``clip_ramp_start``, which are not in it, are as in the authors' code.
 
     Attributes:
         variant: a name from ``poet.primitives.VARIANTS``: "bs" (block-stochastic SPO, Equation (5)) or "fs" (fully
@@ -35,12 +35,12 @@ class POETConfig:
         init: a name from ``poet.initialization`` (Table 5), or "keep" to leave the weights as they are, which keeps
             the function of a pretrained model.
         reset_state: zero the optimizer state of R and P at each merge; see :func:`poet.optim.reset_state`.
-        clip_ramp_steps, clip_ramp_start: the paper "increases the gradient clipping" for this many steps after a merge (Appendix
+        clip_ramp_steps, clip_ramp_start: the paper "additionally increase[s] the gradient clipping" for this many steps after a merge (Appendix
             "Training details"). As in the authors' code the threshold drops to ``clip_ramp_start`` of its value and rises
             linearly back; 0 steps switch it off. With ``clip_ramp_steps >= merge_every`` it never comes back to its full value.
 
     Raises:
-        ValueError: on construction, for a value of another type or outside its range; the sentence names the field.
+        ValueError: on construction, for a value of another type or outside its range; the sentence names the field. :meth:`primitives` checks block sizes.
     """
 
     variant: str = "bs"

@@ -29,7 +29,7 @@ def hyperspherical_energy(weight: Tensor) -> Tensor:
     """HE(W) = sum over i != j of 1/||w_i - w_j||, neurons w_i at unit norm (Section 2). The pairs are ordered: each counts twice.
 
     ``weight`` is (n, m), neurons in rows as ``nn.Linear.weight`` stores them (the paper's columns), of a floating dtype. The result is
-    (), fp64; infinite if two neurons have the same direction.
+    (), fp64; infinite if two normalized neurons are equal bit for bit, and very large where rounding alone separates them.
     """
     neurons = torch.nn.functional.normalize(weight.double(), dim=1)
     # pdist has each unordered pair once. It subtracts the vectors; distances from the Gram matrix would cancel near 0.

@@ -1,6 +1,6 @@
 """The four initializations of a base weight (Section 3.1, "Neuron initialization"; Table 5, Figure 3).
 
-Each takes ``out_features``, ``in_features`` and a CPU generator (None for torch's global one), and returns (out, in) on the CPU, in torch's default dtype.
+Each takes ``out_features``, ``in_features`` and a CPU generator (None for torch's global one), and returns (out, in) on the CPU, in torch's default dtype (``uniform_spectrum``: fp32).
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class POETLinear(nn.Module):
         return self.base_weight, self.skew_r, self.skew_p, self.permutation_in, self.permutation_out
 
     def forward(self, x: Tensor) -> Tensor:
-        """y = x W_RP^T + bias: (..., in) of any floating dtype -> (..., out) in the dtype of ``x``, or of autocast where it is enabled.
+        """y = x W_RP^T + bias: (..., in) of any floating dtype -> (..., out) in the dtype of ``x``, or of autocast where it is enabled (fp64 stays).
 
         Raises:
             TypeError: ``x`` is not floating.

@@ -1,4 +1,4 @@
-"""POET's optimizer recipe (Appendix "Training details"): two learning rates, merges, resets of optimizer state, a ramp of the clipping threshold."""
+"""POET's optimizer recipe: two learning rates and a ramp of the clipping threshold (Appendix "Training details"), merges (Section 3.2.3, Step 5), and resets of state, as in the authors' code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def poet_parameters(model: nn.Module) -> list[nn.Parameter]:
 
 
 def parameter_groups(model: nn.Module, *, lr: float, poet_lr: float, weight_decay: float = 0.01) -> list[dict]:
-    """Two groups for any torch optimizer: POET's parameters, and everything else that is trained.
+    """Two groups for any torch optimizer that takes groups of parameters of any shape: POET's parameters, and everything else that is trained.
 
     Args:
         model: a POET model. Frozen parameters outside R and P are left out.
@@ -52,7 +52,7 @@ def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parame
 
     Raises:
         TypeError: an entry of the state is neither a tensor, a number nor None.
-        ValueError: the state is of 8 bits.
+        ValueError: the state is of 8 bits, or the optimizer's groups count steps.
     """
     check_state(optimizer)
     tensors = []
@@ -123,7 +123,7 @@ class MergeSchedule:
 
         Raises:
             TypeError: ``step`` is no int, or the optimizer has state that cannot be reset; see :func:`reset_state`.
-            ValueError: the model no longer has a POET layer, or the optimizer has none of its R and P or state that cannot be reset.
+            ValueError: the model no longer has a POET layer, or one whose base weight is not frozen, or the optimizer has none of its R and P or state that cannot be reset.
         """
         check_wrapped(self.model)
         check_index(step)

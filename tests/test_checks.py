@@ -1,6 +1,7 @@
 """What is refused because it would train silently wrong."""
 
 import copy
+import types
 import warnings
 
 import pytest
@@ -9,6 +10,7 @@ from accelerate import Accelerator
 from accelerate.hooks import ModelHook, add_hook_to_module
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.utils import parametrize
 
 from poet import MergeSchedule, POETConfig, apply_poet, export_dense, parameter_groups
 from poet.model import poet_layers
@@ -189,6 +191,43 @@ def test_weights_that_are_frozen_and_would_be_drawn_anew():
     with warnings.catch_warnings(action="error"):
         apply_poet(copy.deepcopy(model), CONFIG, exclude=("2",))
         apply_poet(model, POETConfig(block_size=4, init="keep"))
+
+
+def cut(layer):
+    layer.weight = nn.Parameter(torch.randn(12, 8))
+
+
+def doubled(layer):
+    layer.forward = types.MethodType(lambda self, x: 2 * nn.Linear.forward(self, x), layer)
+
+
+def complex_valued(layer):
+    layer.weight = nn.Parameter(torch.randn(8, 8, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize("change", (cut, doubled, complex_valued))
+def test_layers_that_compute_otherwise_than_their_sizes_say_and_the_model_stays_as_it_was(change):
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
+    change(model[1])
+    with pytest.raises(ValueError, match="layer 1 has a weight of another shape than its sizes say, .* or a forward of its own: name it in exclude"):
+        apply_poet(model, POETConfig(block_size=4, init="keep"))
+    assert [type(layer) for layer in model] == [nn.Linear, nn.Linear]
+    apply_poet(model, POETConfig(block_size=4, init="keep"), exclude=("1",))
+
+
+@pytest.mark.parametrize("name", ("skew_r", "base_weight"))
+def test_what_a_merge_writes_is_of_one_layer_alone(name):
+    model = apply_poet(nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8)), CONFIG)
+    setattr(model[1], name, getattr(model[0], name))
+    with pytest.raises(ValueError, match="R, P or the base weight of a POET layer is tied to another's or parametrized"):
+        MergeSchedule(model, CONFIG, torch.optim.AdamW(model.parameters()))
+
+
+def test_a_parametrized_factor_is_refused():
+    model = wrapped()
+    parametrize.register_parametrization(model[0], "skew_r", nn.Identity())
+    with pytest.raises(ValueError, match="tied to another's or parametrized, .* remove the parametrization"):
+        MergeSchedule(model, CONFIG, torch.optim.AdamW(model.parameters()))
 
 
 @pytest.mark.parametrize("exclude", (None, (name for name in ("2",)), (nn.Linear,)))

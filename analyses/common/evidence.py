@@ -17,9 +17,10 @@ from suite.context import Context
 from suite.statistics import CONFIDENCE, paired_interval, permuted_kendall, t_quantile
 from suite.wording import listed
 
-#: Regions of a claim: a share of one, and a ratio below one.
+#: Regions of a claim: a share of one, a ratio below one, and one below a half, which is what "significantly" and "much" fewer are taken for.
 ALL = (1.0, 1.0)
 BELOW_ONE = (0.0, math.nextafter(1, 0))
+BELOW_HALF = (0.0, math.nextafter(0.5, 0))
 #: Bounds of a size or a distance.
 SIZE = (0.0, math.inf)
 #: A relative change that two digits may not show: half a unit in the second digit of 1.0. Where the paper calls a change on a

@@ -71,7 +71,7 @@ CLAIMS = (
     ),
     Claim(
         key="figure1-poet-avoids-large", place="Section 1; Figures 1 and 17 to 22", kind="ordering",
-        says="Unlike with AdamW, POET's matrices come to no undesirably large singular values.",
+        says="POET's largest singular values grow less than AdamW's (the paper: POET avoids undesirably large ones).",
         rule="Share of all weight matrices whose largest singular value grows less, relative to its start, with POET than with "
         "AdamW: all of them. (Growth, because at other widths the two begin elsewhere.)",
         unit="share of matrices", region=ALL, measure=avoids,

@@ -74,14 +74,14 @@ CLAIMS = (
         key="figure10-lower-with-terms", place="Section 5.3, Neumann series approximation; Figure 10", kind="trend",
         says="With more Neumann terms the orthogonal approximation error is lower.",
         rule="Kendall's tau of k (0 to 4) and the error at the ends of the merge periods (median of the first tenth of training), "
-        "mean of R and P of the matrix: below 0.",
+        "mean of the taus of R and of P of the matrix: below 0.",
         unit="tau", region=NEGATIVE,
         measure=lambda context: order_of_terms(by_terms(context, matrices(context.scale), MEDIAN.format("first")), runs(context.scale, PRINTED_TERMS)),
     ),
     Claim(
         key="figure10-merges-reset", place="Section 5.3, Neumann series approximation; Figure 10", kind="phase",
         says="Merging and reinitializing resets the error periodically.",
-        rule="Share of the merges in the first tenth of training (R and P, k = 0 to 4) one step after which the error is lower than "
+        rule="Share of the merges before the end of the first tenth of training (R and P, k = 0 to 4) one step after which the error is lower than "
         "right before: all of them.",
         unit="share of merges", region=ALL, measure=resets,
     ),

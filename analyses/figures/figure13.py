@@ -21,7 +21,7 @@ def traces_in_cone(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure13-traces-in-the-cone", place="Section 1, phase (1); Appendix A.2; Figures 13 and 14", kind="number",
+        key="figure13-traces-in-the-cone", place="Appendix A.2; Figures 13 and 14", kind="number",
         says="After training the trace over the dimension is generally in the range of 0.6 to 0.65.",
         rule="Share of all R and P whose trace over their dimension lies in that range at the end: more than half.",
         unit="share of R and P", region=GENERALLY, measure=traces_in_cone,

@@ -39,7 +39,7 @@ def levels_off(context: Context) -> Evidence:
 
 CLAIMS = (
     Claim(
-        key="figure17-every-matrix-grows", place="Appendix I; Figures 17 to 19", kind="trend",
+        key="figure17-every-matrix-grows", place="Figures 17 to 19, as read", kind="trend",
         says="With AdamW the largest singular value grows in every matrix of every block.",
         rule="Share of weight matrices whose largest singular value is larger at the end than at the start: all of them.",
         unit="share of matrices", region=ALL, measure=every_matrix_grows,

@@ -1,17 +1,16 @@
 """Figure 23: error of the Cayley-Neumann approximation of every R of block 0, first tenth of training, k = 0 to 5.
 
 Runs and steps: ``analyses.figures.common.orthogonality``. The paper's label is "r_right_orth". Its caption says R, which is the
-left factor of W_RP = R W0 P. The two agree: ``nn.Linear`` stores the transpose, P' W0' R', with R on the right. The claims are
+left factor of W_RP = R W0 P. The two agree: ``nn.Linear`` stores the transpose, P' W0' R', with R on the right. The claim is
 about Figures 23 and 24 together.
 """
 
 import numpy as np
 
-from analyses.common.evidence import ALL, over_seeds, share_in
+from analyses.common.evidence import over_seeds
 from analyses.figures.common.orthogonality import MEDIAN, PRINTED_TERMS, artifact, by_terms, read_figure10, runs
 from poet.training.memory import PROJECTIONS
-from suite.claim import NEGATIVE, Claim, Evidence
-from suite.context import Context
+from suite.claim import Claim
 
 QUANTITY = MEDIAN.format("first")
 BLOCK = [(0, projection, side) for projection in PROJECTIONS for side in "RP"]
@@ -20,21 +19,7 @@ LOW, HIGH = read_figure10()[3, "end of the last merge period, first tenth"]
 NEGLIGIBLE = (LOW - HIGH, HIGH - LOW)
 
 
-def each_term_lowers(context: Context) -> Evidence:
-    steps = [np.diff(medians, axis=0) for medians in by_terms(context, BLOCK, QUANTITY)]
-    lowered = np.mean([(s < 0).mean(1) for s in steps], axis=0)
-    note = "share of matrices by k: " + ", ".join(f"{k} to {k + 1} {share:.2f}" for k, share in enumerate(lowered))
-    return share_in(NEGATIVE, steps, runs(context.scale, PRINTED_TERMS), note)
-
-
 CLAIMS = (
-    Claim(
-        key="figure23-each-term-lowers", place="Section 3.2.2; Section 5.3; Figures 10, 23 and 24", kind="trend",
-        says="Each further Neumann term lowers the orthogonal approximation error.",
-        rule="Share of the steps from k to k + 1 (k = 0 to 3; every R and P of block 0) that lower the error at the ends of the merge "
-        "periods (median of the first tenth of training): all of them.",
-        unit="share of steps", region=ALL, measure=each_term_lowers,
-    ),
     Claim(
         key="figure23-k3-like-k4", place="Appendix J", kind="bound",
         says="The difference of the error between k = 3 and k = 4 is negligible.",

@@ -13,7 +13,7 @@ from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
 from suite.scale import Scale
 
-#: k that the paper calls too few (k = 0 does not converge in Table 7; k = 1 is said to suffice for small models alone).
+#: k that the paper calls too few (k = 0 does not converge in Table 7; k = 1 or 2 is said to suffice for small models alone).
 TOO_FEW = (0, 1)
 
 
@@ -46,7 +46,7 @@ CLAIMS = (
     Claim(
         key="figure25-too-few-terms-diverge", place="Appendix J; Figure 25", kind="divergence",
         says="With too few terms of the Neumann series training can diverge.",
-        rule="Share of the seeds with which the run with k = 0 or the one with k = 1 diverges: above 0, as 'can' says.",
+        rule="Share of the seeds with which the run with k = 0 or the one with k = 1 diverges (its loss or perplexity is not finite): above 0, as 'can' says.",
         unit="share of seeds", region=(math.nextafter(0, 1), 1.0), measure=diverge,
     ),
 )

@@ -167,7 +167,7 @@ CLAIMS = (
     ),
     Claim(
         key="figure4-all-dimensions", place="Section 3.2.1, Block-stochastic SPO", kind="invariance",
-        says="Block-stochastic SPO transforms all neuron dimensions at once, where fully stochastic SPO leaves some unchanged.",
+        says="Block-stochastic SPO transforms all neuron dimensions at once.",
         rule="Share of the coordinates that a block-stochastic primitive moves, the least of the examples: all of them.",
         unit="share of coordinates", region=ALL, measure=all_moved,
     ),

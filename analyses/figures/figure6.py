@@ -118,13 +118,13 @@ CLAIMS = (
         measure=lambda context: over_seeds([e[1] - min(e[0], e[-1]) for e in entropies(context, "adamw")[READ]], runs("adamw")(context.scale)),
     ),
     Claim(
-        key="figure6-poet-above-muon", place="Figure 6; Section 4, Dynamics of singular spectrum", kind="ordering",
+        key="figure6-poet-above-muon", place="Figure 6", kind="ordering",
         says="POET keeps a higher diversity of singular values than Muon.",
         rule="Change of the entropy over the run, mean over matrix types, POET minus Muon: above 0.",
         unit="entropy", region=POSITIVE, measure=partial(above, row=POET, other="muon"),
     ),
     Claim(
-        key="figure6-muon-above-adamw", place="Figure 6; Section 4, Dynamics of singular spectrum", kind="ordering",
+        key="figure6-muon-above-adamw", place="Figure 6", kind="ordering",
         says="Muon keeps a higher diversity of singular values than AdamW.",
         rule="Change of the entropy over the run, mean over matrix types, Muon minus AdamW: above 0.",
         unit="entropy", region=POSITIVE, measure=partial(above, row="muon", other="adamw"),

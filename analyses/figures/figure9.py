@@ -170,7 +170,7 @@ def _against(factor: int, place: str, words: str) -> Claim:
     return ordering(
         key=f"figure9-poet-below-adamw-{factor}x", place=place,
         says=f"{POET} outperforms AdamW that is trained on {words} the tokens.",
-        differences=f"{POET} minus {ADAMW.format(factor)}, on 60m (AdamW at the rate of the single length, unless the scale tuned one for this length)",
+        differences=f"{POET} minus {ADAMW.format(factor)}, on 60m (AdamW at the rate of the single length, unless the scale tuned one for this length; the paper repeats no token, and a corpus that is shorter than the run is read again)",
         pairs=lambda scale: [(series(scale)[POET], series(scale)[ADAMW.format(factor)])],
     )
 

@@ -51,29 +51,31 @@ def table(context: Context) -> pd.DataFrame:
 
 
 DOWN = {"merge_every_published": "T_m, published", "merge_every_used": "T_m, used", "merges": "merges"}
+#: In every rule.
+IN_PROPORTION = " (trained: periods in proportion to the run, in column `merge_every_used`)"
 CLAIMS = (
     ordering(
         key="table6-400-best", place="Table 6, in bold",
         says="T_m = 400 gives the lowest perplexity.",
-        differences="T_m = 400 minus each other T_m",
+        differences=f"T_m = 400 minus each other T_m{IN_PROPORTION}",
         pairs=lambda scale: every_pair(specs(scale), ("400",), ("5", "25", "50", "200", "1600")),
     ),
     ordering(
         key="table6-200-and-400-well", place="Section 5.3",
         says="Both T_m = 200 and T_m = 400 perform well: better than shorter and longer periods.",
-        differences="T_m = 200 and T_m = 400, each minus each of 5, 25, 50 and 1600",
+        differences=f"T_m = 200 and T_m = 400, each minus each of 5, 25, 50 and 1600{IN_PROPORTION}",
         pairs=lambda scale: every_pair(specs(scale), ("200", "400"), ("5", "25", "50", "1600")),
     ),
     ordering(
         key="table6-falls-to-400", place="Table 6",
         says="Merging often is costly: perplexity falls with every longer period from T_m = 5 to 400.",
-        differences="each T_m from 25 to 400 minus the next shorter one",
+        differences=f"each T_m from 25 to 400 minus the next shorter one{IN_PROPORTION}",
         pairs=lambda scale: [(b, a) for a, b in itertools.pairwise(specs(scale)[k] for k in ("5", "25", "50", "200", "400"))],
     ),
     ordering(
         key="table6-rises-after-400", place="Table 6",
         says="Merging too seldom is costly too: perplexity is higher at T_m = 1600 than at 400.",
-        differences="T_m = 400 minus T_m = 1600",
+        differences=f"T_m = 400 minus T_m = 1600{IN_PROPORTION}",
         pairs=lambda scale: every_pair(specs(scale), ("400",), ("1600",)),
     ),
     printed_order(6, specs),

@@ -39,7 +39,7 @@ def divisible(context: Context) -> Evidence:
 
 
 CLAIMS = (
-    cells_claim("table8", "Table 8", "The architectures"),
+    cells_claim("table8", "Table 8", "The architectures of POET-BS and LoRA (others have another d_ff, by Table 2's counts)"),
     Claim(
         key="table8-divisible", place="Appendix E, Model architecture; Tables 8 and 10", kind="invariance",
         says="The dimensions of the linear layers of the POET-BS models are divisible by the block sizes.",

@@ -19,7 +19,7 @@ import hashlib
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -72,15 +72,15 @@ def save_adapter(model: nn.Module, folder: Path | str, base: Mapping[str, str], 
             parts ("score", "LayerNorm"). A tied weight goes by the first of its names.
 
     Raises:
-        AdapterError: there is no POET layer; ``also`` is one string; the base weight of a layer is not the base model's, because it was
+        AdapterError: there is no POET layer; ``also`` is no sequence of names; the base weight of a layer is not the base model's, because it was
             merged or drawn anew; a weight outside changed and is not named; or a name of ``also`` has no weight.
         DiskError: the folder cannot be written.
     """
     layers = dict(poet_layers(model))
     if not layers:
         raise AdapterError("save_adapter found no POET layer in the model: call apply_poet(model, POETConfig(init='keep')) before training")
-    if isinstance(also, str):
-        raise AdapterError(f"also is a sequence of names, not one: use also=({also!r},)")
+    if isinstance(also, str) or not isinstance(also, (Sequence, Set)):  # a generator would be used up by its first reader
+        raise AdapterError(f"also is a sequence of names such as ('score',), got {also!r:.80}")
     named, digests, moved = {}, {}, []
     for name, tensor in _plain_tensors(model):
         owner, _, key = name.rpartition(".")

@@ -31,7 +31,7 @@ class MergeCallback(TrainerCallback):
     """Merges every ``config.merge_every`` optimizer steps, and lowers ``max_grad_norm`` after each merge.
 
     Both depend only on the global step, so that a resumed training continues as if it had not stopped. Checkpoints during
-    training hold R and P; plain transformers cannot read them. After training, ``save_model`` is refused until
+    training hold R and P; plain transformers would load them with fresh weights in their place. After training, ``save_model`` is refused until
     ``export_dense`` was called; after an interrupted training it is not refused. ``seed`` is that of the primitives that merges draw.
     """
 

@@ -43,8 +43,8 @@ def train(
 
     If ``torchrun`` started several processes, each calls this function, and the first one writes the files.
 
-    Writes ``history.csv``, ``probes.npz`` if the spec has probes, ``weights/`` if the spec keeps them, and ``record.json``
-    last; then removes the checkpoints. A loss that is NaN or infinite ends the run: ``diverged``, with a perplexity of NaN.
+    Writes ``history.csv``, ``probes.npz`` if the spec has probes, ``weights/`` if the spec keeps them and the run did not diverge, and
+    ``record.json`` last; then removes the checkpoints. A loss or perplexity of a history row that is NaN or infinite ends the run: ``diverged``, with a perplexity of NaN.
 
     Args:
         spec: the run.

@@ -1,6 +1,6 @@
 """The source files that a run's numbers depend on, beside its spec and data. If one changes, the run is trained again.
 
-The other files of ``poet/`` start runs, watch them and keep their files: a change of those trains no run again.
+The other files of ``poet/`` prepare data, finetune, work with other libraries, or start and watch runs: a change of those trains no run again.
 """
 
 import ast

@@ -10,7 +10,7 @@ from poet.methods.contract import scales_with_width
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """b = 64 on the input side is Table 12's.
+    """b = 64 is Table 12's; that it acts on the input side follows from its count, 8.52M.
 
     Attributes:
         lr: of embeddings, head and norms.

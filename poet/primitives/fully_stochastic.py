@@ -42,7 +42,7 @@ def split_budget(
         share_r: R's share of the total, in [0, 1].
 
     Raises:
-        ValueError: the budget is outside [0, 1], or a block would be larger than its dimension.
+        ValueError: the budget is outside [0, 1] or leaves a dimension no 2 x 2 block, or a block would be larger than its dimension.
     """
     dimensions = (in_features, out_features)
     total = sum(fully_stochastic(dimension, budget).parameters for dimension in dimensions)

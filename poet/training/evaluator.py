@@ -49,7 +49,7 @@ def perplexity(
         processes: the processes that share the rows. Each has to call this, and gets the same result.
 
     Returns:
-        Perplexity; infinite or NaN where the loss is.
+        Perplexity; infinite where the mean loss is 700 nats or more, NaN where it is NaN.
 
     Raises:
         ValueError: there is no token to predict.

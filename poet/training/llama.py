@@ -15,7 +15,7 @@ def build_llama(architecture: Architecture, *, seed: int | None = None, device: 
 
     Args:
         architecture: its sizes.
-        seed: of the initialization (drawn on the CPU, so the same on every device); None leaves the global generator.
+        seed: of the initialization (drawn on the CPU, so the same on every device); None draws from the global generator's state, and leaves it as it was: two calls are equal.
         device: "meta" builds shapes alone.
     """
     from transformers import LlamaConfig, LlamaForCausalLM

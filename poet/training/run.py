@@ -27,7 +27,7 @@ from poet.training.schedule import cosine
 from poet.training.seeds import derive
 from poet.training.spec import RunSpec
 
-#: A history has about this many rows, however long the run.
+#: A history has a row for each step up to this many, and up to twice as many rows of a longer run; evaluations have rows, too.
 HISTORY_ROWS = 500
 #: Validation rows of one forward pass, as a multiple of a micro-batch: evaluation keeps no graph.
 EVALUATION_BATCH = 4

@@ -89,7 +89,7 @@ def test_a_name_that_has_no_weight_outside_is_refused(entry, tmp_path):
 
 def test_also_is_not_one_string(tmp_path):
     model, base = finetuned()
-    with pytest.raises(AdapterError, match=r"also is a sequence of names, not one: use also=\('score',\)"):
+    with pytest.raises(AdapterError, match=r"also is a sequence of names such as \('score',\), got 'score'"):
         save_adapter(model, tmp_path, base, also="score")
 
 

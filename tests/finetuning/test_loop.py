@@ -49,6 +49,7 @@ def test_words_are_learned_and_the_record_says_how(method, make_finetuning, run_
     assert record["metric"] >= 0.9 and record["epochs"][-1]["metric"] == record["metric"]
     assert record["epochs"][-1]["train_loss"] < 0.7 * record["epochs"][0]["train_loss"]
     assert [line["epoch"] for line in record["epochs"]] == list(range(1, 41)) and record["steps"] == 120
+    assert record["cost"]["train_seconds"] > 0
     assert FinetuningSpec.from_dict(record["spec"]).digest == record["spec_digest"]
 
 

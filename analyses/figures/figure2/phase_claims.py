@@ -100,14 +100,14 @@ CLAIMS = (
     ),
     Claim(
         key="figure2-mean-cosine", place="Section 1; Appendix A.3, Phase I", kind="number",
-        says="The cosine falls from 1 to between 0.6 and 0.65.",
+        says="The cosine falls from 1 to between 0.6 and 0.65 (the paper: consistently over all R and P), here in the mean.",
         rule="v'Rv at the end, mean over all R and P: in that range.",
         unit="cosine", region=CONE,
         measure=lambda context: over_seeds([float(r[:, -1, COSINE].mean()) for r in rotations(context)], runs(context.scale)),
     ),
     Claim(
         key="figure2-three-phases", place="Section 1; Appendix A.3", kind="phase",
-        says="Training has three phases: the cosines settle, learning goes on while they stay, and it slows down.",
+        says="Training has three phases: the cosines settle, stay, and hardly move at the end (learning in phases II and III: two claims below).",
         rule="Share of runs in which the rule of analyses/phases.py finds all three phases, and the cosines settle sooner than if they "
         "moved in proportion to the learning rate: all of them.",
         unit="share of runs", region=ALL, measure=all_phases,
@@ -121,7 +121,7 @@ CLAIMS = (
     ),
     Claim(
         key="figure2-phase-three-start", place="Figure 2; Appendix A.3, Phase III", kind="number",
-        says="Phase III coincides with the end of the learning rate's decay, after about 233,000 of 300,000 steps.",
+        says="Phase III begins after about 233,000 of 300,000 steps, near the end of the learning rate's decay (the paper: it coincides with the decay, which lasts throughout).",
         rule="Share of training at which phase III begins: the printed one, give or take one interval of the probe (the schedule is "
         "the same at every scale).",
         unit="share of training", region=one_interval(PRINTED["start of phase III"]), measure=end("last_start"),
@@ -142,8 +142,8 @@ CLAIMS = (
     ),
     Claim(
         key="figure2-learning-slows", place="Section 1, phase (3); Appendix A.3, Phase III", kind="phase",
-        says="In phase III learning slows down.",
-        rule="Fall of validation perplexity a step in phase III over that in phase II: below 1. (So it is in a run that only follows the learning rate.)",
+        says="In phase III learning slows down (and, in the paper, eventually halts).",
+        rule="Fall of validation perplexity a step in phase III over that in phase II: below 1. (So it is in a run that only follows the learning rate.) Without a fall in phase II there is no ratio.",
         unit="ratio", region=(-math.inf, BELOW_ONE[1]), measure=slows_down,
     ),
 )

@@ -76,9 +76,9 @@ def test_one_size_for_both_sides_is_counted_on_layers(context, monkeypatch):
 
 def test_one_variant_that_needs_as_much_memory_is_enough(context, monkeypatch):
     found = CLAIMS["table1-less-memory-than-adamw"].measure(context)
-    square, wide, adamw_wide = 512 * 512, 512 * 1280, 512 * 1376
-    blocks = 8 * (4 * (square + 3 * 1024 * 255 // 2) + 3 * (wide + 3 * 1792 * 255 // 2))
-    assert found.effect == pytest.approx(blocks / (3 * 8 * (4 * square + 3 * adamw_wide))) and "poet-fs-1_2 0.67" in found.note
+    square, wide = 512 * 512, 512 * 1280
+    blocks = 8 * (4 * (square + 3 * 1024 * 63 // 2) + 3 * (wide + 3 * 1792 * 63 // 2))
+    assert found.effect == pytest.approx(blocks / (3 * 8 * (4 * square + 3 * wide))) and "poet-fs-1_8 0.35" in found.note
     greedy = replace(FORMULAS["poet-bs"], state=lambda m, n, p: 2 * m * n)
     monkeypatch.setitem(FORMULAS, "poet-bs", greedy)
     assert verdict(context, "table1-less-memory-than-adamw") == "refuted"
