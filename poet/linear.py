@@ -93,7 +93,7 @@ class POETLinear(nn.Module):
         """
         if not x.is_floating_point():
             raise TypeError(f"a POET layer takes floating-point input, got {x.dtype}")
-        if x.shape[-1] != self.in_features:
+        if x.shape[-1:] != (self.in_features,):
             raise ValueError(f"a POET layer of {self.in_features} inputs got an input of shape {tuple(x.shape)}")
         device = x.device.type
         if device in AUTOCAST and torch.is_autocast_enabled(device) and x.dtype != torch.float64:
@@ -145,7 +145,7 @@ class POETLinear(nn.Module):
     def to_linear(self) -> nn.Linear:
         """A plain ``nn.Linear`` with copies of the effective weight and the bias, same device and dtype. Both require gradients."""
         place = {"device": self.base_weight.device, "dtype": self.base_weight.dtype}
-        linear = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None, **place)
+        linear = nn.utils.skip_init(nn.Linear, self.in_features, self.out_features, bias=self.bias is not None, **place)  # draws nothing
         linear.weight.copy_(self.effective_weight())
         if self.bias is not None:
             linear.bias.copy_(whole(self.bias))

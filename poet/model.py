@@ -85,15 +85,9 @@ def apply_poet(
     _warn(config, chosen, [name for name, _, why in surveyed if why == CONV1D])
     for _, linear in chosen:
         layer = POETLinear(
-            linear.in_features,
-            linear.out_features,
-            config,
-            bias=linear.bias is not None,
-            generator=generator,
-            weight=linear.weight.detach(),
-            device=linear.weight.device,
-            dtype=linear.weight.dtype,
-        )
+            linear.in_features, linear.out_features, config, bias=linear.bias is not None, generator=generator, weight=linear.weight.detach(),
+            device=linear.weight.device, dtype=linear.weight.dtype,
+        )  # fmt: skip
         layer.bias = linear.bias  # the parameter itself: it may be tied to another's
         layer.train(linear.training)
         for skew in (layer.skew_r, layer.skew_p):  # a frozen weight gives frozen R and P
@@ -139,9 +133,10 @@ def allow_saving(model: nn.Module, allowed: bool = True) -> None:
     :func:`apply_poet` forbids it: plain transformers would load such a folder, and initialize the weights that it lacks.
     """
     for module in model.modules():
-        vars(module).pop("save_pretrained", None)
+        if vars(module).get("save_pretrained") is _refuse_saving:
+            del module.save_pretrained
     for module in () if allowed else _savers(model):
-        module.save_pretrained = _refuse_saving
+        vars(module).setdefault("save_pretrained", _refuse_saving)
 
 
 def merge_and_reinitialize(model: nn.Module, generator: torch.Generator | None = None) -> None:

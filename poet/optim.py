@@ -64,10 +64,8 @@ def reset_state(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parame
             elif isinstance(value, (int, float)):
                 state[key] = type(value)(0)
             elif value is not None:
-                raise TypeError(
-                    f"{type(optimizer).__name__} keeps {key!r} as a {type(value).__name__}, which a merge cannot reset: use an "
-                    "optimizer whose state are tensors, or POETConfig(reset_state=False)"
-                )
+                found = f"{type(optimizer).__name__} keeps {key!r} as a {type(value).__name__}"
+                raise TypeError(f"{found}, which a merge cannot reset: use an optimizer whose state are tensors, or POETConfig(reset_state=False)")
     if tensors:
         torch._foreach_zero_(tensors)
 
@@ -91,10 +89,8 @@ class MergeSchedule:
     def __init__(self, model: nn.Module, config: POETConfig, optimizer: torch.optim.Optimizer, seed: int = 0) -> None:
         check_config(config, POETConfig)
         check_index(seed)
-        layers = list(poet_layers(model))
-        if not layers:
-            raise ValueError("MergeSchedule found no POET layer in the model: call apply_poet(model, config) first")
-        different = [(name, config.difference(layer.config.meaning())) for name, layer in layers]
+        check_wrapped(model)
+        different = [(name, config.difference(layer.config.meaning())) for name, layer in poet_layers(model)]
         if all(field for _, field in different):
             name, field = different[0]
             raise ValueError(f"MergeSchedule got another POETConfig than the model's: layer {name or '(root)'} has {field}")

@@ -46,9 +46,7 @@ class Side(NamedTuple):
 
     def to(self, dtype: torch.dtype) -> Side:
         """The same side with its factors cast to ``dtype``."""
-        if self.factors is None or self.factors.dtype == dtype:
-            return self
-        return self._replace(factors=self.factors.to(dtype))
+        return self if self.factors is None or self.factors.dtype == dtype else self._replace(factors=self.factors.to(dtype))
 
 
 Gradients = tuple[Tensor | None, Tensor | None]

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from poet.linear import POETLinear
 
@@ -27,25 +28,29 @@ def wrapping_report(model: nn.Module) -> dict[str, str]:
 def survey(model: nn.Module, exclude: Sequence[str] = ()) -> list[tuple[str, nn.Module, str]]:
     """(name, layer, reason why it is not wrapped) of every layer with a matrix; the reason is empty where ``apply_poet`` would wrap it."""
     owners = defaultdict(list)
-    for name, module in model.named_modules():
+    with_matrix = {module: names for module, names in _names(model).items() if any(is_lazy(p) or p.ndim > 1 for p in module.parameters(recurse=False))}
+    for module, (name, *_) in with_matrix.items():
         for key, parameter in module.named_parameters(recurse=False):
-            if parameter.ndim > 1:
-                owners[id(parameter)].append(f"{name}.{key}".lstrip("."))
-    found = []
-    for name, module in model.named_modules():
-        if any(parameter.ndim > 1 for parameter in module.parameters(recurse=False)):
-            found.append((name, module, _why_left(name, module, exclude, owners)))
+            owners[id(parameter)].append(f"{name}.{key}".lstrip("."))
+    return [(names[0], module, _why_left(names, module, exclude, owners)) for module, names in with_matrix.items()]
+
+
+def _names(model: nn.Module) -> dict[nn.Module, list[str]]:
+    """Every module's names: one that stands in several places has several."""
+    found = defaultdict(list)
+    for name, module in model.named_modules(remove_duplicate=False):
+        found[module].append(name)
     return found
 
 
-def _why_left(name: str, module: nn.Module, exclude: Sequence[str], owners: dict[int, list[str]]) -> str:
+def _why_left(names: list[str], module: nn.Module, exclude: Sequence[str], owners: dict[int, list[str]]) -> str:
     kind = type(module).__name__
     if isinstance(module, POETLinear):
         return WRAPPED
-    if any(is_named(name, entry) for entry in exclude):
+    if any(is_named(name, entry) for name in names for entry in exclude):
         return EXCLUDED
     if type(module) is nn.Linear:
-        others = [owner for owner in owners[id(module.weight)] if owner != f"{name}.weight".lstrip(".")]
+        others = [owner for owner in owners[id(module.weight)] if owner != f"{names[0]}.weight".lstrip(".")]
         return f"its weight is tied to {', '.join(others)}" if others else ""
     if isinstance(module, nn.Linear):
         return f"of type {kind}, which may use its weight in a way of its own"
@@ -61,7 +66,7 @@ def is_named(name: str, entry: str) -> bool:
 
 def check_exclude(model: nn.Module, exclude: Sequence[str]) -> None:
     """Raises ValueError where an entry of ``exclude`` names no module; the sentence has the nearest name."""
-    names = [name for name, _ in model.named_modules() if name]
+    names = [name for own in _names(model).values() for name in own if name]
     for entry in exclude:
         if not any(is_named(name, entry) for name in names):
             tails = {".".join(name.split(".")[-n:]) for name in names for n in range(1, name.count(".") + 2)}
@@ -85,5 +90,5 @@ def print_trainable_parameters(model: nn.Module) -> None:
     """Print the number of trainable parameters, in the format of ``peft``, and the :func:`wrapping_report`."""
     parameters = list(model.parameters())
     trained, total = (sum(p.numel() for p in chosen) for chosen in ([p for p in parameters if p.requires_grad], parameters))
-    print(f"trainable params: {trained:,d} || all params: {total:,d} || trainable%: {100 * trained / total:.4f}")
+    print(f"trainable params: {trained:,d} || all params: {total:,d} || trainable%: {100 * trained / max(total, 1):.4f}")
     print(summary(wrapping_report(model)))

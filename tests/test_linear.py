@@ -248,3 +248,8 @@ def test_rotations_have_the_dtype_of_the_base_weight(randomize):
 def test_a_state_dict_that_was_cast_is_loaded():
     layer = build(12, 9, BS)
     build(12, 9, BS, seed=1).load_state_dict({name: tensor.float() for name, tensor in layer.state_dict().items()})
+
+
+def test_an_input_without_dimensions_is_refused():
+    with pytest.raises(ValueError, match="a POET layer of 12 inputs got an input of shape"):
+        build(12, 9, BS)(torch.tensor(1.0, dtype=torch.float64))

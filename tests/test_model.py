@@ -183,3 +183,17 @@ def test_meta_device_build_and_materialization(llama, architecture, randomize):
     model.load_state_dict(real.state_dict(), assign=True)
     for (_, a), (_, b) in zip(poet_layers(model), poet_layers(real), strict=True):
         assert torch.equal(a.effective_weight(), b.effective_weight())
+
+
+def test_an_export_draws_nothing():
+    model = apply_poet(nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8)), BS)
+    before = torch.get_rng_state()
+    export_dense(model)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_model_s_own_save_pretrained_stays(llama):
+    model, own = llama(), lambda *arguments: None
+    model.save_pretrained = own
+    export_dense(apply_poet(model, BS))
+    assert model.save_pretrained is own

@@ -91,7 +91,7 @@ def test_a_state_that_cannot_be_reset_leaves_the_model_unmerged():
 def test_a_schedule_asks_for_layers_of_its_configuration():
     model, config = build()
     optimizer = optimizer_of(model)
-    with pytest.raises(ValueError, match=r"no POET layer in the model: call apply_poet"):
+    with pytest.raises(ValueError, match="the model has no POET layer: call apply_poet first"):
         MergeSchedule(nn.Sequential(nn.Linear(8, 8)), config, optimizer)
     with pytest.raises(ValueError, match=r"another POETConfig than the model's: layer 0 has merge_every=5 instead of 7"):
         MergeSchedule(model, POETConfig(block_size=4, merge_every=7), optimizer)

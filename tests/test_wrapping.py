@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import poet
-from poet import POETConfig, apply_poet, export_dense, print_trainable_parameters, wrapping_report
+from poet import POETConfig, POETLinear, apply_poet, export_dense, print_trainable_parameters, wrapping_report
 from poet.model import poet_layers
 
 BS = POETConfig(block_size=4)
@@ -135,3 +135,27 @@ def test_the_package_says_its_version_and_its_types(repository):
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "poet.__version__"}
     assert project["tool"]["setuptools"]["package-data"]["poet"] == ["py.typed"]
     assert (repository / "poet" / "py.typed").exists() and poet.__version__.count(".") == 2
+
+
+def test_a_module_with_several_names_is_left_by_each_of_them():
+    class Headed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            head = nn.Linear(8, 8)
+            self.net = nn.Sequential(nn.Linear(8, 8), head)
+            self.lm_head = head
+
+    for exclude in (("lm_head",), ("net.1",)):
+        model = apply_poet(Headed(), POETConfig(block_size=4), exclude=exclude)
+        assert type(model.lm_head) is type(model.net[1]) is nn.Linear and type(model.net[0]) is POETLinear
+    assert wrapping_report(model) == {"net.0": "wrapped", "net.1": "excluded"}
+
+
+def test_a_lazy_layer_is_reported():
+    model = apply_poet(nn.Sequential(nn.LazyLinear(8), nn.Linear(8, 8)), POETConfig(block_size=4))
+    assert "LazyLinear" in wrapping_report(model)["0"] and wrapping_report(model)["1"] == "wrapped"
+
+
+def test_a_model_without_parameters_is_printed(capsys):
+    print_trainable_parameters(nn.ReLU())
+    assert "trainable params: 0" in capsys.readouterr().out

@@ -42,8 +42,10 @@ def split_budget(
         share_r: R's share of the total, in [0, 1].
 
     Raises:
-        ValueError: the budget is outside [0, 1] or leaves a dimension no 2 x 2 block, or a block would be larger than its dimension.
+        ValueError: the budget or the share is outside [0, 1], or the budget leaves a dimension no 2 x 2 block, or a block would be larger than its dimension.
     """
+    if not 0 <= share_r <= 1:
+        raise ValueError(f"share_r is a share of the parameters, between 0 and 1; got {share_r}")
     dimensions = (in_features, out_features)
     total = sum(fully_stochastic(dimension, budget).parameters for dimension in dimensions)
     found = []
