@@ -255,6 +255,7 @@ def test_a_verdict_of_trained_numbers_may_turn_with_them_and_no_other_text_may(c
     found = check(perplexities(), perplexities(measured=201.2, verdict="reproduced"))
     assert [one.column for one in failed(found)] == ["measured", "verdict"]
     assert [one.column for one in failed(check(perplexities(), perplexities(corpus="C4")))] == ["corpus"]
+    assert [one.column for one in failed(check(perplexities(), perplexities(measured=101.2, corpus="C4")))] == ["corpus"], "whatever number moved"
 
 
 def computed(**changes):
