@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from poet.data.files import read_json, sha256_of
-from poet.launch.sources import digest, file_digests, imported_files
+from poet.launch.sources import digest, file_digests, imported_files, training_sources
+from poet.methods import METHODS
 from poet.system.files import write_text
 from suite.artifact import EVERY
 from suite.discovery import find, locate, read_by
@@ -24,8 +25,8 @@ def artifact_sources(name: str) -> str:
 def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
     """The source files of an artifact: it is made again when one of them changes.
 
-    - Its own file, and the files that this imports from ``analyses/`` and ``suite/``, directly or indirectly. An artifact without runs also depends on its
-      imports from ``poet/``. One with runs does not: a change of ``poet/`` trains its runs again where their numbers depend on it.
+    - Its own file, and the files that this imports from ``analyses/`` and ``suite/``, directly or indirectly, and what these files of ``analyses/`` import
+      from ``poet/``. For an artifact with runs the files that runs depend on are left out: a change of those trains its runs again.
     - The source files of the artifacts that it is built from: these files also have their claims.
     - Templates, styles and scripts in the folder of its name, the published numbers, ``paper.yaml`` and ``tuning.yaml``.
     - The recorded ladders, for an artifact that is built from all others.
@@ -74,10 +75,12 @@ def read_note(path: Path) -> dict[str, Any] | None:
 
 
 def _closure(path: Path, root: Path, core: bool) -> set[Path]:
-    """A file and all it imports from ``analyses/`` and ``suite/``, directly or indirectly; with ``core`` also what files of ``analyses/`` import from ``poet/``."""
+    """A file and all it imports from ``analyses/`` and ``suite/``, directly or indirectly, and what files of ``analyses/`` import from ``poet/``; without
+    ``core`` only the files that no run depends on."""
+    trained = set() if core else {path for method in METHODS for path in training_sources(method, "cuda", root)}
 
     def followed(source: Path, other: Path) -> bool:
-        return other.relative_to(root).parts[0] != "poet" or (core and source.relative_to(root).parts[0] != "suite")
+        return other.relative_to(root).parts[0] != "poet" or (source.relative_to(root).parts[0] != "suite" and other not in trained)
 
     found, waiting = set(), {path}
     while waiting:

@@ -64,7 +64,7 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     seeds, lines = _seeds(scale, runs_of_seeds(recorded.values()), seeds)
     suite = load_suite({"scale": scale, "seeds": seeds or [0]})
     if not suite.specs.keys() & recorded.keys():
-        raise RecordedError(f"no table and no figure of scale {scale} uses any of the recorded runs: keep its runs with `make record`")
+        raise RecordedError(f"no table and no figure of scale {scale} uses any of the recorded runs: keep its runs with `make record SCALE={scale}`")
     there = {name for name, spec in suite.specs.items() if name in recorded and recorded[name].spec.digest == spec.digest}
     for record in list((results / "runs").rglob("record.json")):  # of an earlier archive
         if str(record.parent.relative_to(results / "runs")) not in there:

@@ -1,5 +1,6 @@
 """Restoring a recorded run instead of training it, if it is still up to date."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ def unpack(run: RecordedRun, folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "record.json").unlink(missing_ok=True)
+    shutil.rmtree(folder / "weights", ignore_errors=True)  # of an earlier training: archives have none
     write_note(folder, run.origin, run.record)
     for file in reversed(FILES):
         if file in run.files:

@@ -258,6 +258,24 @@ def test_a_verdict_of_trained_numbers_may_turn_with_them_and_no_other_text_may(c
     assert [one.column for one in failed(check(perplexities(), perplexities(measured=101.2, corpus="C4")))] == ["corpus"], "whatever number moved"
 
 
+def test_a_column_of_numbers_that_is_gone_fails_in_every_row(check):
+    recorded = [{"setting": "a", "measured": 1.0, "n": 3, "std": 0.1, "unit": "perplexity", "scale": "mini"}]
+    for fresh in ({"setting": "a", "other": 1.0}, {"setting": "a", "effect": 1.0, "n": 3}):
+        (one,) = check(recorded, [fresh])
+        assert (one.column, one.status, one.reason) == ("row", "outside", "no column measured")
+
+
+def test_what_follows_from_a_number_may_turn_with_it(check):
+    found = check(perplexities(learned="no", gap_adamw=0.1), perplexities(learned="yes", gap_adamw=0.2, measured=101.2))
+    assert not failed(found)
+
+
+def test_an_exact_claim_is_equal_or_fails_at_every_scale(check):
+    counts = {"claim": "table2-counts-baselines", "effect": 0.0, "low": 0.0, "high": 0.0, "n": 12, "unit": "cells", "scale": "mini", "scope": "exact", "result": "confirmed"}
+    found = failed(check([counts], [counts | {"effect": 1.0, "low": 1.0, "high": 1.0, "result": "refuted"}], "claims"))
+    assert [one.column for one in found] == ["effect", "result"]
+
+
 def computed(**changes):
     line = {"published": 1.0, "measured": 0.5, "n": 10, "scale": "any", "verdict": "reproduced"}
     return [{"setting": "a", **line}, {"setting": "b", **line, **changes}]

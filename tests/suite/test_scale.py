@@ -114,7 +114,7 @@ def test_a_command_line_s_seeds_are_refused_with_an_example(text, words, capsys)
 )
 def test_rates_that_cannot_be_read_are_named_with_the_remedy(root, last, line, why):
     (root / "analyses" / "recorded" / "mini" / "lr_sweep.csv").write_text(f"model,variant,lr,{last}\n{line}\n")
-    with pytest.raises(UserError, match=f"analyses/recorded/mini/lr_sweep.csv, line 2: {why}: mend it, or make the table again by `make tune`"):
+    with pytest.raises(UserError, match=f"analyses/recorded/mini/lr_sweep.csv, line 2: {why}: mend it, or put it back from git"):
         load_scale({"scale": "mini", "seeds": [0]})
 
 
@@ -122,7 +122,7 @@ def test_rates_that_cannot_be_read_are_named_with_the_remedy(root, last, line, w
 def test_rates_of_finetuning_that_cannot_be_read_are_named_with_the_remedy(root, monkeypatch, text, why):
     monkeypatch.setattr(suite.finetuning, "ROOT", root)
     suite.finetuning.rates_path("mini").write_text(text)
-    with pytest.raises(UserError, match=f"analyses/recorded/mini/finetuning_rates.csv: .*{why}: mend it, or make it again by `make results/mini/finetuning_rates.csv"):
+    with pytest.raises(UserError, match=f"analyses/recorded/mini/finetuning_rates.csv: .*{why}: mend it, or put it back from git"):
         suite.finetuning.tuned_rates(load_scale({"scale": "mini", "seeds": [0]}))
 
 
@@ -184,7 +184,7 @@ def test_the_learning_rates_of_mini_s_recorded_runs_stay():
 def test_a_scale_without_its_table_is_refused_unless_it_is_to_be_tuned(root):
     (root / "analyses" / "recorded" / "mini" / "lr_sweep.csv").unlink()
     assert load_scale({"scale": "mini", "seeds": [0]}).learning_rate_source("60m", "adamw") == "the method's defaults"
-    assert "run make tune SCALE=mini and make record first" in load_suite({"scale": "mini", "seeds": [0]}).untuned()
+    assert "run make tune SCALE=mini and make record SCALE=mini first" in load_suite({"scale": "mini", "seeds": [0]}).untuned()
     path = root / "config" / "scales" / "gpu.yaml"
     path.write_text(path.read_text().replace("learning_rates.csv", "none.csv"))
     with pytest.raises(UserError, match="learning_rates.table: there is no file analyses/published/none.csv"):
