@@ -158,7 +158,7 @@ class Tuned(Settings):
     model: str
     lengths: list[Annotated[str | int, AfterValidator(_length)]] = Field(min_length=1, examples=[["1/10", 1]])
     """shares of the model's steps that have rates of their own"""
-    rows: list[str] | None = None
+    rows: Annotated[list[str], Field(min_length=1)] | None = None
     """table rows; every row if it is not given"""
     seeds: list[NonNegativeInt] = []
     """seeds that these rungs of the horizon ladder have for a second look, beside those that are asked for"""
