@@ -1,13 +1,13 @@
 """The source files that an artifact depends on, and their digests."""
 
+import functools
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from poet.data.files import read_json, sha256_of
-from poet.launch.sources import digest, file_digests, imported_files, training_sources
-from poet.methods import METHODS
+from poet.launch.sources import ALL, GPU, digest, file_digests, imported_files
 from poet.system.files import write_text
 from suite.artifact import EVERY
 from suite.discovery import find, locate, read_by
@@ -74,13 +74,18 @@ def read_note(path: Path) -> dict[str, Any] | None:
     return note if note and isinstance(note.get("files"), dict) else None
 
 
+@functools.cache
+def _trained(root: Path) -> frozenset[Path]:
+    """The files that some run depends on."""
+    return frozenset(path for pattern in (*ALL, *GPU, "poet/methods/*.py") for path in root.glob(pattern))
+
+
 def _closure(path: Path, root: Path, core: bool) -> set[Path]:
     """A file and all it imports from ``analyses/`` and ``suite/``, directly or indirectly, and what files of ``analyses/`` import from ``poet/``; without
     ``core`` only the files that no run depends on."""
-    trained = set() if core else {path for method in METHODS for path in training_sources(method, "cuda", root)}
 
     def followed(source: Path, other: Path) -> bool:
-        return other.relative_to(root).parts[0] != "poet" or (source.relative_to(root).parts[0] != "suite" and other not in trained)
+        return other.relative_to(root).parts[0] != "poet" or (source.relative_to(root).parts[0] != "suite" and (core or other not in _trained(root)))
 
     found, waiting = set(), {path}
     while waiting:
