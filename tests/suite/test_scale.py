@@ -46,7 +46,6 @@ OF_MINI = (
     ("batch_rows: 8, accumulation: 1, ", "batch_rows: 8, accumulation: 1, resources: {gpu: 1}, ", ("resources of 60m", "'gpu'", "gpus")),
     ("60m, lengths: [1]", "60m, lengths: [1], rows: [oft]", ("tuning", "unknown row 'oft'", "galore")),
     ("{pretraining: {", "{base: facebook/bart-large, pretraining: {", ("mini.yaml: summarization", "one of `base`", "`pretraining`")),
-    ("  corpus: enwik8", "  corpus: c4", ("mini.yaml: summarization", "c4 lie in shards: give a `base`")),
     ("layers: 3, heads: 4, train", "layers: 3, heads: 5, train", ("summarization.pretraining", "5 heads", "64")),
     ("rows: [adamw, poet-fs-1_2]", "rows: [adamw, muon]", ("finetuning: rows", "one of AdamW and one of POET", "not adamw, muon")),
     ("gpus: 0,", "gpus: 1, processes: 2,", ("mini.yaml: resources", "processes", "without a GPU")),
