@@ -18,6 +18,8 @@ from suite.records import changed_code, whole_record
 def unpack(run: RecordedRun, folder: Path) -> None:
     """Write a run's files byte for byte, its record last, with a note that it was not trained here.
 
+    Files of an earlier training are removed with its weights.
+
     Raises:
         DiskError: the disk is full or the folder cannot be written.
     """
