@@ -156,7 +156,7 @@ def _means(length: str, poet_against: Sequence[str] = ()) -> str:
 
 def _control(name: str, length: str) -> str:
     """The measurement of a control, for one model and length of the ladder."""
-    return next(line["note"] for line in read(RECORDED) if (line["model"], line["control"], line["length"]) == (MODEL, name, length))
+    return next(line["note"] for line in read(RECORDED) if (line["model"], line["variant"], line["length"]) == (MODEL, name, length))
 
 
 def _steps(table: Path) -> str:
