@@ -14,6 +14,10 @@ OPTIONS := PYTHON SCALE SEEDS CORES RECORDED RESUME MODEL ROWS LENGTHS ARTIFACT 
 UNKNOWN := $(filter-out $(OPTIONS),$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
 $(if $(UNKNOWN),$(error error: there is no option $(UNKNOWN): options are $(OPTIONS), in capitals))
 
+# Other targets would train what the recorded runs have.
+ELSEWHERE := $(if $(filter-out 0,$(RECORDED)),$(filter-out report docs record,$(MAKECMDGOALS)))
+$(if $(ELSEWHERE),$(error error: RECORDED=1 does nothing for $(ELSEWHERE): give it to report, docs or record, or RESUME=recorded to what trains))
+
 TARGETS := help all report check verify unlock tune plan status why compare test test-slurm faults bench bench-gpu record docs schema lock clean
 .PHONY: $(TARGETS)
 .DEFAULT_GOAL := help
@@ -141,8 +145,9 @@ lock: .venv/installed
 clean:
 	rm -rf .venv
 
-# What no rule makes: the nearest target, in a sentence.
-.DEFAULT:
+# What no rule makes: the nearest target, in a sentence. Of the folders here make would say that they are up to date.
+FOLDERS := $(filter-out $(TARGETS),$(patsubst %/,%,$(wildcard */)))
+.DEFAULT $(FOLDERS): FORCE
 	@test -e .venv/installed || { echo "error: there is no target $@: make help says which there are" >&2; exit 2; }
 	@.venv/bin/python -m suite nearest '$@' --scale $(SCALE) --targets $(TARGETS)
 

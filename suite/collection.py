@@ -151,7 +151,7 @@ class Suite:
         if not self.scale.settings.tuning or self.scale.rate_table.trials:
             return ""
         name = self.scale.name
-        return f"note: scale {name} has no tuned learning rates: its runs take their methods' defaults; run make tune SCALE={name} and make record first"
+        return f"note: scale {name} has no tuned learning rates: its runs take their methods' defaults; run make tune SCALE={name} and make record SCALE={name} first"
 
     def crowded(self, gpus: int) -> list[str]:
         """A sentence for each model whose runs ask for more GPUs than a machine has, or one for all if it has none."""

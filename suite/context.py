@@ -70,5 +70,5 @@ class Context:
         """
         path = self.results / f"{name}.csv"
         if not path.exists():
-            raise RunError(f"{path} is missing: snakemake --cores all {path} --config scale={self.scale.name}")
+            raise RunError(f"{path} is missing: snakemake --cores all {path} --config scale={self.scale.name} 'seeds={list(self.scale.seeds)}'")
         return pd.read_csv(path, keep_default_na=False, na_values=[""])

@@ -95,7 +95,6 @@ def tuned_rates(scale: Scale) -> dict[tuple[str, str, str], tuple[float, bool]]:
         found = {(line["row"], line["task"], line["method"]): (float(line["lr"]), line["state"] == "finished") for line in chosen}
     except (KeyError, ValueError) as error:
         why = f"no column {error}" if isinstance(error, KeyError) else error
-        again = f"make results/{scale.name}/finetuning_rates.csv SCALE={scale.name}"
-        raise ConfigError(f"{path.relative_to(ROOT)}: {why}: mend it, or make it again by `{again}` and `make record SCALE={scale.name}`") from None
+        raise ConfigError(f"{path.relative_to(ROOT)}: {why}: mend it, or put it back from git") from None
     wanted = itertools.product(scale.settings.finetuning.rows, TASKS_OF_TABLE4, METHODS_OF_TABLE4)
     return found if set(wanted) <= set(found) else {}

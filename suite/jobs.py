@@ -21,7 +21,7 @@ FINISHED = RESULTS / "finished"
 
 
 def finished(suite: Suite) -> Callable[[str], bool]:
-    """A function that says whether the run of a name is finished: its files exist and match today's spec and code.
+    """A function that says whether the run of a name is finished: its record and history exist and match today's spec and code.
 
     A finetuning run also needs a finished base. An edited record counts as finished, so that it is not overwritten before somebody looks at it.
     """

@@ -16,11 +16,11 @@ no interval. If the claim compares the paper's configuration with ours, "configu
    instead, which needs six seeds. Discrete outcomes have no interval: Kendall's tau has a permutation p-value, and a
    share of independent events a binomial one.
 3. "not at this scale" if a shorter run cannot tell: a run that does not diverge could still diverge later.
-4. "undecided" if the p-value, corrected by Holm's method for all tested claims of the same artifact, is above 5%.
-5. For an effect inside the region, measured again with a control in place of the baseline: "confounded" if it is then decidedly outside (at
-   5%, without correction), and the note names the control; "undecided" if the control decides nothing; "not at this scale" if it was not measured.
-   Such a control is another explanation of a lead. Where there is none, there is nothing to explain.
-6. "same direction" or "opposite direction".
+4. For an effect inside the region, measured again with a control in place of the baseline: "not at this scale" if the control was not measured,
+   "undecided" if it decides nothing. Such a control is another explanation of a lead. Where there is none, there is nothing to explain.
+5. "undecided" if the p-value, corrected by Holm's method for all tested claims of the same artifact, is above 5%.
+6. "confounded" if the effect is decidedly outside with such a control (at 5%, without correction), and the note names the control.
+7. "same direction" or "opposite direction".
 
 Claims of scope "paper" take the same steps without the controls of :mod:`suite.fitness` and without step 3. Their results are "reproduced"
 and "contradicted", which no other scope may say of a trained model.

@@ -73,5 +73,5 @@ def read_rates(path: Path, root: Path) -> RateTable:
                 )
             except (KeyError, ValueError) as error:
                 why = f"no row or column {error}" if isinstance(error, KeyError) else error
-                raise ConfigError(f"{path.relative_to(root)}, line {line}: {why}: mend it, or make the table again by `make tune` and `make record`") from None
+                raise ConfigError(f"{path.relative_to(root)}, line {line}: {why}: mend it, or put it back from git") from None
     return RateTable(tuple(trials))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from typing_extensions import TypeAliasType
 
-from poet.data.description import Description, row_files
+from poet.data.description import Description
 from poet.methods import METHODS, all_rows
 from poet.methods.contract import parse_parameters
 from poet.system.validation import ConfigError, Settings, json_schema, parse
@@ -158,7 +158,7 @@ class Tuned(Settings):
     model: str
     lengths: list[Annotated[str | int, AfterValidator(_length)]] = Field(min_length=1, examples=[["1/10", 1]])
     """shares of the model's steps that have rates of their own"""
-    rows: list[str] | None = None
+    rows: Annotated[list[str], Field(min_length=1)] | None = None
     """table rows; every row if it is not given"""
     seeds: list[NonNegativeInt] = []
     """seeds that these rungs of the horizon ladder have for a second look, beside those that are asked for"""
@@ -267,8 +267,6 @@ class ScaleFile(Settings):
         check_known("row", self.finetuning.rows, all_rows(), "finetuning: ")
         if sorted(all_rows()[row][0].name for row in self.finetuning.rows) != ["adamw", "poet"]:
             raise ValueError(f"finetuning: rows are one of AdamW and one of POET, which Table 4 compares, and not {', '.join(self.finetuning.rows)}")
-        if self.summarization.pretraining and "train.npy" not in row_files(self.data.model_dump()):
-            raise ValueError(f"summarization: a BART is pretrained on one file of rows, and those of {self.data.corpus} lie in shards: give a `base`")
         for pair in self.learning_rates.borrow.items():
             check_known("model", pair, self.models, "learning_rates.borrow: ")
         for model in self.models:

@@ -1,12 +1,13 @@
 """The source files that an artifact depends on, and their digests."""
 
+import functools
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from poet.data.files import read_json, sha256_of
-from poet.launch.sources import digest, file_digests, imported_files
+from poet.launch.sources import ALL, GPU, digest, file_digests, imported_files
 from poet.system.files import write_text
 from suite.artifact import EVERY
 from suite.discovery import find, locate, read_by
@@ -24,8 +25,8 @@ def artifact_sources(name: str) -> str:
 def artifact_files(name: str, root: Path = ROOT) -> set[Path]:
     """The source files of an artifact: it is made again when one of them changes.
 
-    - Its own file, and the files that this imports from ``analyses/`` and ``suite/``, directly or indirectly. An artifact without runs also depends on its
-      imports from ``poet/``. One with runs does not: a change of ``poet/`` trains its runs again where their numbers depend on it.
+    - Its own file, and the files that this imports from ``analyses/`` and ``suite/``, directly or indirectly, and what these files of ``analyses/`` import
+      from ``poet/``. For an artifact with runs the files that runs depend on are left out: a change of those trains its runs again.
     - The source files of the artifacts that it is built from: these files also have their claims.
     - Templates, styles and scripts in the folder of its name, the published numbers, ``paper.yaml`` and ``tuning.yaml``.
     - The recorded ladders, for an artifact that is built from all others.
@@ -73,11 +74,18 @@ def read_note(path: Path) -> dict[str, Any] | None:
     return note if note and isinstance(note.get("files"), dict) else None
 
 
+@functools.cache
+def _trained(root: Path) -> frozenset[Path]:
+    """The files that some run depends on."""
+    return frozenset(path for pattern in (*ALL, *GPU, "poet/methods/*.py") for path in root.glob(pattern))
+
+
 def _closure(path: Path, root: Path, core: bool) -> set[Path]:
-    """A file and all it imports from ``analyses/`` and ``suite/``, directly or indirectly; with ``core`` also what files of ``analyses/`` import from ``poet/``."""
+    """A file and all it imports from ``analyses/`` and ``suite/``, directly or indirectly, and what files of ``analyses/`` import from ``poet/``; without
+    ``core`` only the files that no run depends on."""
 
     def followed(source: Path, other: Path) -> bool:
-        return other.relative_to(root).parts[0] != "poet" or (core and source.relative_to(root).parts[0] != "suite")
+        return other.relative_to(root).parts[0] != "poet" or (source.relative_to(root).parts[0] != "suite" and (core or other not in _trained(root)))
 
     found, waiting = set(), {path}
     while waiting:

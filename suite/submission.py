@@ -47,7 +47,7 @@ def _check_queue() -> None:
     try:
         asked = subprocess.run(["squeue", "--me", "--noheader", "--format=%i|%Z|%k"], capture_output=True, text=True)
     except FileNotFoundError:
-        raise UserError("the slurm profile needs squeue, and this machine has none: call on a machine that submits to the cluster, or without --workflow-profile") from None
+        raise UserError("the slurm profile needs squeue, and this machine has none: call on a machine that submits to the cluster, or without --profile workflow/profiles/slurm") from None
     if asked.returncode:
         raise UserError(f"squeue does not say which jobs are left of an earlier pipeline ({asked.stderr.strip() or asked.returncode}): call again once it answers")
     jobs = [line.split("|", 2) for line in asked.stdout.splitlines() if line.count("|") >= 2]

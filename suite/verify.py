@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from poet.data.files import sha256_of
 from poet.launch.records import Altered, altered_weights, check_file, check_record
 from poet.system.errors import UserError
 from suite.collection import load_suite
@@ -73,6 +74,17 @@ def artifacts(results: Path) -> Iterator[str]:
                     yield f"{lost} is gone, which {suite.outputs(name)[0]} was made from: make both again with `{command}`"
 
 
+def copies(results: Path) -> Iterator[str]:
+    """A sentence for each file of ``results/`` itself that is no copy of a scale's file, as the notes of these have it."""
+    made: dict[Path, set[str]] = {}
+    for note in filter(None, map(read_note, results.glob("*/sources/*.json"))):
+        for output, digest in note.get("outputs", {}).items():
+            made.setdefault(results / output, set()).add(digest)
+    for path, digests in made.items():
+        if path.exists() and sha256_of(path) not in digests:
+            yield f"{path} is no copy of a scale's file: remove it, and ask for it again"
+
+
 def verify(results: Path) -> tuple[str, list[str]]:
     """Check all that is kept: runs and artifacts of a results folder, and every archive of recorded runs.
 
@@ -80,7 +92,7 @@ def verify(results: Path) -> tuple[str, list[str]]:
         A summary line, and a sentence for each fault.
     """
     found = list(runs(results))
-    errors = [fault for _, fault in found if fault] + list(artifacts(results))
+    errors = [fault for _, fault in found if fault] + list(artifacts(results)) + list(copies(results))
     recorded = [path for scale in SCALES.glob("*.yaml") if (path := archive_path(scale.stem)).exists()]
     for path in recorded:
         try:

@@ -73,7 +73,7 @@ def _data(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:
 def _of_data(suite: Suite, folder: Path) -> str:
     note = read_note(folder / "sources.json")
     changed = _changed(note["files"], file_digests(data_sources(suite.scale.data["corpus"]))) if note else ""
-    return changed or "its code changed, or files of it are missing"
+    return changed or "its code or the text that it is made from changed, or files of it are missing"
 
 
 def _runs(suite: Suite, pending: Mapping[Path, str]) -> Iterator[str]:

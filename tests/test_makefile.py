@@ -37,6 +37,19 @@ def test_no_rule_of_make_s_own_takes_an_unknown_target(make, tmp_path, source):
     assert not (tmp_path / "thing").exists()
 
 
+def test_a_folder_s_name_is_no_target(make, tmp_path):
+    (tmp_path / "tests").mkdir()
+    said, code = make("tests")
+    assert said.splitlines()[0] == "error: there is no target tests: make help says which there are" and code == 2
+
+
+def test_recorded_runs_are_refused_where_nothing_would_read_them(make, tmp_path):
+    install(tmp_path)
+    said, code = make("results/table2.csv", "RECORDED=1")
+    assert "error: RECORDED=1 does nothing for results/table2.csv: give it to report, docs or record" in said and code == 2
+    assert make("-n", "report", "RECORDED=1")[1] == make("-n", "results/table2.csv", "RECORDED=0")[1] == 0
+
+
 @pytest.mark.parametrize("words", [("compare",), ("compare", "A=results/mini"), ("compare", "B=results/mini")])
 def test_compare_says_what_it_needs(make, tmp_path, words):
     install(tmp_path)
@@ -53,7 +66,7 @@ def test_an_option_that_there_is_not_is_refused(make, word):
 def test_every_option_that_is_read_may_be_given(repository):
     text = (repository / "Makefile").read_text()
     options = re.search(r"^OPTIONS := (.*)$", text, re.MULTILINE)[1].split()
-    assert set(options) == set(re.findall(r"\$\(([A-Z]+)\)", text)) - {"CURDIR", "OPTIONS", "UNKNOWN", "TARGETS"}
+    assert set(options) == set(re.findall(r"\$\(([A-Z]+)\)", text)) - {"CURDIR", "MAKECMDGOALS", "OPTIONS", "UNKNOWN", "ELSEWHERE", "TARGETS", "FOLDERS"}
 
 
 def test_a_python_that_there_is_not_is_named(make, tmp_path):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from suite.check.tables import read
-from suite.sources import note_path, write_note
+from suite.sources import artifact_files, note_path, write_note
 from tests.tables import write_lines
 from tools import record as tool
 
@@ -74,7 +74,7 @@ def test_a_table_that_was_altered_is_refused(record, tmp_path, capsys):
     kept, made = tmp_path / "root" / "analyses" / "recorded" / "mini" / "table8.csv", tmp_path / "results" / "mini"
     made.mkdir(parents=True)
     shutil.copy(kept, table := made / "table8.csv")
-    write_note(note_path(made, "table8"), [], [table], seeds=[0], specs=[])
+    write_note(note_path(made, "table8"), artifact_files("table8"), [table], seeds=[0], specs=[])
     assert record() == 0
     write_lines(table, [{**line, "measured": 7} for line in read(table)])
     assert record() == 2 and f"{table} is not as it was made: remove it" in capsys.readouterr().err
@@ -107,12 +107,20 @@ def test_tables_of_other_seeds_than_are_packed_are_refused(record, tmp_path, cap
     made, kept = tmp_path / "results" / "mini", tmp_path / "root" / "analyses" / "recorded" / "mini" / "table5.csv"
     made.mkdir(parents=True)
     shutil.copy(kept, made)
-    write_note(note_path(made, "table5"), [], seeds=[0, 1, 2], specs=["a digest"])
+    write_note(note_path(made, "table5"), artifact_files("table5"), seeds=[0, 1, 2], specs=["a digest"])
     assert record() == 2
     assert "table5.csv was made with seeds [0, 1, 2], and [0] are to be packed: give SEEDS='[0, 1, 2]'" in capsys.readouterr().err
     write_note(note_path(made, "lr_sweep"), [], seeds=[0], specs=["a trial's"])
     shutil.copy(kept.with_name("lr_sweep.csv"), made)
     assert record("--seeds", "[0,1,2]") == 0
+
+
+def test_a_table_that_other_code_made_is_refused(record, tmp_path, capsys):
+    made = tmp_path / "results" / "mini"
+    made.mkdir(parents=True)
+    shutil.copy(tmp_path / "root" / "analyses" / "recorded" / "mini" / "table8.csv", made)
+    write_note(note_path(made, "table8"), sorted(artifact_files("table8"))[1:], [made / "table8.csv"], seeds=[0], specs=[])
+    assert record() == 2 and f"{made / 'table8.csv'} was made before its code changed: make it again" in capsys.readouterr().err
 
 
 def test_claims_are_kept_and_the_report_is_not(record, tmp_path):

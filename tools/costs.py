@@ -14,7 +14,7 @@ from suite.recorded.run import RecordedRun
 
 def costs(root: Path) -> dict[str, str]:
     """The costs that pages quote, by part name: at mini scale pretraining, finetuning and its search for rates; at night scale
-    those of Table 2, all runs but trials, and the trials. Also how many commits trained the runs of each scale."""
+    those of Table 2, all runs but trials, and the trials. Also how many commits trained the runs of each scale, without trials."""
     archives = {scale: read(archive_path(scale, root)) for scale in ("mini", "night")}
     mini, night = ({n: run for n, run in runs.items() if isinstance(run.spec, RunSpec)} for runs in archives.values())
     seeds = usual(runs_of_seeds(mini.values()))

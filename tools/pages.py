@@ -17,6 +17,7 @@ from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
 from analyses.ladder.orders import MEANS, OPPOSITE, PRINTED
 from analyses.ladder.quoted import LONGEST, MODEL, RECORDED, gap, order_at_full_length
+from analyses.ladder.rungs import PERPLEXITY
 from analyses.tables.claims import effect_cell
 from faults.fault import FAULTS
 from faults.noticed import STOPS
@@ -116,17 +117,17 @@ def _parts(root: Path) -> dict[str, str]:
 def _numbers(mini: Path) -> dict[str, str]:
     """Single numbers that sentences quote."""
     table2, controls = read(mini / "table2.csv"), read(mini / "controls.csv")
-    counted = [line["trainable_agrees"] for line in table2]
+    counted = [line["trainable_agrees"] for line in table2 if line["trainable_agrees"]]
     orders = [line for line in read(mini / "claims.csv") if line["kind"] in ("ordering", "rank agreement") and line["scope"] == "measured"]
     errata = read(mini / "errata.csv")
     wrong = Counter(line["kind"] for line in errata if line["verdict"] == "confirmed error")
     adamw = next(line for line in table2 if (line["model"], line["variant"]) == ("60m", "adamw"))
     stated = read_published("tokens").set_index("model").tokens["60m"]
-    without = [line for line in controls if line["control"] == "POET without R and P"]
+    without = [line for line in controls if (line["control"], line["quantity"]) == ("POET without R and P", PERPLEXITY)]
     shares = [float(line["gain_share"]) for line in without]
     of_seeds = [float(share) for line in without for share in line["gain_shares"].split() if share != "-"]  # without a lead there is no share
     gains = {
-        control: [float(line["gain"]) for line in controls if line["control"] == control and line["own_rate"] == "yes"]
+        control: [float(line["gain"]) for line in controls if (line["control"], line["own_rate"], line["quantity"]) == (control, "yes", PERPLEXITY)]
         for control in ("AdamW, two rates", "POET FS b=1/2", "POET BS b=256")
     }
     return {
@@ -156,7 +157,7 @@ def _means(length: str, poet_against: Sequence[str] = ()) -> str:
 
 def _control(name: str, length: str) -> str:
     """The measurement of a control, for one model and length of the ladder."""
-    return next(line["note"] for line in read(RECORDED) if (line["model"], line["control"], line["length"]) == (MODEL, name, length))
+    return next(line["note"] for line in read(RECORDED) if (line["model"], line["variant"], line["length"]) == (MODEL, name, length))
 
 
 def _steps(table: Path) -> str:

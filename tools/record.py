@@ -3,7 +3,7 @@
 Copies from ``results/<scale>/`` to ``analyses/recorded/<scale>/`` the CSV and Markdown of every artifact and the figures that pages show, and
 packs the runs in ``runs.parquet`` (:mod:`suite.recorded`). With ``RECORDED=1`` it renews the files that are recorded, from what ``make report RECORDED=1`` built.
 Tables of benchmarks and planted faults go to ``analyses/recorded/``. Prints how numbers moved, except learning rates, as ``snakemake check`` does.
-Refuses tables with fewer seeds or rows than the recorded ones, and, without ``DROP=1``, to lose recorded runs. Recorded learning rates of rows
+Refuses tables with fewer seeds or rows than the recorded ones or that other code made, and, without ``DROP=1``, to lose recorded runs. Recorded learning rates of rows
 that were not tuned here stay.
 """
 
@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.rows import NAMES
+from poet.launch.sources import file_digests
 from poet.system.errors import UserError, command_line
 from suite.artifact import Artifact
 from suite.check.compare import compare
@@ -30,7 +31,7 @@ from suite.finetuning import rates_path
 from suite.recorded.merging import pack
 from suite.recorded.origin import without_sentence
 from suite.settings import read_seeds
-from suite.sources import altered, note_path, read_note
+from suite.sources import altered, artifact_files, note_path, read_note
 from tools.pages import left_tolerance, pages, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
@@ -88,7 +89,7 @@ def _refuse(
     """Refuse to replace recorded results by poorer ones.
 
     Raises:
-        UserError: a table has fewer seeds, rows or cases than the recorded one, was edited or made with other seeds, or faults are uncaught.
+        UserError: a table has fewer seeds, rows or cases than the recorded one, was edited or made with other seeds or by other code, or faults are uncaught.
     """
     made = given.results / given.scale
     for output in (output for output in outputs if output.endswith(".csv")):
@@ -108,6 +109,8 @@ def _refuse(
         if note and note["specs"] and note["seeds"] != seeds and RATES not in artifact.outputs:  # trials have their own seed
             asked = f"{made / artifact.outputs[0]} was made with seeds {note['seeds']}, and {seeds} are to be packed"
             raise UserError(f"{asked}: give SEEDS='{note['seeds']}', or make it again")
+        if note and note["files"] != file_digests(artifact_files(name)) and RATES not in artifact.outputs:
+            raise UserError(f"{made / artifact.outputs[0]} was made before its code changed: make it again (make why TARGET={made / artifact.outputs[0]} names the files)")
     for name in BENCHMARKS:
         table = given.results / name
         if table.exists() and (lost := _cases(kept.parent / name) - _cases(table)):

@@ -29,7 +29,8 @@ def stretches(history: pd.DataFrame, text: int) -> list[tuple[float, float]]:
     """Training loss minus validation loss, before the second reading of a text of ``text`` tokens and in it.
 
     Returns:
-        (mean, standard error) in nats for three stretches of one length: two before the second reading, and the second reading.
+        (mean, standard error) in nats for three stretches of one length: two before the second reading, and the second reading. If the text
+        is read more than one and a half times, the first stretch has only what there is before the second one.
     """
     length = history.tokens.max() - text
     return differences(history, [(end - length, end) for end in (text - length, text, text + length)])

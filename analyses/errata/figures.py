@@ -22,6 +22,15 @@ def tokens_of_figure9() -> Computed:
                     holds=2 < adamw / whole < adamw / crossing < 3)
 
 
+PROBED_VECTORS = Erratum(
+    id="probed-vectors", where="Appendix A.3, Phase I; Section 1, vector probing", kind="contradiction",
+    quotation="cosine similarity between transformed and initial weight vectors", second_quotation="a fixed, randomly generated unit vector v", verdict="explained",
+    explanation="The probed vector is random and is no neuron: Section 1 and the rest of Appendix A agree in v'Rv and v'Pv. 'Preserving their singular values' in the same "
+    "sentence is of the weights, too: those of R and P are 1.",
+    consequence="The suite probes a fixed random unit vector.",
+)
+
+
 @checked(id="length-of-phase-two", where="Appendix A.3, Phase II; Figure 2", kind="text against figure",
          quotation="This stable learning phase takes up 80% of the training time.", verdict="inconsistent",
          explanation="Read off Figure 2, phase II is {computed:.0%} of training, from {start:.0%} to {end:.0%}. 80% is "

@@ -32,14 +32,13 @@ def energy_pairs() -> Computed:
 
 
 @checked(id="transposition-preserves-spectrum", where="Section 4, after Theorem 1 of Section 2", kind="claim too general",
-         quotation="is the most general spectrum preserving transformation", verdict="confirmed error",
-         explanation="Theorem 1 asks for m != n, and the sentence drops that. For m = n the "
+         quotation="is the most general spectrum preserving transformation", verdict="explained",
+         explanation="Of one given W the sentence is true: every matrix with its singular values is R W P for some R and P. As a statement on maps of all W it needs Theorem 1's m != n, which it drops. For m = n the "
          "transposition preserves the spectrum and is not of the form RWP: written as a sum of such terms it takes "
          "{computed:.0f} of them for 3 x 3 matrices, where RWP is one. {square} of the {matrices} matrices of the 60M "
          "model are square. That Theorem 1 asks for the largest singular value alone is right: for linear maps it "
          "implies the others.",
-         consequence="None for training: W0 is fixed there, and every matrix with its singular values, its transpose too, is "
-         "R W0 P for some R and P.")
+         consequence="None for training: W0 is fixed there.")
 def transposition() -> Computed:
     n = 3
     # T[a, b, c, d]: coefficient of W[c, d] in T(W)[a, b]. A sum of r terms R W P has rank r as a matrix (ac) x (bd).
@@ -55,9 +54,9 @@ def transposition() -> Computed:
          quotation="only holds true when the weight initialization follows zero-mean isotropic Gaussian",
          second_quotation="works better than the uniform spectrum initialization",
          verdict="confirmed error",
-         explanation="It holds for every law of W that no rotation of either side changes, and uniform-spectrum W has such a law. With a random "
+         explanation="For every law of W that no rotation of either side changes, RWP has the energy of W in distribution, and uniform-spectrum W has such a law and a small energy. With a random "
          "R and P its energy is {computed:.4f} times what it was (64 x 172, {draws} draws), and {ratio:.4f} of the Gaussian's. So its energy at the start, "
-         "and under rotations that do not depend on W, is no reason why it trains worse. Learned ones do (energy-of-learned-rotations).",
+         "and under rotations that do not depend on W, is no reason why it trains worse. Learned rotations do depend on W (energy-of-learned-rotations).",
          consequence="None; theory.csv tests both laws.")
 def other_laws() -> Computed:
     d, n, draws, generator = 64, 172, 20, torch.Generator().manual_seed(0)

@@ -17,9 +17,9 @@ from poet.training.llama import build_llama
     quotation="We employed the AdamW optimizer for all our training runs", second_quotation="implemented on top of the codebase from GaLore",
     verdict="inconsistent",
     explanation=(
-        "AdamW as it is cited adds eps to the root of the second moment after its bias correction, GaLore's code before. Before, eps "
+        "AdamW as it is cited adds eps to the root of the second moment after its bias correction, GaLore's own AdamW class before (its full-rank option is torch's Adam, which adds it after). Before, eps "
         "acts as eps / sqrt(1 - beta2^t): {after:.1e} becomes {computed:.1e} at the first step, and again at the first after each "
-        "merge, which resets the moments. Gradients are smaller than that: clipped to 0.1, and to a tenth of it right after a merge "
+        "merge, if that resets the moments, as in the authors' code. Gradients are smaller than that: clipped to 0.1, and to a tenth of it right after a merge "
         "(as the suite reads that clipping is increased there), they are at most {gradient:.1e} in the root mean square over the "
         "{parameters:.0f}M trained numbers of 60M POET-FS b = 1/2. With such gradients the first step after a merge is {first:.0%} as long as with eps after the correction, the ten steps of the ramp "
         "{ramp:.0%}, the {period} steps up to the next merge {whole:.0%}."

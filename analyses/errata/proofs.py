@@ -68,6 +68,14 @@ def determinant() -> Computed:
                     holds=abs(found - 1) < 1e-9 and meets and distance > 0)
 
 
+LEMMA_ORDER = Erratum(
+    id="lemma-order", where="Lemma 1, its second sentence; Appendix D", kind="notation",
+    quotation="depends only on the sets S^j and matrices G^j selected in earlier", verdict="explained",
+    explanation="G_i also depends on R and on its own set S^i: the proof chooses it from the two and from what earlier primitives made of R. No later set is looked at, and that is what is meant.",
+    consequence="None; analyses/theory/lemma1.py chooses the primitives one after another in this way.",
+)
+
+
 @checked(id="lemma-alpha", where="Lemma 1; Section 4, Approximation properties of SPO; Table 9",
          kind="claim too general", quotation="for some alpha > 0 [...] at least 1 - m^-(alpha-2)",
          second_quotation="does not reduce representation power when using sufficiently many primitives",

@@ -79,6 +79,23 @@ def tilde() -> Computed:
                     holds=unit < 0.1 and 0.85 < low < 1 < high < 1.15)
 
 
+@checked(id="limit-bounded-by-n", where="Appendix C, Theorem 2", kind="notation",
+         quotation="lim sigma_max(W) <= (sqrt(d) + sqrt(lambda d)) max 1/||v_i||", second_quotation="the ratio n/d converges to a constant", verdict="explained",
+         explanation="A limit for n to infinity is bounded by an expression in d and random vectors, which change with n. The limit of the right side is meant, 1 + sqrt(lambda) = {published:.3f}: for one draw "
+         "with lambda = 1/2 the right side is {small:.3f} at d = {narrow} and {computed:.3f} at d = {wide}.",
+         consequence="None: the limits are right (Figure 3).")
+def limit_in_n() -> Computed:
+    narrow, wide, share = 256, 4096, 0.5
+
+    def bound(d: int) -> float:
+        vectors = torch.randn(int(share * d), d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        return (d**0.5 + (share * d) ** 0.5) / float(vectors.norm(dim=1).min())
+
+    limit, small, large = 1 + share**0.5, bound(narrow), bound(wide)
+    return Computed(published=limit, computed=large, unit="right side", values={"small": small, "narrow": narrow, "wide": wide},
+                    holds=limit < large < small and large - limit < 0.1)
+
+
 @checked(id="aspect-ratio-above-one", where="Section 4, Guarantees of weight spectrum; Appendix C, Theorem 2", kind="claim too general",
          quotation="the largest and smallest singular values of weights can be bounded",
          second_quotation="converges to a constant lambda in (0, 1)", verdict="confirmed error",

@@ -34,7 +34,7 @@ def control_lines(model: str, by_length: Mapping[Fraction, Ends]) -> list[dict[s
         found = {name: _outcome(_between(ends, first, second), passes) for name, (first, second, passes) in _GAPS.items()}
         longer = min((other for other in by_length if other >= LONGER * length), default=None)
         found[LONGER_KEEPS] = _same_sign(_between(ends, POET, FULL), _between(by_length.get(longer, {}), POET, FULL))
-        lines += [{"model": model, "quantity": CONTROL, "control": name, "length": str(length), "outcome": outcome, "note": said} for name, (outcome, said) in found.items()]
+        lines += [{"model": model, "variant": name, "quantity": CONTROL, "length": str(length), "outcome": outcome, "note": said} for name, (outcome, said) in found.items()]
     return lines
 
 

@@ -52,7 +52,7 @@ def _line(context: Context, cell: Cell, found: Rung | None, values: dict[Cell, d
     wanted = len(found.specs) if found else 0
     note = "no learning rates yet" if found is None else "" if len(own) == wanted else f"{wanted - len(own)} of {wanted} runs are missing"
     line = {
-        "model": cell.model, "variant": cell.row, "quantity": PERPLEXITY, "length": str(cell.length), "steps": steps_of(context.scale, cell),
+        "model": cell.model, "variant": cell.row, "against": "", "quantity": PERPLEXITY, "length": str(cell.length), "steps": steps_of(context.scale, cell),
         "tokens_per_parameter": tokens_per_parameter(context.scale, cell), "rates": found.rates if found else "", "note": note,
     }
     printed = printed_perplexities() if cell.length == 1 else {}

@@ -95,7 +95,7 @@ def _sides(model: str, compared: pd.DataFrame) -> str:
 def _fitness(model: str, controls: pd.DataFrame, lengths: Sequence[str]) -> str:
     """The controls of a model, lengths across, and whether any length passes them all."""
     rows = []
-    for name, part in controls.groupby("control", sort=False):
+    for name, part in controls.groupby("variant", sort=False):
         at = part.set_index("length")
         rows.append([name, *(f"{at.outcome[length]}{at.note[length] and ': '}{at.note[length]}" for length in lengths)])
     fit = fit_lengths(zip(controls.length, controls.outcome, strict=True))

@@ -1,17 +1,14 @@
-"""The top of the report: sentences on the results, and a small table of perplexities."""
+"""The top of the report: sentences on the results."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from analyses.controls.cells import ADAMW, POET_BS, POET_FS, TWO_RATES
+from analyses.controls.cells import POET_FS
 from analyses.ladder.quoted import LONGEST, MODEL, gap, order_at_full_length
 from analyses.report.entries import Shown, reason_of
 from suite.check.tables import Line, read
 from suite.context import Context
 from suite.judging import tally
-
-#: Rows of the small table, by their names in the controls.
-_COMPARED = (ADAMW, TWO_RATES, POET_FS, POET_BS)
 
 
 def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], errata: Sequence[Line]) -> list[tuple[str, str, str]]:
@@ -55,15 +52,3 @@ def _sentence(what: str, some: Sequence[Shown], scale: str) -> str:
     reason, count = Counter(reason_of(claim) for claim in some).most_common(1)[0]
     why = reason if count == len(some) else f"{count} of them: {reason}"
     return f"{what}: none of {len(some)} claims is judged at {scale} scale ({why})."
-
-
-def perplexities(context: Context, shown: Collection[str]) -> dict[str, dict[str, str]]:
-    """The cells of the small table, by row and model: validation perplexities of AdamW and POET; empty without the controls."""
-    if "controls" not in shown:
-        return {}
-    found: dict[str, dict[str, str]] = {name: {} for name in _COMPARED}
-    for row in read(context.results / "controls.csv"):
-        if row["control"] in found and row["own_rate"] == "yes":
-            spread = f" ± {float(row['std']):.1f}" if row["std"] else ""
-            found[row["control"]][row["model"]] = f"{float(row['measured']):.1f}{spread}" if row["diverged"] == "0" else "diverged"
-    return found

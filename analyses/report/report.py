@@ -23,7 +23,7 @@ from analyses.report.cards import card, data_uri, groups
 from analyses.report.entries import by_result, claims, errata, theory
 from analyses.report.markup import to_html
 from analyses.report.numbers import number
-from analyses.report.opening import findings, longest, perplexities
+from analyses.report.opening import findings, longest
 from analyses.report.provenance import provenance
 from analyses.report.sources import left_out, on_the_page
 from poet.system.files import write_text
@@ -62,7 +62,7 @@ def page(context: Context) -> str:
         style=Markup((FOLDER / "style.css").read_text()), scale=context.scale, unjudged=context.scale.name in UNJUDGED_SCALES, left_out=beyond,
         unbuilt={label: context.left_out[name] for name, label in unbuilt.items()}, cards=cards, groups=groups(cards, artifacts),
         longest=longest(), ladder=data_uri("text/csv", RECORDED.read_bytes()),
-        findings=findings(context, artifacts, shown, entries), perplexities=perplexities(context, artifacts),
+        findings=findings(context, artifacts, shown, entries),
         claims=shown, leaning=LEANING, results=by_result(shown), every_result=RESULT_NAMES, elsewhere=[claim for claim in shown if claim["artifact"] not in artifacts],
         claims_data=data_uri("text/csv", (context.results / "claims.csv").read_bytes()),
         controls=to_html(scale_section(context, grounds_of_all(context)), "Controls"),

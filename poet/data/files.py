@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ def exclusive(folder: Path) -> Iterator[None]:
     """Locks ``folder`` for one process at a time: a second process waits, and then finds the work done.
 
     Without the lock, two jobs that share a cache would both download and clean. On a file system without locks they do so; files
-    are still whole, because they are renamed into place. Partial files that a killed process left are removed.
+    are still whole, because they are renamed into place. Partial files and folders that a killed process left are removed.
     """
     with readable_disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -26,8 +27,8 @@ def exclusive(folder: Path) -> Iterator[None]:
         except OSError:
             yield
             return
-        for part in folder.glob(f".*{PART}"):
-            part.unlink(missing_ok=True)
+        for left in folder.glob(f".*{PART}"):
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
         yield
 
 

@@ -29,7 +29,7 @@ def visible() -> list[str]:
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
         names = (part.strip() for part in named.split(","))
-        return list(itertools.takewhile(lambda name: name not in ("", "-1"), names))  # CUDA, too, reads no further
+        return list(itertools.takewhile(lambda name: name not in ("", "-1"), names))  # what follows one of these is not counted
     return [str(number) for number in range(torch.cuda.device_count())]
 
 

@@ -86,6 +86,8 @@ def findings(pairs: Sequence[Pair]) -> list[Finding]:
             found.append(of_row(status="outside", reason=GONE))
         elif pair.source == "of the machine":
             found.append(of_row(status="left out"))
+        elif (column := value_column(pair.recorded)) and column not in pair.fresh:
+            found.append(of_row(status="outside", reason=f"no column {column}"))
         else:
             one = _judge_number(pair, allowed.get(i))
             found += [*([one] if one else []), *_texts(pair, one)]

@@ -20,10 +20,14 @@ Source = Literal["trained", "computed", "counted", "of the machine"]
 VALUES = ("measured", "effect", "perplexity")
 #: Columns that are not compared: they say how a number was obtained, or follow from numbers that are judged.
 NOT_COMPARED = frozenset(
-    "median validation_loss n std diverged collapsed runs_of_one_text low high p holm_p seeds runs note gain gain_share gain_shares measured_difference difference_low difference_high cost cost_unit foreign".split()
+    "median validation_loss n std diverged collapsed runs_of_one_text low high p holm_p seeds runs note gain gain_share gain_shares measured_difference difference_low difference_high cost cost_unit foreign "
+    "gap_adamw gap_adamw_low gap_adamw_high gap_adamw-two-rates gap_adamw-two-rates_low gap_adamw-two-rates_high".split()
 )
 #: Columns with words that follow from the row's number. If training moves the number, it may change them.
-CONCLUSIONS = frozenset(("verdict", "result", "fitness", "direction", "crossed"))
+CONCLUSIONS = frozenset(
+    "verdict result fitness direction crossed learned outcome appears_from lengths_as_printed lengths_opposite lengths_undecided "
+    "lengths_mean_as_printed lengths_mean_opposite crosses_between".split()
+)
 #: Units of counts that are the same for every seed of a scale.
 COUNTS = frozenset(("elements",))
 
@@ -69,7 +73,7 @@ class Pair:
         line = self.recorded or self.fresh or {}
         if line.get("device") or line.get("cost_unit") == "s" or line.get("unit", "").endswith("in bfloat16"):
             return "of the machine"
-        if line.get("scale") == "any":
+        if line.get("scale") == "any" or line.get("scope") == "exact":
             return "computed"
         return "counted" if line.get("unit") in COUNTS else "trained"
 
@@ -92,7 +96,7 @@ def checked(lines: list[Line]) -> list[Line]:
         if None in line or None in line.values():
             raise ValueError(f"line {place} has more or fewer cells than the first")
         for column in ("n", "std", "diverged", "collapsed"):
-            if line.get(column) and line[column] != "nan" and math.isnan(as_float(line[column])):
+            if line.get(column) and not (column == "std" and line[column] == "nan") and math.isnan(as_float(line[column])):
                 raise ValueError(f"{column} in line {place} is {line[column]!r}")
     return lines
 

@@ -1,4 +1,4 @@
-"""The speed of a run: measured on the same device, or without a measurement a stated share of the device's peak."""
+"""The speed of a run: measured on a CPU or on some GPU, as the scale trains, or without a measurement a stated share of the device's peak."""
 
 import statistics
 from collections import defaultdict

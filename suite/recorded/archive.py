@@ -85,7 +85,7 @@ def read(path: Path, only: str | None = None) -> dict[str, RecordedRun]:
         # No threads: a forked process does not have those of its parent.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             if not file.schema_arrow.equals(SCHEMA):
-                raise RecordedError(f"{path} is no archive of runs in today's format: pack it again from its results folder with `python -m suite.recorded pack`")
+                raise RecordedError(f"{path} is no archive of runs in today's format: remove it, then pack the runs from their results folder with `python -m suite.recorded pack`")
             table = file.read(use_threads=False)
     except FileNotFoundError:
         raise RecordedError(f"there are no recorded runs in {path}: keep those of a results folder with `make record`") from None
@@ -98,7 +98,7 @@ def read(path: Path, only: str | None = None) -> dict[str, RecordedRun]:
     for stored in table.to_pylist():
         run = _run(stored, path)
         if run.name in runs:
-            raise RecordedError(f"{path} has run {run.name} twice: pack it again from one results folder")
+            raise RecordedError(f"{path} has run {run.name} twice: remove it, then pack the runs from one results folder")
         runs[run.name] = run
     return runs
 

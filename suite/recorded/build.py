@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
+from poet.data.files import exclusive
 from poet.finetuning.spec import FinetuningSpec
 from suite.artifact import names_read
 from suite.context import Context
@@ -64,19 +65,20 @@ def build(scale: str, seeds: Sequence[int] | None = None) -> tuple[list[str], bo
     seeds, lines = _seeds(scale, runs_of_seeds(recorded.values()), seeds)
     suite = load_suite({"scale": scale, "seeds": seeds or [0]})
     if not suite.specs.keys() & recorded.keys():
-        raise RecordedError(f"no table and no figure of scale {scale} uses any of the recorded runs: keep its runs with `make record`")
+        raise RecordedError(f"no table and no figure of scale {scale} uses any of the recorded runs: keep its runs with `make record SCALE={scale}`")
     there = {name for name, spec in suite.specs.items() if name in recorded and recorded[name].spec.digest == spec.digest}
-    for record in list((results / "runs").rglob("record.json")):  # of an earlier archive
-        if str(record.parent.relative_to(results / "runs")) not in there:
-            shutil.rmtree(record.parent)
-    for name in sorted(there):
-        unpack(recorded[name], results / "runs" / name)
-    say(f"{scale}: {len(there)} of {len(suite.specs)} runs unpacked into {results / 'runs'}, seeds {', '.join(map(str, seeds))}")
-    left_out, narrowed = _parts(suite, recorded, there)
-    built = _in_order(suite, [name for name in suite.artifacts if name not in left_out], Context(suite.scale, results, left_out, narrowed))
-    for name in left_out:  # a table of an earlier archive must not stay beside the others
-        for output in suite.artifacts[name].outputs:
-            (results / output).unlink(missing_ok=True)
+    with exclusive(results):  # a second call waits
+        for record in list((results / "runs").rglob("record.json")):  # of an earlier archive
+            if str(record.parent.relative_to(results / "runs")) not in there:
+                shutil.rmtree(record.parent)
+        for name in sorted(there):
+            unpack(recorded[name], results / "runs" / name)
+        say(f"{scale}: {len(there)} of {len(suite.specs)} runs unpacked into {results / 'runs'}, seeds {', '.join(map(str, seeds))}")
+        left_out, narrowed = _parts(suite, recorded, there)
+        built = _in_order(suite, [name for name in suite.artifacts if name not in left_out], Context(suite.scale, results, left_out, narrowed))
+        for name in left_out:  # a table of an earlier archive must not stay beside the others
+            for output in suite.artifacts[name].outputs:
+                (results / output).unlink(missing_ok=True)
     wanted = {name: reason for name, reason in left_out.items() if suite.artifacts[name].in_all}
     unfinetuned = not any(isinstance(run.spec, FinetuningSpec) for run in recorded.values())
     short = (suite.artifacts[name] for name in (*wanted, *narrowed))

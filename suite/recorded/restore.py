@@ -1,5 +1,6 @@
 """Restoring a recorded run instead of training it, if it is still up to date."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ from suite.records import changed_code, whole_record
 def unpack(run: RecordedRun, folder: Path) -> None:
     """Write a run's files byte for byte, its record last, with a note that it was not trained here.
 
+    Files of an earlier training are removed with its weights.
+
     Raises:
         DiskError: the disk is full or the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "record.json").unlink(missing_ok=True)
+    shutil.rmtree(folder / "weights", ignore_errors=True)  # of an earlier training: archives have none
     write_note(folder, run.origin, run.record)
     for file in reversed(FILES):
         if file in run.files:

@@ -17,7 +17,7 @@ from tests.claims import artifact, computed
 
 @pytest.fixture
 def context(tmp_path):
-    return Context(types.SimpleNamespace(name="tiny", corpus="a text (stand-in for C4)", lacking=""), tmp_path)
+    return Context(types.SimpleNamespace(name="tiny", seeds=(0,), corpus="a text (stand-in for C4)", lacking=""), tmp_path)
 
 
 def record(context, spec, rows=()):

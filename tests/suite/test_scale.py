@@ -46,7 +46,6 @@ OF_MINI = (
     ("batch_rows: 8, accumulation: 1, ", "batch_rows: 8, accumulation: 1, resources: {gpu: 1}, ", ("resources of 60m", "'gpu'", "gpus")),
     ("60m, lengths: [1]", "60m, lengths: [1], rows: [oft]", ("tuning", "unknown row 'oft'", "galore")),
     ("{pretraining: {", "{base: facebook/bart-large, pretraining: {", ("mini.yaml: summarization", "one of `base`", "`pretraining`")),
-    ("  corpus: enwik8", "  corpus: c4", ("mini.yaml: summarization", "c4 lie in shards: give a `base`")),
     ("layers: 3, heads: 4, train", "layers: 3, heads: 5, train", ("summarization.pretraining", "5 heads", "64")),
     ("rows: [adamw, poet-fs-1_2]", "rows: [adamw, muon]", ("finetuning: rows", "one of AdamW and one of POET", "not adamw, muon")),
     ("gpus: 0,", "gpus: 1, processes: 2,", ("mini.yaml: resources", "processes", "without a GPU")),
@@ -114,7 +113,7 @@ def test_a_command_line_s_seeds_are_refused_with_an_example(text, words, capsys)
 )
 def test_rates_that_cannot_be_read_are_named_with_the_remedy(root, last, line, why):
     (root / "analyses" / "recorded" / "mini" / "lr_sweep.csv").write_text(f"model,variant,lr,{last}\n{line}\n")
-    with pytest.raises(UserError, match=f"analyses/recorded/mini/lr_sweep.csv, line 2: {why}: mend it, or make the table again by `make tune`"):
+    with pytest.raises(UserError, match=f"analyses/recorded/mini/lr_sweep.csv, line 2: {why}: mend it, or put it back from git"):
         load_scale({"scale": "mini", "seeds": [0]})
 
 
@@ -122,7 +121,7 @@ def test_rates_that_cannot_be_read_are_named_with_the_remedy(root, last, line, w
 def test_rates_of_finetuning_that_cannot_be_read_are_named_with_the_remedy(root, monkeypatch, text, why):
     monkeypatch.setattr(suite.finetuning, "ROOT", root)
     suite.finetuning.rates_path("mini").write_text(text)
-    with pytest.raises(UserError, match=f"analyses/recorded/mini/finetuning_rates.csv: .*{why}: mend it, or make it again by `make results/mini/finetuning_rates.csv"):
+    with pytest.raises(UserError, match=f"analyses/recorded/mini/finetuning_rates.csv: .*{why}: mend it, or put it back from git"):
         suite.finetuning.tuned_rates(load_scale({"scale": "mini", "seeds": [0]}))
 
 
@@ -184,7 +183,7 @@ def test_the_learning_rates_of_mini_s_recorded_runs_stay():
 def test_a_scale_without_its_table_is_refused_unless_it_is_to_be_tuned(root):
     (root / "analyses" / "recorded" / "mini" / "lr_sweep.csv").unlink()
     assert load_scale({"scale": "mini", "seeds": [0]}).learning_rate_source("60m", "adamw") == "the method's defaults"
-    assert "run make tune SCALE=mini and make record first" in load_suite({"scale": "mini", "seeds": [0]}).untuned()
+    assert "run make tune SCALE=mini and make record SCALE=mini first" in load_suite({"scale": "mini", "seeds": [0]}).untuned()
     path = root / "config" / "scales" / "gpu.yaml"
     path.write_text(path.read_text().replace("learning_rates.csv", "none.csv"))
     with pytest.raises(UserError, match="learning_rates.table: there is no file analyses/published/none.csv"):

@@ -91,6 +91,11 @@ def test_a_table_that_was_altered_is_named(run, smoke, capsys):
         path.write_text("1012.13")
     write_note(note_path(smoke.folder, "table8"), [], outputs, seeds=[0], specs=[])
     assert main(["verify"]) == 0
+    copy = smoke.shown("table8")[0]
+    copy.write_text("12.13")
+    assert main(["verify"]) == 1
+    assert f"{copy} is no copy of a scale's file: remove it, and ask for it again" in capsys.readouterr().err
+    copy.write_text("1012.13")
     outputs[0].write_text("12.13")
     capsys.readouterr()
     assert main(["verify"]) == 1

@@ -19,7 +19,7 @@ with job(snakemake):
     if base:
         whole_record(base)  # refuse an edited record: it says which weights these runs start from
     if not rows and not (base and (base.parent / "weights" / "tokenizer_config.json").exists()):  # see rows_for in data.smk
-        raise DataError("the prepared data are gone: call snakemake data, then call again")
+        raise DataError(f"the prepared data are gone: call `snakemake --cores 1 data --config scale={snakemake.config['scale']}`, then call again")
     rows, device = rows and rows.parent, "cuda" if snakemake.resources.gpu else "cpu"
     given = (snakemake.params.spec, list(snakemake.input.tasks), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))
     known = snakemake.params.code

@@ -1,6 +1,5 @@
 """Rules ``finetuning_rates_*``: the searches for the learning rates of one task and pretrained model."""
 
-import contextlib
 from pathlib import Path
 
 from job import job, logged
@@ -12,7 +11,6 @@ with job(snakemake):
     from poet.finetuning.sources import finetuning_digest
     from poet.launch.devices import reserved_gpus
     from poet.launch.records import read_record
-    from poet.training.errors import RunError
     from suite.collection import RESULTS
     from suite.finetuning import bases
     from suite.jobs import check_code
@@ -30,10 +28,9 @@ with job(snakemake):
     def run(spec):
         """A trial's record. The trial is trained only without a record of today's inputs and code (at a scale that retrains), so that a stopped search goes on."""
         folder = RESULTS / "runs" / spec.name
-        with contextlib.suppress(RunError):
-            record = read_record(RESULTS, spec)
-            if not changed(spec, record, **read, code=bool(snakemake.params.code)):
-                return record
+        record = whole_record(folder / "record.json")  # refuses an edited one
+        if record is not None and record["spec_digest"] == spec.digest and not changed(spec, record, **read, code=bool(snakemake.params.code)):
+            return record
         with logged(RESULTS / "logs" / "runs" / f"{spec.name}.log"):
             if resume == "recorded" and restored(spec, folder, **read):
                 return read_record(RESULTS, spec)

@@ -65,7 +65,7 @@ def job(snakemake):
         raise SystemExit(2) from None
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryError":  # by name: torch is not always loaded
-            what = "does not fit into the GPU's memory: raise accumulation, or gpus, of the model in the scale's file;"
+            what = "does not fit into the GPU's memory: raise accumulation or gpus of the model in the scale's file, or lower batch_rows of finetuning;"
         else:
             what = f"met a fault of this suite ({type(error).__name__}: {error}):"
         note_error(f"rule {snakemake.rule} {what} {getattr(error, 'log', snakemake.log[0])} has all of it")

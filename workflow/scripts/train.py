@@ -20,7 +20,7 @@ with job(snakemake):
     from suite.jobs import check_code, keep, take_back
 
     if not snakemake.input:  # see rows_for in data.smk
-        raise DataError("the prepared data are gone: call snakemake data, then call again")
+        raise DataError(f"the prepared data are gone: call `snakemake --cores 1 data --config scale={snakemake.config['scale']}`, then call again")
     resume = snakemake.config.get("resume")  # not a param: Snakemake would train finished runs again if it changed
     asked = snakemake.resources
     given = (snakemake.params.get("spec"), snakemake.output.record, snakemake.params.checkpoints, list(snakemake.log))

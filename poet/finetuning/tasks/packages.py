@@ -10,7 +10,7 @@ from typing import Literal
 from poet.data.errors import DataError
 from poet.data.files import exclusive, sha256_of
 from poet.data.package_index import NotDelivered, download, read
-from poet.system.files import atomic_path
+from poet.system.files import PART, atomic_path
 from poet.system.progress import say
 
 
@@ -47,7 +47,7 @@ class Package:
     def _download(self, folder: Path) -> None:
         say(f"downloading {self.requirement}")
         # The temporary folder lies in the cache, so that only the cache's disk needs space.
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as temporary:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".download-", suffix=PART) as temporary:
             archive = download(self.requirement, self.archive, Path(temporary))
             for path, right in self.files.items():
                 with atomic_path(folder / Path(path).name) as part:

@@ -128,7 +128,7 @@ def test_a_second_look_halves_the_level_and_does_not_see_the_seeds_between(built
     p = p_of_gap({seed: (50 + seed) * math.exp(gaps[seed]) for seed in range(3)}, {seed: 50.0 + seed for seed in range(3)}, 2)
     assert p == pytest.approx(2 * p_of_gap({seed: (50 + seed) * math.exp(gaps[seed]) for seed in range(3)}, {seed: 50.0 + seed for seed in range(3)}, 1))
     assert float(order_of_poet(frame)["holm_p"].split(" at ")[0]) == pytest.approx(181 * p, rel=0.05)
-    at = frame[(frame.quantity == "control") & (frame.length == "1")].set_index("control").note
+    at = frame[(frame.quantity == "control") & (frame.length == "1")].set_index("variant").note
     assert at[LARGER_BEATS_SMALLER].startswith(f"{math.log(0.7):+.3f}") and at[ROTATIONS_MOVE].startswith(f"{-math.log(1.2):+.3f}")
 
 
@@ -226,7 +226,7 @@ def test_a_length_is_fit_where_every_known_fact_shows():
 
     def outcomes(*lengths):
         lines = control_lines("60m", dict(zip((Fraction(1, 10), Fraction(1, 3), Fraction(1)), map(ends, lengths), strict=False)))
-        return {(line["control"], line["length"]): line["outcome"] for line in lines}, lines
+        return {(line["variant"], line["length"]): line["outcome"] for line in lines}, lines
 
     def noisy(row, scatter):
         return {seed: value * math.exp(scatter * (seed - 1)) for seed, value in ends(known)[row].items()}
@@ -244,7 +244,7 @@ def test_a_length_is_fit_where_every_known_fact_shows():
     found, _ = outcomes({row: nats for row, nats in known.items() if row not in (WITHOUT, LARGER)}, known)
     assert found[ROTATIONS_MOVE, "1/10"] == found[LARGER_BEATS_SMALLER, "1/10"] == "not measured"
     (scattered,) = (
-        line for line in control_lines("60m", {Fraction(1): ends(known) | {TWO_RATES: noisy(TWO_RATES, 0.05)}}) if line["control"] == SECOND_RATE_IS_LITTLE
+        line for line in control_lines("60m", {Fraction(1): ends(known) | {TWO_RATES: noisy(TWO_RATES, 0.05)}}) if line["variant"] == SECOND_RATE_IS_LITTLE
     )
     assert scattered["outcome"] == "failed", "its mean is below the threshold, its interval is not"
 
@@ -254,7 +254,7 @@ def test_a_longer_run_is_three_times_as_long():
         return {row: {seed: 50 * math.exp(nats + 0.001 * seed) for seed in range(3)} for row, nats in ((FULL, 0.0), (POET, poet))}
 
     lines = control_lines("60m", {Fraction(1): ends(0.1), Fraction(2): ends(0.1), Fraction(3): ends(-0.1)})
-    assert [line["outcome"] for line in lines if line["control"] == LONGER_KEEPS] == ["failed", "not measured", "not measured"]
+    assert [line["outcome"] for line in lines if line["variant"] == LONGER_KEEPS] == ["failed", "not measured", "not measured"]
 
 
 def test_no_order_is_called_judged_where_a_control_did_not_pass(built):

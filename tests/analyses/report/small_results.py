@@ -5,7 +5,6 @@ import struct
 import zlib
 from typing import Any
 
-from analyses.controls.cells import VARIED
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.report.markup import LONG
 from analyses.report.sources import on_the_page
@@ -145,15 +144,6 @@ def theory_lines() -> list[dict[str, Any]]:
     ]
 
 
-def control_lines(scale: str) -> list[dict[str, Any]]:
-    """Every control on two models, one of whose runs diverged."""
-    return [
-        {"model": model, "control": control, "own_rate": own, "measured": measured, "std": 0.5, "diverged": int(math.isnan(measured)), "scale": scale}
-        for i, control in enumerate(VARIED)
-        for model, own, measured in (("60m", "yes", 100.25 + i), ("60m", "no", 555.0), ("130m", "yes", math.nan if control == "AdamW" else 90.25 + i))
-    ]
-
-
 def table_text(artifact: Artifact, scale: Scale) -> str:
     """Markdown as the tables write it: caption and controls above, a mark, and a text that would like to be HTML."""
     controls = "The scale is fit.\n\n| known fact | passes if |\n| --- | --- |\n| full training beats LoRA | It does. |\n"
@@ -176,7 +166,6 @@ def write_results(context: Context) -> None:
         "errata.csv": erratum_lines(),
         "theory.csv": theory_lines(),
         "claims.csv": claim_lines(artifacts, scale),
-        "controls.csv": control_lines(scale),
         "table2.csv": [{**line, "trainable_agrees": agrees} for line, agrees in zip(plain, ("yes", "no"), strict=True)],
     }
     for name, artifact in artifacts.items():

@@ -9,7 +9,9 @@ import pytest
 from analyses.common.grid import MODELS, grid_runs
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2 import table2
+from analyses.tables.table2.claims import LIKE_LORA
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
+from analyses.tables.table2.rows import LORA, POET, printed
 from analyses.tables.table2.table2 import apart_from_zero, beside_adamw, draw, summary
 from poet.methods import table_rows
 from poet.training.errors import RunError
@@ -150,3 +152,9 @@ def test_paper_scale_has_the_hyperparameters_of_tables_9_and_10():
     assert (run.steps, run.batch_rows, run.clip_norm, run.weight_decay) == (400_000, 512, 0.1, 0.01)
     assert (run.minimum_lr_ratio, run.warmup_steps, run.precision) == (0.01, 0, "bf16")
     assert scale.run("1.3b", "poet-bs-b64", 0).parameters["poet_lr"] == 4e-3
+
+
+def test_lora_is_compared_with_the_row_of_poet_that_is_printed_with_about_as_many_parameters():
+    for model in MODELS:
+        counts = printed(model).set_index("variant").trainable.map(printed_number)
+        assert min(POET, key=lambda row: abs(counts[row] - counts[LORA])) == LIKE_LORA

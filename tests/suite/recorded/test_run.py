@@ -28,7 +28,10 @@ def test_a_trained_run_comes_back_byte_for_byte(make_spec, train_run, tmp_path):
 
 def test_unpacking_leaves_nothing_of_another_run(recorded_run, specs, tmp_path):
     (tmp_path / "probes.npz").write_bytes(b"of another run")
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "model.safetensors").write_bytes(b"of an earlier training")
     unpack(recorded_run(specs["60m/adamw"]), tmp_path)
+    assert not (tmp_path / "weights").exists()
     assert sorted(contents(tmp_path)) == ["history.csv", "origin.json", "record.json"]
 
 
