@@ -4,13 +4,14 @@ A claim about trained models is judged at a small scale only if the controls of 
 measured has not passed. The thresholds are constants of this module, fixed before any run that they judge. On 2026-11-23 an independent
 reading found rules that could pass by chance or on other models' runs. They were made stricter; no scale had passed all controls then. Since
 2026-11-27, 18:00, a control also reads the trained runs of tables and figures that could not be built. Figures 2 and 11 to 14 of night scale, which
-this lets judge, were being trained then. Their results were recorded at 19:03; a record does not say when its run ended.
+this lets judge, were being trained then. Their results were recorded at 19:03; a record does not say when its run ended. Since
+2026-11-30 the controls of rates read trials of the run's own length (before, those of the full length for longer runs of a row, too); no result turned.
 Paper scale needs no controls, since the claims are about that scale.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from suite.claim import Kind
@@ -66,7 +67,7 @@ def _together(parts: dict[str, tuple[bool | None, str]]) -> Reading:
 def _all(parts: dict[str, tuple[bool | None, str]], words: str) -> Reading:
     """:func:`_together` for many parts; only parts that did not pass are named."""
     left = {name: part for name, part in parts.items() if not part[0]}
-    return _together(left) if left or not parts else Reading("passed", f"all {len(parts)} {words}")
+    return _together(left or parts) if left or len(parts) < 2 else Reading("passed", f"all {len(parts)} {words}")
 
 
 def _interval(
@@ -131,15 +132,14 @@ def _second_rate(grounds: Grounds, subject: Subject) -> Reading:
 
 def _grids(grounds: Grounds, subject: Subject) -> Reading:
     found = {}
-    for model, setting in subject.settings:
-        chosen = grounds.sweep.chosen(model, setting)
+    for spec in subject.settings:
+        chosen = grounds.sweep.chosen(spec)
         if chosen is None:
-            found[f"{model}/{setting}"] = None, "not swept"
-        elif chosen.open_sides:
-            found[f"{model}/{setting}"] = False, f"at the end of {' '.join(chosen.open_sides)}"
-        else:
-            found[f"{model}/{setting}"] = True, "inside"
-    return _all(found, "inside")
+            found[f"{spec.model}/{spec.variant}"] = None, "not swept"
+        else:  # changed settings have the rates of their row
+            found[f"{spec.model}/{chosen.row}"] = not chosen.open_sides, f"at the end of {' '.join(chosen.open_sides)}" if chosen.open_sides else "inside"
+    reading, changed = _all(found, "inside"), len(subject.settings) - len(found)
+    return replace(reading, measured=f"{reading.measured}; settings without a search of their own: {changed}") if changed else reading
 
 
 def _horizon(grounds: Grounds, subject: Subject) -> Reading:
@@ -157,10 +157,10 @@ def _horizon(grounds: Grounds, subject: Subject) -> Reading:
 
 def _neighbours(grounds: Grounds, subject: Subject) -> Reading:
     found = {}
-    for model, one, other in subject.pairs:
-        name, differences = f"{model}: {one} against {other}", grounds.sweep.differences(model, one, other)
+    for one, other in subject.pairs:
+        name, differences = f"{one.model}: {one.variant} against {other.variant}", grounds.sweep.differences(one, other)
         if differences is None:
-            found[name] = None, "one row's rates, tried for none of the two alone" if row_of(one) == row_of(other) else "not swept"
+            found[name] = None, "one row's rates, tried for none of the two alone" if row_of(one.variant) == row_of(other.variant) else "not swept"
             continue
         at, turned = differences[0], [d for d in differences[1:] if d * differences[0] <= 0]
         found[name] = not turned, f"{at:+.2f} at the chosen rates, turns at {len(turned)} of {len(differences) - 1} neighbours"

@@ -24,57 +24,49 @@ class Subject:
 
     Attributes:
         models: the models of the runs.
-        settings: the (model, variant) of each run.
-        pairs: the (model, variant, variant) of each judged difference.
+        settings: a run of each (model, variant).
+        pairs: runs of the two settings of each judged difference, on one model.
     """
 
     models: tuple[str, ...]
-    settings: tuple[tuple[str, str], ...]
-    pairs: tuple[tuple[str, str, str], ...]
+    settings: tuple[RunSpec, ...]
+    pairs: tuple[tuple[RunSpec, RunSpec], ...]
 
     @property
     def has_poet(self) -> bool:
-        """Whether one of the variants trains R and P."""
-        rows = all_rows()
-        return any(row_of(variant) in rows and rows[row_of(variant)][0].name == "poet" for _, variant in self.settings)
-
-
-def subject(settings: Iterable[tuple[str, str]], compared: Iterable[tuple[str, str, str]] = ()) -> Subject:
-    """The subject of a claim, from the settings of its runs.
-
-    Args:
-        settings: the (model, variant) of each run.
-        compared: the (model, variant, variant) of each comparison. If empty, each variant is compared with the model's first one.
-    """
-    settings, pairs = tuple(dict.fromkeys(settings)), tuple(dict.fromkeys(compared))
-    if not pairs:
-        first: dict[str, str] = {}
-        for model, variant in settings:
-            first.setdefault(model, variant)
-        pairs = tuple((model, variant, first[model]) for model, variant in settings if variant != first[model])
-    return Subject(tuple(dict.fromkeys(model for model, _ in settings)), settings, pairs)
+        """Whether one of the runs trains R and P."""
+        return any(spec.method == "poet" for spec in self.settings)
 
 
 def subject_of(runs: Iterable[RunSpec], compared: Iterable[tuple[RunSpec, RunSpec]] = ()) -> Subject:
-    """The subject of a claim, from the specs of its runs; pairs of different models are left out."""
-    pairs = [(one.model, one.variant, other.variant) for one, other in compared if one.model == other.model]
-    return subject([(spec.model, spec.variant) for spec in runs], pairs)
+    """The subject of a claim, from the specs of its runs.
+
+    Args:
+        compared: the runs of each comparison; pairs of different models are left out. If empty, each setting is compared with the model's first one.
+    """
+    settings: dict[tuple[str, str], RunSpec] = {}
+    for spec in runs:
+        settings.setdefault((spec.model, spec.variant), spec)
+    pairs = {(one.model, one.variant, other.variant): (one, other) for one, other in compared if one.model == other.model}
+    models = {model: spec for (model, _), spec in reversed(settings.items())}
+    first = [(spec, models[spec.model]) for spec in settings.values() if spec is not models[spec.model]]
+    return Subject(tuple(dict.fromkeys(model for model, _ in settings)), tuple(settings.values()), tuple(pairs.values() or first))
 
 
 class Sweep:
-    """The trials of a scale's table of rates that have the full length of their model."""
+    """The trials of a scale's table of rates."""
 
     def __init__(self, scale: Scale) -> None:
-        steps = {name: model.steps for name, model in scale.settings.models.items()}
-        self.trials = [t for t in scale.rate_table.trials if t.perplexity is not None and t.steps in (None, steps.get(t.model))]
+        self.trials = [trial for trial in scale.rate_table.trials if trial.perplexity is not None]
 
-    def chosen(self, model: str, variant: str) -> Trial | None:
-        """The chosen trial of a variant's row; None if the row was not tuned on this model: rates borrowed from another model say nothing."""
-        return next((t for t in self.trials if (t.model, t.row, t.chosen) == (model, row_of(variant), True)), None)
+    def chosen(self, spec: RunSpec) -> Trial | None:
+        """The chosen trial of a run's row; None if the row was not tuned on this model at this length: rates borrowed from another one say nothing."""
+        of_row = (t for t in self.trials if (t.model, t.row, t.chosen) == (spec.model, row_of(spec.variant), True))
+        return next((t for t in of_row if t.steps in (None, spec.steps)), None)
 
     def neighbours(self, chosen: Trial) -> list[Trial]:
         """The trials next to a chosen one in one rate, all other rates equal."""
-        alike, found = [t for t in self.trials if (t.model, t.row) == (chosen.model, chosen.row)], []
+        alike, found = [t for t in self.trials if (t.model, t.row, t.steps) == (chosen.model, chosen.row, chosen.steps)], []
         for rate in chosen.rates:
             line = [t for t in alike if t.rates == {**chosen.rates, rate: t.rates.get(rate)}]
             line.sort(key=lambda t, rate=rate: t.rates[rate])
@@ -82,12 +74,12 @@ class Sweep:
             found += [*line[max(place - 1, 0) : place], *line[place + 1 : place + 2]]
         return found
 
-    def differences(self, model: str, one: str, other: str) -> list[float] | None:
-        """log(perplexity) of one variant minus the other's: first at the chosen rates, then with each neighbouring trial of either.
+    def differences(self, one: RunSpec, other: RunSpec) -> list[float] | None:
+        """log(perplexity) of one run's row minus that of the other's: first at the chosen rates, then with each neighbouring trial of either.
 
-        None if one row was not tuned, both variants belong to one row, or there is no neighbouring trial.
+        None if one row was not tuned, both runs belong to one row, or there is no neighbouring trial.
         """
-        a, b = self.chosen(model, one), self.chosen(model, other)
+        a, b = self.chosen(one), self.chosen(other)
         if a is None or b is None or a is b:
             return None
         beside = [*((near, b) for near in self.neighbours(a)), *((a, near) for near in self.neighbours(b))]

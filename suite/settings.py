@@ -181,9 +181,15 @@ class OnTasks(Settings):
     """tokens of a text at most"""
     clip_norm: PositiveFloat
     methods: Methods = {}
-    """method: its parameters, in the scale's own units"""
+    """method: its parameters, in the scale's own units, except learning rates: all that is trained has one"""
     runs_per_job: PositiveInt = 1
     """how many runs of a pretrained model share a process"""
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> OnTasks:
+        if idle := [f"{key} of {name}" for name, given in self.methods.items() for key in given if key in (*METHODS[name].learning_rates, "poet_scale")]:
+            raise ValueError(f"{', '.join(idle)} would change nothing, since finetuning trains everything at one learning rate: take it out")
+        return self
 
 
 class Finetuning(OnTasks):

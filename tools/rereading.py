@@ -63,8 +63,9 @@ def main() -> int:
     for name, run in sorted(read(archive_path(scale.name)).items()):
         if (tokens := run.record.get("tokens", 0)) > text:
             history = pd.read_csv(io.BytesIO(run.files["history.csv"]))
-            found = (stretches if tokens <= 2 * text else readings)(history, text)
-            print(name, *(f"{mean:+.4f} ({error:.4f})" for mean, error in found), sep="  ")
+            kind = stretches if tokens <= 2 * text else readings
+            found = kind(history, text)
+            print(f"{name} ({kind.__name__})", *(f"{mean:+.4f} ({error:.4f})" for mean, error in found), sep="  ")
     return 0
 
 

@@ -15,12 +15,14 @@ from matplotlib.ticker import EngFormatter
 
 from analyses.common.claim_forms import ordering
 from analyses.common.controls import fitness_sentence
-from analyses.common.grid import cell_runs, longer_runs
+from analyses.common.evidence import perplexities
+from analyses.common.grid import BASELINE, cell_runs, longer_runs
 from analyses.common.layout import measured_columns
 from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import LINES, MARKERS, Figure, bars, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
-from analyses.common.published import read_published
+from analyses.common.published import printed_perplexities, read_published
+from analyses.figures.common.dynamics import FINAL, rows_note
 from poet.training.spec import RunSpec
 from suite.claim import Claim
 from suite.context import Context
@@ -55,8 +57,6 @@ def crossing(history: pd.DataFrame, level: float) -> float:
 
 
 def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
-    table2 = read_published("table2").query("model == @MODEL").set_index("variant").perplexity.astype(float)
-    printed = {ADAMW.format(1): table2["adamw"], POET: table2[ROW]}  # final perplexities of Table 2
     lines = []
     for label, found in histories.items():
         evaluated = pd.concat(history.dropna(subset="validation_perplexity") for history in found)
@@ -67,8 +67,18 @@ def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
                 "series": label, "quantity": PERPLEXITY, "step": int(step), "tokens": part.tokens.mean(),
                 **measured_columns(values), "unit": "perplexity",
             })
-        lines[-1]["published"] = printed.get(label, math.nan)
     return lines
+
+
+def _finals(context: Context) -> list[dict[str, Any]]:
+    """The final perplexity of each series, on more validation rows than the curves have, beside that of Table 2 if it prints one."""
+    printed = {ADAMW.format(1): (MODEL, BASELINE), POET: (MODEL, ROW)}
+    return [
+        {
+            "series": label, "quantity": FINAL, "published": printed_perplexities().get(printed.get(label), math.nan),
+            **measured_columns(perplexities(context, specs)), "unit": "perplexity",
+        } for label, specs in series(context.scale).items()
+    ]
 
 
 def _crossings(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
@@ -102,13 +112,13 @@ def _published() -> list[dict[str, Any]]:
 
 
 def table(context: Context) -> pd.DataFrame:
-    """One line for each point of a curve, each crossing, and each published number (those have no ``measured``)."""
+    """One line for each point of a curve, each final perplexity, each crossing, and each published number (those have no ``measured``)."""
     histories = {label: [context.history(spec) for spec in specs] for label, specs in series(context.scale).items()}
     columns = [
         "series", "against", "quantity", "step", "tokens", "published", "measured", "n", "std", "diverged", "unit",
         "note",
     ]
-    frame = pd.DataFrame([*_curves(histories), *_crossings(histories), *_published()], columns=columns)
+    frame = pd.DataFrame([*_curves(histories), *_finals(context), *_crossings(histories), *_published()], columns=columns)
     ours = frame.measured.notna() | frame.n.notna()
     return frame.astype({"step": "Int64", "n": "Int64", "diverged": "Int64"}).assign(
         scale=ours.map({True: context.scale.name, False: "paper"}), corpus=ours.map({True: context.scale.corpus, False: "C4"})
@@ -161,7 +171,7 @@ def draw(frame: pd.DataFrame, title: str) -> Figure:
 
 def build(context: Context) -> None:
     frame = table(context)
-    note = f"{spread_note(context)} {fitness_sentence(context, ARTIFACT.runs(context.scale))}"
+    note = f"{rows_note(series(context.scale)[POET][0])} {spread_note(context)} {fitness_sentence(context, ARTIFACT.runs(context.scale))}"
     save_figure(draw(frame, model_label(context.scale, MODEL)), frame, context, ARTIFACT, note, crossing_sentences(frame))
 
 

@@ -73,7 +73,7 @@ def comparison(rows: Sequence[Line]) -> dict[str, Any] | None:
         (
             tuple(number(row[n]) for n in settings),
             number(row["published"]) + _read_off(row),
-            "diverged" if row.get("diverged") not in (None, "", "0") else number(row["measured"]),
+            _measured(row),
             f"± {number(row['std'])}" if row.get("std") else "", row.get("unit", ""),
         )
         for row in printed
@@ -82,6 +82,13 @@ def comparison(rows: Sequence[Line]) -> dict[str, Any] | None:
         "about": ", ".join(f"{_words(n)} {printed[0][n]}" for n in shared), "settings": list(map(_words, settings)),
         "lines": lines, "spread": any(line[3] for line in lines), "unit": units.pop() if len(units) == 1 else "",
     }
+
+
+def _measured(row: Line) -> str:
+    """The measured value, or in words why there is none: a run diverged, or a curve does not cross the other."""
+    if row.get("diverged") not in (None, "", "0"):
+        return "diverged"
+    return {"no": "no crossing", "below throughout": "below throughout"}.get(row.get("crossed", ""), number(row["measured"]))
 
 
 def _words(column: str) -> str:

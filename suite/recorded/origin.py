@@ -52,7 +52,7 @@ def foreign(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
 
 def sentence(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
     """A sentence on the given runs that were not trained here, with their machines and commits; empty if there are none."""
-    specs = {spec.name: spec for spec in specs}
+    specs = {spec.name: spec for spec in specs if (results / "runs" / spec.name / "record.json").exists()}  # others are of artifacts that were left out
     groups: dict[tuple[str, str], Counter[str]] = {}
     for name, (origin, record) in origins(results, specs.values()).items():
         where = record["provenance"]
@@ -82,4 +82,4 @@ def _commits(commits: Iterable[str]) -> str:
     if len(named) <= _NAMED:
         return " and ".join(named)
     dirty = sum(name.endswith(_DIRTY) for name in named)
-    return f"{len(named)} commits{dirty and f', {dirty} of them{_DIRTY}' or ''}: each record names its own"
+    return f"{len({name.removesuffix(_DIRTY) for name in named})} commits{dirty and f', {dirty} of them{_DIRTY}' or ''}: each record names its own"

@@ -9,7 +9,7 @@ import pytest
 from analyses.tables.table2.claims import confounders
 from suite import fitness
 from suite.fitness import CONTROLS, NEEDS, readings, scatter_passes
-from suite.grounds import Grounds, Sweep, row_of, subject, subject_of
+from suite.grounds import Grounds, Sweep, row_of, subject_of
 from suite.rates import RateTable, read_rates
 from suite.scale import load_scale
 
@@ -72,8 +72,13 @@ def grounds(scale, tmp_path):
     return _grounds
 
 
+def subject(scale, *settings):
+    """The subject of runs by (model, row) and, where it is changed, what is changed."""
+    return subject_of([scale.run(model, row, 0, overrides=dict(*changed)) for model, row, *changed in settings])
+
+
 def read(grounds, name, about=None):
-    about = about or subject([("60m", "poet-fs-1_2"), ("60m", "adamw")])
+    about = about or subject(grounds.scale, ("60m", "poet-fs-1_2"), ("60m", "adamw"))
     return readings(grounds, about, [name])[name]
 
 
@@ -114,8 +119,8 @@ def test_what_scatter_explains_has_not_passed(grounds):
         assert read(grounds({("60m", noisy, "noise"): 50}), name).outcome == "failed"
 
 
-def test_each_neighbour_in_size_has_to_differ(grounds):
-    about = subject([("130m", "adamw")])
+def test_each_neighbour_in_size_has_to_differ(scale, grounds):
+    about = subject(scale, ("130m", "adamw"))
     assert read(grounds({("350m", "adamw"): 30.0}), fitness.LARGER_BEATS_SMALLER, about).outcome == "passed"
     found = read(grounds({("350m", "adamw"): 41.0}), fitness.LARGER_BEATS_SMALLER, about)
     assert found.outcome == "failed" and "350m against 130m" in found.measured and "130m against 60m" in found.measured
@@ -139,16 +144,16 @@ def test_a_longer_run_that_diverged_keeps_no_sign():
     assert not any(fitness.on_one_side(*pair) for pair in ((ahead, behind), (ahead, diverged), (behind, diverged), (diverged, behind)))
 
 
-def test_every_model_of_a_subject_has_to_pass(grounds):
-    both = subject([("60m", "adamw"), ("130m", "adamw")])
+def test_every_model_of_a_subject_has_to_pass(scale, grounds):
+    both = subject(scale, ("60m", "adamw"), ("130m", "adamw"))
     found = read(grounds(), fitness.FULL_BEATS_LORA, both)
     assert found.outcome == "not measured" and "130m not among these runs" in found.measured
     assert read(grounds({("60m", "lora-r64"): 1.0}), fitness.FULL_BEATS_LORA, both).outcome == "failed"
 
 
-def test_r_and_p_are_asked_of_poet_alone(grounds):
-    assert readings(grounds(), subject([("60m", "adamw")]), [fitness.ROTATIONS_MOVE]) == {}
-    assert subject([("60m", "poet-bs-b256-init=xavier")]).has_poet and not subject([("60m", "muon")]).has_poet
+def test_r_and_p_are_asked_of_poet_alone(scale, grounds):
+    assert readings(grounds(), subject(scale, ("60m", "adamw")), [fitness.ROTATIONS_MOVE]) == {}
+    assert subject(scale, ("60m", "poet-bs-b256", {"init": "xavier"})).has_poet and not subject(scale, ("60m", "muon")).has_poet
 
 
 SWEEP = [
@@ -167,21 +172,23 @@ def changed(place, **cells):
     return [tuple(cells.get(n, c) for n, c in zip(names, line, strict=True)) if i == place else line for i, line in enumerate(SWEEP)]
 
 
-def test_chosen_rates_inside_at_an_end_and_not_swept(grounds):
+def test_chosen_rates_inside_at_an_end_and_not_swept(scale, grounds):
     assert read(grounds(sweep=SWEEP), fitness.RATES_INSIDE).outcome == "passed"
     ended = read(grounds(sweep=changed(4, at_grid_end="lr")), fitness.RATES_INSIDE)
     assert (ended.outcome, ended.measured) == ("failed", "60m/poet-fs-1_2 at the end of lr")
     assert read(grounds(sweep=SWEEP[3:]), fitness.RATES_INSIDE).outcome == "not measured"
-    assert read(grounds(sweep=SWEEP), fitness.RATES_INSIDE, subject([("350m", "adamw")])).outcome == "not measured"
+    assert read(grounds(sweep=SWEEP), fitness.RATES_INSIDE, subject(scale, ("350m", "adamw"))).outcome == "not measured"
+    changed_too = subject(scale, ("60m", "poet-fs-1_2"), ("60m", "poet-fs-1_2", {"init": "xavier"}))
+    assert read(grounds(sweep=SWEEP), fitness.RATES_INSIDE, changed_too).measured == "60m/poet-fs-1_2 inside; settings without a search of their own: 1"
 
 
-def test_signs_at_neighbouring_rates(grounds):
+def test_signs_at_neighbouring_rates(scale, grounds):
     assert read(grounds(sweep=SWEEP), fitness.NEIGHBOURS_KEEP).outcome == "passed"
     turned = read(grounds(sweep=changed(5, perplexity=50.5)), fitness.NEIGHBOURS_KEEP)  # above AdamW's 50
     assert turned.outcome == "failed" and turned.measured.endswith("turns at 1 of 4 neighbours")
     assert read(grounds(sweep=changed(5, perplexity="")), fitness.NEIGHBOURS_KEEP).outcome == "failed"  # it diverged
     assert read(grounds(sweep=SWEEP[:3]), fitness.NEIGHBOURS_KEEP).outcome == "not measured"
-    settings = subject([("60m", "poet-fs-1_2-init=xavier"), ("60m", "poet-fs-1_2")])  # one sweep for both: nothing beside it
+    settings = subject(scale, ("60m", "poet-fs-1_2", {"init": "xavier"}), ("60m", "poet-fs-1_2"))  # one sweep for both: nothing beside it
     assert read(grounds(sweep=SWEEP), fitness.NEIGHBOURS_KEEP, settings).outcome == "not measured"
 
 
@@ -189,24 +196,26 @@ def test_a_table_without_trials_or_without_a_file_has_tuned_nothing(scale, tmp_p
     table = tmp_path / "sweep.csv"
     table.write_text("model,variant,lr,poet_lr,chosen,source\n60m,adamw,1e-2,,yes,Table 10\n")
     untuned = Sweep(dataclasses.replace(scale, rate_table=RateTable()))
-    assert swept(scale, table).chosen("60m", "adamw") is untuned.chosen("60m", "adamw") is None
+    assert swept(scale, table).chosen(scale.run("60m", "adamw", 0)) is untuned.chosen(scale.run("60m", "adamw", 0)) is None
 
 
-def test_trials_of_the_model_s_own_length_count_and_what_is_borrowed_says_nothing(scale, tmp_path):
+def test_trials_of_a_run_s_own_length_count_and_what_is_borrowed_says_nothing(scale, tmp_path):
     table, steps = tmp_path / "sweep.csv", scale.settings.models["60m"].steps
     lines = (f"60m,adamw,{3 * steps},1e-3,9,yes,lr", f"60m,adamw,{steps},2e-3,9,yes,", "350m,galore,,1e-3,9,yes,lr")
     table.write_text("\n".join(("model,variant,steps,lr,perplexity,chosen,at_grid_end", *lines)))
     sweep = swept(scale, table)
-    assert sweep.chosen("60m", "adamw").rates == {"lr": 2e-3} and sweep.chosen("130m", "adamw") is None
-    assert sweep.chosen("60m", "galore") is None and sweep.chosen("350m", "galore").open_sides == ("lr",)
+    assert sweep.chosen(scale.run("60m", "adamw", 0)).rates == {"lr": 2e-3} and sweep.chosen(scale.run("130m", "adamw", 0)) is None
+    assert sweep.chosen(scale.run("60m", "adamw", 0, steps=3 * steps)).rates == {"lr": 1e-3} and sweep.chosen(scale.run("60m", "adamw", 0, steps=2 * steps)) is None
+    assert sweep.chosen(scale.run("60m", "galore", 0)) is None and sweep.chosen(scale.run("350m", "galore", 0)).open_sides == ("lr",)
+    assert sweep.neighbours(sweep.chosen(scale.run("60m", "adamw", 0))) == []  # those of another length are none
 
 
 def test_subjects_name_models_settings_and_pairs(scale):
     poet, adamw = (scale.run("60m", row, 0) for row in ("poet-fs-1_2", "adamw"))
     found = subject_of([poet, adamw, poet])
-    assert found.models == ("60m",) and found.settings == (("60m", "poet-fs-1_2"), ("60m", "adamw"))
-    assert found.pairs == (("60m", "adamw", "poet-fs-1_2"),)  # each with the first, where no pairs are named
-    assert subject_of([poet, adamw], [(poet, adamw)]).pairs == (("60m", "poet-fs-1_2", "adamw"),)
+    assert found.models == ("60m",) and found.settings == (poet, adamw)
+    assert found.pairs == ((adamw, poet),)  # each with the first, where no pairs are named
+    assert subject_of([poet, adamw], [(poet, adamw)]).pairs == ((poet, adamw),)
     assert row_of("poet-bs-b256-init=xavier") == "poet-bs-b256" and row_of("adamw-two-rates-lr=1") == "adamw-two-rates"
 
 

@@ -137,9 +137,8 @@ def dynamics_artifact(
         lines = -(-len(labels) // columns)
         figure.legend(handles, labels, loc="upper center", ncol=columns, frameon=False)
         figure.tight_layout(rect=(0, 0, 1, 1 - 0.28 * lines / figure.get_figheight()))
-        rows = tuple(n or "all" for n in (specs[0].evaluation_rows, specs[0].final_evaluation_rows))
         parts = [
-            f"Curves: {rows[0]} validation rows; the table's numbers: {rows[1]}.", "Crosses: diverged." if frame.diverged.any() else "",
+            rows_note(specs[0]), "Crosses: diverged." if frame.diverged.any() else "",
             spread_note(context, "Bands"), fitness_sentence(context, specs),
         ]
         save_figure(figure, frame, context, artifact, " ".join(filter(None, parts)), sentence(frame))
@@ -149,6 +148,12 @@ def dynamics_artifact(
         models=needed, claims=claims,
     )
     return artifact
+
+
+def rows_note(spec: RunSpec) -> str:
+    """On how many validation rows the curves and the final perplexities are measured, for a caption."""
+    curve, final = (n or "all" for n in (spec.evaluation_rows, spec.final_evaluation_rows))
+    return f"Curves: {curve} validation rows; final perplexities: {final}."
 
 
 def sentence(frame: pd.DataFrame) -> str:

@@ -59,7 +59,8 @@ def test_table_and_best_split(recorded):
     assert figure5.best_shares(frame, "published") == dict.fromkeys(("small", "medium", "large"), figure5.STANDARD)
     # What the paper prints at one half is standard POET.
     assert frame.published[frame.share_r == figure5.EVEN].isna().all() and frame.published[frame.share_r.isna()].tolist() == [34.07, 28.70, 26.95]
-    assert figure5.effect(frame, "measured") == pytest.approx(77.5 / 60 - 1)
+    assert figure5.effects(frame, "measured") == pytest.approx(dict.fromkeys(("small", "medium", "large"), 77.5 / 60 - 1))
+    assert figure5.effects(frame, "published")["large"] == pytest.approx(31.11 / 26.95 - 1)
     line = frame[(frame.budget == "large") & (frame.share_r == 0.9)].iloc[0]
     assert (
         line.published == 27.95

@@ -73,6 +73,8 @@ def test_a_comparison_says_what_diverged_and_what_was_read_off():
     line = {"step": "600", "published": "0.63", "published_low": "0.6", "published_high": "0.66", "measured": "", "diverged": "1"}
     (found,) = comparison([line])["lines"]
     assert found[1:3] == ("0.63 (0.6 to 0.66)", "diverged")
+    crossings = [{"step": "600", "published": "0.85", "measured": value, "crossed": crossed} for value, crossed in (("0.75", "yes"), ("", "no"), ("0.0", "below throughout"))]
+    assert [line[2] for line in comparison(crossings)["lines"]] == ["0.75", "no crossing", "below throughout"]
 
 
 def drawn(svg):

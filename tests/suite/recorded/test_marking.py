@@ -66,12 +66,14 @@ def test_recorded_runs_are_named_with_machine_and_commit(artifact, context, reco
 
 
 def test_a_few_commits_of_one_machine_are_named_and_more_are_counted(context, specs, recorded_run):
-    runs = list(specs.values())[:5]
-    for number, spec in enumerate(runs):
-        restore(context, recorded_run(spec, provenance={**WHERE, "commit": f"{number}" * 40, "dirty": number == 1}))
+    *runs, again, absent = list(specs.values())[:7]
+    for number, spec in zip((0, 1, 2, 3, 4, 1), [*runs, again], strict=True):
+        restore(context, recorded_run(spec, provenance={**WHERE, "commit": f"{number}" * 40, "dirty": spec == runs[1]}))
     said = sentence(context.results, runs[:2])
     assert said == "Recorded runs, not trained here: 2 of 2 (on A CPU, cpu (1 threads), commit 000000000 and commit 111111111 with uncommitted changes)."
     assert "5 of 5 (on A CPU, cpu (1 threads), 5 commits, 1 of them with uncommitted changes: each record names its own)" in sentence(context.results, runs)
+    # The sixth has the commit of the second, without its changes; a run that is not there does not count.
+    assert "6 of 6 (on A CPU, cpu (1 threads), 5 commits, 1 of them" in sentence(context.results, [*runs, again, absent])
 
 
 def test_foreign_ones_are_called_so_in_the_csv_too(artifact, context, recorded_run):
