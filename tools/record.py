@@ -110,7 +110,7 @@ def _refuse(
             asked = f"{made / artifact.outputs[0]} was made with seeds {note['seeds']}, and {seeds} are to be packed"
             raise UserError(f"{asked}: give SEEDS='{note['seeds']}', or make it again")
         if note and note["files"] != file_digests(artifact_files(name)) and RATES not in artifact.outputs:
-            raise UserError(f"{made / artifact.outputs[0]} was made before its code changed: make it again (make why TARGET={made / artifact.outputs[0]} names the files)")
+            raise UserError(f"{made / artifact.outputs[0]} was made before its code changed: make it again")
     for name in BENCHMARKS:
         table = given.results / name
         if table.exists() and (lost := _cases(kept.parent / name) - _cases(table)):

@@ -72,10 +72,10 @@ def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
 
 def _finals(context: Context) -> list[dict[str, Any]]:
     """The final perplexity of each series, on more validation rows than the curves have, beside that of Table 2 if it prints one."""
-    printed = {ADAMW.format(1): (MODEL, BASELINE), POET: (MODEL, ROW)}
+    printed, rows = printed_perplexities(), {ADAMW.format(1): BASELINE, POET: ROW}
     return [
         {
-            "series": label, "quantity": FINAL, "published": printed_perplexities().get(printed.get(label), math.nan),
+            "series": label, "quantity": FINAL, "published": printed.get((MODEL, rows.get(label)), math.nan),
             **measured_columns(perplexities(context, specs)), "unit": "perplexity",
         } for label, specs in series(context.scale).items()
     ]
