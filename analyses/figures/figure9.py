@@ -2,7 +2,7 @@
 
 Validation perplexity along training on the 60M model: POET-FS with b = 1/2, and AdamW trained on once, twice and three
 times its tokens. Every run has its own cosine schedule over its own length. The paper tuned AdamW's learning rate for the full run; here a longer
-AdamW keeps the rate of the single length, unless the scale tuned one for its length. The CSV has the curves, and for each length of AdamW the point at which POET's curve first reaches
+AdamW keeps the rate of the single length, unless the scale tuned one for its length. The CSV has the curves, the final perplexities, and for each length of AdamW the point at which POET's curve first reaches
 AdamW's last value (:func:`crossing`), in tokens and as a share of POET's training.
 """
 
