@@ -145,8 +145,9 @@ lock: .venv/installed
 clean:
 	rm -rf .venv
 
-# What no rule makes: the nearest target, in a sentence. Of the folders here make would say that they are up to date.
-FOLDERS := $(filter-out $(TARGETS),$(patsubst %/,%,$(wildcard */)))
+# What no rule makes: the nearest target, in a sentence. Of the folders here make would say that they are up to date. A rule cannot name some of them.
+PLAIN := $(foreach name,$(wildcard */),$(if $(findstring :,$(name))$(findstring %,$(name)),,$(name)))
+FOLDERS := $(filter-out $(TARGETS),$(PLAIN) $(PLAIN:/=))
 .DEFAULT $(FOLDERS): FORCE
 	@test -e .venv/installed || { echo "error: there is no target $@: make help says which there are" >&2; exit 2; }
 	@.venv/bin/python -m suite nearest '$@' --scale $(SCALE) --targets $(TARGETS)

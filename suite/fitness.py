@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from suite.claim import Kind
-from suite.grounds import Grounds, Subject, row_of
+from suite.grounds import Grounds, Subject
 from suite.statistics import paired_interval
 
 #: The gain from AdamW's second learning rate has to be below this, in nats.
@@ -137,8 +137,9 @@ def _grids(grounds: Grounds, subject: Subject) -> Reading:
         if chosen is None:
             found[f"{spec.model}/{spec.variant}"] = None, "not swept"
         else:  # changed settings have the rates of their row
-            found[f"{spec.model}/{chosen.row}"] = not chosen.open_sides, f"at the end of {' '.join(chosen.open_sides)}" if chosen.open_sides else "inside"
-    reading, changed = _all(found, "inside"), len(subject.settings) - len(found)
+            length = "" if spec.steps == grounds.scale.settings.models[spec.model].steps else f" for {spec.steps:,} steps"
+            found[f"{spec.model}/{chosen.row}{length}"] = not chosen.open_sides, f"at the end of {' '.join(chosen.open_sides)}" if chosen.open_sides else "inside"
+    reading, changed = _all(found, "inside"), sum(map(grounds.changed, filter(grounds.sweep.chosen, subject.settings)))
     return replace(reading, measured=f"{reading.measured}; settings without a search of their own: {changed}") if changed else reading
 
 
@@ -160,7 +161,8 @@ def _neighbours(grounds: Grounds, subject: Subject) -> Reading:
     for one, other in subject.pairs:
         name, differences = f"{one.model}: {one.variant} against {other.variant}", grounds.sweep.differences(one, other)
         if differences is None:
-            found[name] = None, "one row's rates, tried for none of the two alone" if row_of(one.variant) == row_of(other.variant) else "not swept"
+            chosen = [grounds.sweep.chosen(spec) for spec in (one, other)]
+            found[name] = None, "one row's rates, tried for none of the two alone" if chosen[0] and chosen[0] is chosen[1] else "not swept"
             continue
         at, turned = differences[0], [d for d in differences[1:] if d * differences[0] <= 0]
         found[name] = not turned, f"{at:+.2f} at the chosen rates, turns at {len(turned)} of {len(differences) - 1} neighbours"

@@ -57,16 +57,16 @@ class Sweep:
     """The trials of a scale's table of rates."""
 
     def __init__(self, scale: Scale) -> None:
-        self.trials = [trial for trial in scale.rate_table.trials if trial.perplexity is not None]
+        self.table = scale.rate_table
 
     def chosen(self, spec: RunSpec) -> Trial | None:
         """The chosen trial of a run's row; None if the row was not tuned on this model at this length: rates borrowed from another one say nothing."""
-        of_row = (t for t in self.trials if (t.model, t.row, t.chosen) == (spec.model, row_of(spec.variant), True))
-        return next((t for t in of_row if t.steps in (None, spec.steps)), None)
+        found = self.table.chosen(spec.model, row_of(spec.variant), spec.steps)
+        return None if found is None or found.perplexity is None else found
 
     def neighbours(self, chosen: Trial) -> list[Trial]:
         """The trials next to a chosen one in one rate, all other rates equal."""
-        alike, found = [t for t in self.trials if (t.model, t.row, t.steps) == (chosen.model, chosen.row, chosen.steps)], []
+        alike, found = [t for t in self.table.trials if (t.model, t.row, t.steps) == (chosen.model, chosen.row, chosen.steps)], []
         for rate in chosen.rates:
             line = [t for t in alike if t.rates == {**chosen.rates, rate: t.rates.get(rate)}]
             line.sort(key=lambda t, rate=rate: t.rates[rate])
@@ -77,7 +77,7 @@ class Sweep:
     def differences(self, one: RunSpec, other: RunSpec) -> list[float] | None:
         """log(perplexity) of one run's row minus that of the other's: first at the chosen rates, then with each neighbouring trial of either.
 
-        None if one row was not tuned, both runs belong to one row, or there is no neighbouring trial.
+        None if one row was not tuned, both runs have one row's rates for one length, or there is no neighbouring trial.
         """
         a, b = self.chosen(one), self.chosen(other)
         if a is None or b is None or a is b:
@@ -138,6 +138,14 @@ class Grounds:
     def other_method(self, specs: Sequence[RunSpec], method: str) -> list[RunSpec] | None:
         """The runs of another method of the same length, at the best trained rates; None if there are none."""
         return self._best([None] * len(specs), specs, method, specs[0].steps)
+
+    def changed(self, spec: RunSpec) -> bool:
+        """Whether a run has other parameters than its row, apart from learning rates. Those counted in steps may change with the length."""
+        row = self.scale.run(spec.model, row_of(spec.variant), spec.seed)
+        if spec.steps != row.steps:
+            return self._plain(spec) != self._plain(row)
+        rates = get_method(spec.method).learning_rates
+        return any(spec.parameters.get(name) != value for name, value in row.parameters.items() if name not in rates)
 
     def _plain(self, spec: RunSpec) -> dict[str, object]:
         """A run's parameters without learning rates and without those counted in steps."""

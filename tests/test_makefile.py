@@ -38,9 +38,11 @@ def test_no_rule_of_make_s_own_takes_an_unknown_target(make, tmp_path, source):
 
 
 def test_a_folder_s_name_is_no_target(make, tmp_path):
-    (tmp_path / "tests").mkdir()
-    said, code = make("tests")
-    assert said.splitlines()[0] == "error: there is no target tests: make help says which there are" and code == 2
+    for folder in ("tests", "a:b", "x%y"):
+        (tmp_path / folder).mkdir()
+    for name in ("tests", "tests/"):
+        said, code = make(name)
+        assert said.splitlines()[0] == f"error: there is no target {name}: make help says which there are" and code == 2
 
 
 def test_recorded_runs_are_refused_where_nothing_would_read_them(make, tmp_path):
@@ -66,7 +68,7 @@ def test_an_option_that_there_is_not_is_refused(make, word):
 def test_every_option_that_is_read_may_be_given(repository):
     text = (repository / "Makefile").read_text()
     options = re.search(r"^OPTIONS := (.*)$", text, re.MULTILINE)[1].split()
-    assert set(options) == set(re.findall(r"\$\(([A-Z]+)\)", text)) - {"CURDIR", "MAKECMDGOALS", "OPTIONS", "UNKNOWN", "ELSEWHERE", "TARGETS", "FOLDERS"}
+    assert set(options) == set(re.findall(r"\$\(([A-Z]+)\)", text)) - {"CURDIR", "MAKECMDGOALS", "OPTIONS", "UNKNOWN", "ELSEWHERE", "TARGETS", "PLAIN", "FOLDERS"}
 
 
 def test_a_python_that_there_is_not_is_named(make, tmp_path):

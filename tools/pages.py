@@ -15,9 +15,9 @@ import pandas as pd
 
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
+from analyses.controls.controls import PERPLEXITY
 from analyses.ladder.orders import MEANS, OPPOSITE, PRINTED
 from analyses.ladder.quoted import LONGEST, MODEL, RECORDED, gap, order_at_full_length
-from analyses.ladder.rungs import PERPLEXITY
 from analyses.tables.claims import effect_cell
 from faults.fault import FAULTS
 from faults.noticed import STOPS

@@ -3,7 +3,7 @@
 Copies from ``results/<scale>/`` to ``analyses/recorded/<scale>/`` the CSV and Markdown of every artifact and the figures that pages show, and
 packs the runs in ``runs.parquet`` (:mod:`suite.recorded`). With ``RECORDED=1`` it renews the files that are recorded, from what ``make report RECORDED=1`` built.
 Tables of benchmarks and planted faults go to ``analyses/recorded/``. Prints how numbers moved, except learning rates, as ``snakemake check`` does.
-Refuses tables with fewer seeds or rows than the recorded ones or that other code made, and, without ``DROP=1``, to lose recorded runs. Recorded learning rates of rows
+Refuses tables with fewer seeds or rows than the recorded ones or that were made before their code changed (by their notes, which `make report RECORDED=1` does not write), and, without ``DROP=1``, to lose recorded runs. Recorded learning rates of rows
 that were not tuned here stay.
 """
 
@@ -74,6 +74,12 @@ def _with_recorded_rates(fresh: Path, kept: Path) -> str:
     return pd.concat([new, stay]).fillna("").to_csv(index=False, lineterminator="\n")
 
 
+def _changed(before: dict[str, str], name: str) -> list[str]:
+    """The files that an artifact depends on and that changed since it was made, by the digests of its note. Recorded tables, which this tool renews, do not count."""
+    today = file_digests(artifact_files(name))
+    return sorted(file for file in before.keys() | today.keys() if before.get(file) != today.get(file) and not file.startswith("analyses/recorded/"))
+
+
 def _unproved(table: Path) -> str:
     """Why a table of faults cannot be recorded; empty if it can."""
     faults = [line for line in read(table) if line["file"]]
@@ -109,8 +115,8 @@ def _refuse(
         if note and note["specs"] and note["seeds"] != seeds and RATES not in artifact.outputs:  # trials have their own seed
             asked = f"{made / artifact.outputs[0]} was made with seeds {note['seeds']}, and {seeds} are to be packed"
             raise UserError(f"{asked}: give SEEDS='{note['seeds']}', or make it again")
-        if note and note["files"] != file_digests(artifact_files(name)) and RATES not in artifact.outputs:
-            raise UserError(f"{made / artifact.outputs[0]} was made before its code changed: make it again (make why TARGET={made / artifact.outputs[0]} names the files)")
+        if note and RATES not in artifact.outputs and (files := _changed(note["files"], name)):
+            raise UserError(f"{made / artifact.outputs[0]} was made before {files[0]} changed: make it again")
     for name in BENCHMARKS:
         table = given.results / name
         if table.exists() and (lost := _cases(kept.parent / name) - _cases(table)):

@@ -25,7 +25,7 @@ def tokens_of_figure9() -> Computed:
 PROBED_VECTORS = Erratum(
     id="probed-vectors", where="Appendix A.3, Phase I; Section 1, vector probing", kind="contradiction",
     quotation="cosine similarity between transformed and initial weight vectors", second_quotation="a fixed, randomly generated unit vector v", verdict="explained",
-    explanation="The probed vector is random and is no neuron: Section 1 and the rest of Appendix A agree in v'Rv and v'Pv. 'Preserving their singular values' in the same "
+    explanation="The probed vector is random and is no neuron: Section 1 has v'Rv, and A.1 v'Rv and v'Pv, of a random unit vector. 'Preserving their singular values' in the same "
     "sentence is of the weights, too: those of R and P are 1.",
     consequence="The suite probes a fixed random unit vector.",
 )

@@ -70,8 +70,8 @@ def determinant() -> Computed:
 
 LEMMA_ORDER = Erratum(
     id="lemma-order", where="Lemma 1, its second sentence; Appendix D", kind="notation",
-    quotation="depends only on the sets S^j and matrices G^j selected in earlier", verdict="explained",
-    explanation="G_i also depends on R and on its own set S^i: the proof chooses it from the two and from what earlier primitives made of R. No later set is looked at, and that is what is meant.",
+    quotation="depends only on the sets S^j and matrices G^j", verdict="explained",
+    explanation="G_i also depends on R and on its own set S^i: the proof chooses it from the two and from what earlier primitives made of R. Its choice needs no later set, and that is what is meant.",
     consequence="None; analyses/theory/lemma1.py chooses the primitives one after another in this way.",
 )
 

@@ -80,7 +80,7 @@ def tilde() -> Computed:
 
 
 @checked(id="limit-bounded-by-n", where="Appendix C, Theorem 2", kind="notation",
-         quotation="lim sigma_max(W) <= (sqrt(d) + sqrt(lambda d)) max 1/||v_i||", second_quotation="the ratio n/d converges to a constant", verdict="explained",
+         quotation="lim sigma_max(W) <= (sqrt(d) + sqrt(lambda d)) max 1/||~v_i||", second_quotation="the ratio n/d converges to a constant", verdict="explained",
          explanation="A limit for n to infinity is bounded by an expression in d and random vectors, which change with n. The limit of the right side is meant, 1 + sqrt(lambda) = {published:.3f}: for one draw "
          "with lambda = 1/2 the right side is {small:.3f} at d = {narrow} and {computed:.3f} at d = {wide}.",
          consequence="None: the limits are right (Figure 3).")

@@ -136,7 +136,7 @@ def build(context: Context) -> None:
     for kind, column in (("measured", "measured"), ("printed", "published")):
         best = ", ".join(f"{share} ({budget})" for budget, share in best_shares(frame, column).items())
         worst = ", ".join(f"{excess:.0%} ({budget})" for budget, excess in effects(frame, column).items())
-        parts.append(f"{kind} {best}, the worst printed allocation being above the best by {worst}")
+        parts.append(f"{kind} {best}, the worst printed allocation being above the best printed one by {worst}")
     findings = f"Best R:P: {'; '.join(parts)}."
     hollow = "Large hollow markers: standard POET, at the share that R has of all its parameters."
     note = f"{hollow} {spread_note(context)} {fitness_sentence(context, runs(context.scale))}"

@@ -2,7 +2,7 @@
 
 Validation perplexity along training on the 60M model: POET-FS with b = 1/2, and AdamW trained on once, twice and three
 times its tokens. Every run has its own cosine schedule over its own length. The paper tuned AdamW's learning rate for the full run; here a longer
-AdamW keeps the rate of the single length, unless the scale tuned one for its length. The CSV has the curves, and for each length of AdamW the point at which POET's curve first reaches
+AdamW keeps the rate of the single length, unless the scale tuned one for its length. The CSV has the curves, the final perplexities, and for each length of AdamW the point at which POET's curve first reaches
 AdamW's last value (:func:`crossing`), in tokens and as a share of POET's training.
 """
 
@@ -72,10 +72,10 @@ def _curves(histories: dict[str, list[pd.DataFrame]]) -> list[dict[str, Any]]:
 
 def _finals(context: Context) -> list[dict[str, Any]]:
     """The final perplexity of each series, on more validation rows than the curves have, beside that of Table 2 if it prints one."""
-    printed = {ADAMW.format(1): (MODEL, BASELINE), POET: (MODEL, ROW)}
+    printed, rows = printed_perplexities(), {ADAMW.format(1): BASELINE, POET: ROW}
     return [
         {
-            "series": label, "quantity": FINAL, "published": printed_perplexities().get(printed.get(label), math.nan),
+            "series": label, "quantity": FINAL, "published": printed.get((MODEL, rows.get(label)), math.nan),
             **measured_columns(perplexities(context, specs)), "unit": "perplexity",
         } for label, specs in series(context.scale).items()
     ]

@@ -28,7 +28,10 @@ def exclusive(folder: Path) -> Iterator[None]:
             yield
             return
         for left in folder.glob(f".*{PART}"):
-            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+            if left.is_dir():
+                shutil.rmtree(left)
+            else:
+                left.unlink(missing_ok=True)
         yield
 
 

@@ -45,14 +45,14 @@ def origins(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> dict[st
 
 def foreign(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
     """How many of the given runs are foreign, such as "3 of 12 from lab-b"; empty if none is."""
-    names = {spec.name for spec in specs}
-    found = Counter(origin for origin, _ in origins(results, specs).values() if origin)
-    return "; ".join(f"{n} of {len(names)} from {origin}" for origin, n in sorted(found.items()))
+    specs = _there(results, specs)
+    found = Counter(origin for origin, _ in origins(results, specs.values()).values() if origin)
+    return "; ".join(f"{n} of {len(specs)} from {origin}" for origin, n in sorted(found.items()))
 
 
 def sentence(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> str:
     """A sentence on the given runs that were not trained here, with their machines and commits; empty if there are none."""
-    specs = {spec.name: spec for spec in specs if (results / "runs" / spec.name / "record.json").exists()}  # others are of artifacts that were left out
+    specs = _there(results, specs)
     groups: dict[tuple[str, str], Counter[str]] = {}
     for name, (origin, record) in origins(results, specs.values()).items():
         where = record["provenance"]
@@ -74,6 +74,11 @@ def without_sentence(page: str) -> str:
     """An artifact's Markdown page without the :func:`sentence` at its end, which is true of one results folder alone."""
     before, said, _ = page.partition(f"\n\n{_SAID}")
     return f"{before}\n" if said else page
+
+
+def _there(results: Path, specs: Iterable[RunSpec | FinetuningSpec]) -> dict[str, RunSpec | FinetuningSpec]:
+    """The given runs that a results folder has, by name: it lacks those of artifacts that were left out."""
+    return {spec.name: spec for spec in specs if (results / "runs" / spec.name / "record.json").exists()}
 
 
 def _commits(commits: Iterable[str]) -> str:

@@ -172,14 +172,24 @@ def changed(place, **cells):
     return [tuple(cells.get(n, c) for n, c in zip(names, line, strict=True)) if i == place else line for i, line in enumerate(SWEEP)]
 
 
-def test_chosen_rates_inside_at_an_end_and_not_swept(scale, grounds):
+def test_chosen_rates_inside_at_an_end_and_not_swept(scale, grounds, tmp_path):
     assert read(grounds(sweep=SWEEP), fitness.RATES_INSIDE).outcome == "passed"
     ended = read(grounds(sweep=changed(4, at_grid_end="lr")), fitness.RATES_INSIDE)
     assert (ended.outcome, ended.measured) == ("failed", "60m/poet-fs-1_2 at the end of lr")
     assert read(grounds(sweep=SWEEP[3:]), fitness.RATES_INSIDE).outcome == "not measured"
     assert read(grounds(sweep=SWEEP), fitness.RATES_INSIDE, subject(scale, ("350m", "adamw"))).outcome == "not measured"
-    changed_too = subject(scale, ("60m", "poet-fs-1_2"), ("60m", "poet-fs-1_2", {"init": "xavier"}))
-    assert read(grounds(sweep=SWEEP), fitness.RATES_INSIDE, changed_too).measured == "60m/poet-fs-1_2 inside; settings without a search of their own: 1"
+    # Each length has its own search; a longer run of the row is no changed setting.
+    steps = scale.settings.models["60m"].steps
+    lengths = [scale.run("60m", "adamw", 0, steps=factor * steps) for factor in (1, 3)]
+    lines = [("model", "variant", "steps", "lr", "perplexity", "chosen", "at_grid_end"), ("60m", "adamw", steps, 1e-3, 9, "yes", "lr"), ("60m", "adamw", 3 * steps, 1e-3, 9, "yes", "")]
+    (table := tmp_path / "lengths.csv").write_text("\n".join(",".join(map(str, line)) for line in lines))
+    found = grounds()
+    found.sweep = swept(scale, table)
+    for order in (lengths, lengths[::-1]):
+        reading = read(found, fitness.RATES_INSIDE, subject_of(order))
+        assert (reading.outcome, reading.measured) == ("failed", "60m/adamw at the end of lr")
+    changed_too = subject(scale, ("60m", "poet-fs-1_2"), ("60m", "poet-fs-1_2", {"init": "xavier"}), ("60m", "poet-fs-1_2", {"merge_every": 7}), ("60m", "poet-fs-1_2", {"lr": 0.5}))
+    assert read(grounds(sweep=SWEEP), fitness.RATES_INSIDE, changed_too).measured == "60m/poet-fs-1_2 inside; settings without a search of their own: 2"
 
 
 def test_signs_at_neighbouring_rates(scale, grounds):

@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from analyses.report.interval import MARGIN, WIDTH, interval_drawing
 from analyses.report.markup import to_html
 from analyses.report.numbers import between, comparison, number
+from analyses.report.opening import findings
 from analyses.tables.table2.table2 import markdown
 from suite.claim import NEGATIVE, POSITIVE, Evidence
 from suite.judging import side_of
@@ -75,6 +77,14 @@ def test_a_comparison_says_what_diverged_and_what_was_read_off():
     assert found[1:3] == ("0.63 (0.6 to 0.66)", "diverged")
     crossings = [{"step": "600", "published": "0.85", "measured": value, "crossed": crossed} for value, crossed in (("0.75", "yes"), ("", "no"), ("0.0", "below throughout"))]
     assert [line[2] for line in comparison(crossings)["lines"]] == ["0.75", "no crossing", "below throughout"]
+
+
+def test_the_opening_counts_every_claim_of_perplexity_against_adamw():
+    keys = (("table2", "table2-poet-fs-1_2-below-adamw-60m"), ("table3", "table3-poet-below-adamw"), ("figure9", "figure9-poet-below-adamw-2x"), ("figure7", "figure7-poet-below-adamw"))
+    claims = [{"artifact": artifact, "key": key, "scope": "measured", "kind": "ordering", "result": "undecided"} for artifact, key in keys]
+    context = SimpleNamespace(scale=SimpleNamespace(name="mini"))
+    said = [sentence for sentence, *_ in findings(context, (), claims, ())]
+    assert said[:2] == ["POET against AdamW: 3 undecided.", "The order of methods and settings: 4 undecided."]
 
 
 def drawn(svg):
