@@ -187,7 +187,7 @@ class OnTasks(Settings):
 
     @model_validator(mode="after")
     def _one_rate(self) -> OnTasks:
-        if idle := [f"{key} of {name}" for name, given in self.methods.items() for key in given if key in (*METHODS[name].learning_rates, "poet_scale")]:
+        if idle := [f"{key} of {name}" for name, given in self.methods.items() for key in given if key in METHODS[name].learning_rates]:
             raise ValueError(f"{', '.join(idle)} would change nothing, since finetuning trains everything at one learning rate: take it out")
         return self
 

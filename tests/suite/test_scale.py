@@ -48,7 +48,7 @@ OF_MINI = (
     ("{pretraining: {", "{base: facebook/bart-large, pretraining: {", ("mini.yaml: summarization", "one of `base`", "`pretraining`")),
     ("layers: 3, heads: 4, train", "layers: 3, heads: 5, train", ("summarization.pretraining", "5 heads", "64")),
     ("rows: [adamw, poet-fs-1_2]", "rows: [adamw, muon]", ("finetuning: rows", "one of AdamW and one of POET", "not adamw, muon")),
-    ("{merge_every: 66,", "{poet_lr: 1, poet_scale: 1, merge_every: 66,", ("finetuning", "poet_lr of poet, poet_scale of poet would change nothing")),
+    ("{merge_every: 66,", "{poet_lr: 1, lr: 1, merge_every: 66,", ("finetuning", "poet_lr of poet, lr of poet would change nothing")),
     ("gpus: 0,", "gpus: 1, processes: 2,", ("mini.yaml: resources", "processes", "without a GPU")),
     ("gpus: 0,", "gpus: 1, runs_per_job: 2,", ("mini.yaml: resources", "runs_per_job", "without a GPU")),
     ("gpus: 0,", "gpus: 3, nodes: 2,", ("mini.yaml: resources", "2 nodes", "3 gpus", "multiple of nodes")),
