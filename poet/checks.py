@@ -5,7 +5,7 @@ and its calls on plain names (:mod:`poet.launch.sources`). ``tests/launch/test_s
 """
 
 import warnings
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 import torch
 from torch import nn
@@ -77,8 +77,7 @@ def check_options(config: object, wanted: type, own: Sequence[str]) -> None:
 
 
 def check_replaced(config: object, chosen: Sequence[tuple[str, nn.Linear]]) -> None:
-    """Raises ValueError where a layer of ``chosen``, (name, layer), has hooks, is sharded, is no linear layer of its sizes, or keeps a weight of zeros. Warns where frozen
-    weights would be drawn anew."""
+    """Raises ValueError where a layer of ``chosen``, (name, layer), has hooks, is sharded, is no plain linear layer, or keeps zeros. Warns where frozen weights would be drawn anew."""
     if any(hasattr(layer.weight, "device_mesh") for _, layer in chosen):
         raise ValueError("apply_poet comes before fully_shard, which would not synchronize new R and P: shard the wrapped model")
     if any(getattr(owner, kind, None) for _, layer in chosen for owner in (layer, layer.weight) for kind in _HOOKS):
@@ -95,6 +94,12 @@ def check_head(model: nn.Module, chosen: Sequence[tuple[str, nn.Linear]]) -> Non
     """Warns where a layer of ``chosen``, (name, layer), is the output head of a model of transformers, which the paper trains as it is."""
     if head := [name for name, layer in chosen if hasattr(model, "get_output_embeddings") and layer is model.get_output_embeddings()]:
         _warn(f"apply_poet wraps the output head, {head[0]}, which the paper trains as it is: name it in exclude")
+
+
+def check_permutations(state_dict: Mapping[str, object], prefix: str) -> None:
+    """Raises ValueError where the permutations of a saved layer were cast to half precision, which rounds them."""
+    if any(getattr(state_dict.get(prefix + name), "dtype", None) in (torch.bfloat16, torch.float16) for name in ("permutation_in", "permutation_out")):
+        raise ValueError(f"the permutations of layer {prefix[:-1] or '(root)'} were cast to half precision, which rounds them: cast only what is floating-point in the state dict")
 
 
 def check_wrapped(model: nn.Module) -> None:
@@ -116,8 +121,7 @@ def check_trained(model: nn.Module) -> None:
 def check_turned(model: nn.Module) -> None:
     """Warns, at a merge, where a trained R or P has not moved since the last one."""
     if still := [name for name, layer in _layers(model) if any(p.requires_grad and _real(p) and not p.any() for p in _factors(layer))]:
-        _warn(f"R or P of {len(still)} POET layers has not moved since the last merge ({still[0]}, ...): an unused layer (name it in exclude), an old one "
-              "that the model keeps in a list or a functools.partial, or an optimizer that cannot start from a state of zeros")  # fmt: skip
+        _warn(f"R or P of {len(still)} POET layers has not moved since the last merge ({still[0]}, ...): unused (name it in exclude), replaced, or an optimizer that cannot start from zeros")
 
 
 def check_index(number: object) -> None:
@@ -137,8 +141,7 @@ def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         p.requires_grad and not hasattr(p, "device_mesh") and id(p) not in _optimized(optimizer) for p in _factors(model)):  # fmt: skip
         raise ValueError("R and P are gathered, as fully_shard leaves those of the root module after an evaluation, and a merge would change copies: call model.reshard()")
     if (trained := {id(p) for p in _factors(model) if p.requires_grad}) and not trained & _optimized(optimizer):
-        raise ValueError("the optimizer has none of the model's R and P, so they would not be trained: build it after apply_poet and load_state_dict(..., assign=True), "
-                         "from parameter_groups(model, ...)")  # fmt: skip
+        raise ValueError("the optimizer has none of the model's R and P: build it after apply_poet and load_state_dict(..., assign=True), from parameter_groups(model, ...)")
     if trained - _optimized(optimizer):
         _warn("the optimizer has only a part of the model's R and P: a merge resets its state alone, and what no optimizer has is not trained: build one from parameter_groups")
     if decayed := {id(p) for group in optimizer.param_groups if group.get("weight_decay") for p in group["params"]} & {id(p) for p in _factors(model)}:
@@ -156,10 +159,7 @@ def check_resets(optimizer: torch.optim.Optimizer, reset_state: bool) -> None:
         raise ValueError(f"{type(inner[0]).__name__} is inside another optimizer, where a merge does not reset its state: use it alone, or POETConfig(reset_state=False)")
     if reset_state and any(group.get("momentum") and group.get("dampening") for group in optimizer.param_groups):
         raise ValueError("SGD dampens every gradient but the first, which a merge cannot make it forget: set dampening=0, or POETConfig(reset_state=False)")
-    if reset_state and (
-        isinstance(getattr(optimizer, "optimizer", optimizer), _STARTS_ELSEWHERE)  # accelerate wraps one
-        or any(group.get("initial_accumulator_value") for group in optimizer.param_groups)
-    ):
+    if reset_state and (isinstance(getattr(optimizer, "optimizer", optimizer), _STARTS_ELSEWHERE) or any(group.get("initial_accumulator_value") for group in optimizer.param_groups)):
         raise ValueError(f"{type(optimizer).__name__} has state that does not start at zero, as it would after a merge: use AdamW, or POETConfig(reset_state=False)")
 
 

@@ -7,6 +7,7 @@ import json
 import torch
 from torch import Tensor, nn
 
+from poet.checks import check_permutations
 from poet.config import POETConfig
 from poet.initialization import INITIALIZATIONS
 from poet.precision import AUTOCAST, autocast_off, wide
@@ -160,6 +161,7 @@ class POETLinear(nn.Module):
         """Does nothing: :meth:`_load_from_state_dict` has compared the configuration before any tensor was copied."""
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, *more) -> None:
+        check_permutations(state_dict, prefix)
         saved = state_dict.get(key := prefix + "_extra_state")
         if saved is not None and not saved.is_meta:
             if different := self.config.difference(json.loads(bytes(saved.byte().tolist()))):

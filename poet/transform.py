@@ -177,7 +177,7 @@ class Structure(NamedTuple):
 def _differentiable_once(backward: Callable[..., tuple]) -> Callable[..., tuple]:
     """A backward pass whose results cannot be differentiated: ``once_differentiable``, also where the incoming gradient is a constant.
 
-    torch takes the results for constants there, although they depend on the parameters: a second derivative would be zero without an error.
+    torch takes the results for constants there, although they depend on the parameters: ``backward()`` would give zero without an error. A call that names its inputs still does.
     """
     once = torch.autograd.function.once_differentiable(backward)
 

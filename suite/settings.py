@@ -181,7 +181,7 @@ class OnTasks(Settings):
     """tokens of a text at most"""
     clip_norm: PositiveFloat
     methods: Methods = {}
-    """method: its parameters, in the scale's own units, except learning rates: all that is trained has one"""
+    """method: its parameters, in the scale's own units, except learning rates: all that is trained has one (R and P have ``poet_scale`` times it)"""
     runs_per_job: PositiveInt = 1
     """how many runs of a pretrained model share a process"""
 

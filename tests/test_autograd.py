@@ -129,7 +129,7 @@ def test_a_second_derivative_is_refused(randomize, x):
 
 @pytest.mark.parametrize("loss", (torch.sum, lambda y: y.square().sum()), ids=("linear", "square"))
 @pytest.mark.parametrize("of", ("x", "skew_r"))
-def test_a_penalty_on_a_gradient_is_refused_and_never_zero(randomize, x, of, loss):
+def test_a_penalty_on_a_gradient_is_refused_by_backward(randomize, x, of, loss):
     """Of a loss that is linear in a layer's output the gradient that comes in is a constant, and the one that goes out is not."""
     layer = build(randomize)[4]
     h = torch.randn(5, 16, dtype=torch.float64, requires_grad=True)

@@ -250,6 +250,15 @@ def test_a_state_dict_that_was_cast_is_loaded():
     build(12, 9, BS, seed=1).load_state_dict({name: tensor.float() for name, tensor in layer.state_dict().items()})
 
 
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float16))
+def test_permutations_that_were_rounded_are_refused(dtype):
+    layer, other = build(12, 9, BS), build(12, 9, BS, seed=1)
+    before = {name: tensor.clone() for name, tensor in other.state_dict().items()}
+    with pytest.raises(ValueError, match="the permutations of layer \\(root\\) were cast to half precision"):
+        other.load_state_dict({name: tensor.to(dtype) for name, tensor in layer.state_dict().items()})
+    assert all(torch.equal(other.state_dict()[name], tensor) for name, tensor in before.items())
+
+
 def test_an_input_without_dimensions_is_refused():
     with pytest.raises(ValueError, match="a POET layer of 12 inputs got an input of shape"):
         build(12, 9, BS)(torch.tensor(1.0, dtype=torch.float64))

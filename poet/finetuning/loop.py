@@ -40,7 +40,7 @@ def finetune(
 ) -> dict[str, Any]:
     """Finetune to the end, from the last checkpoint if there is one, and write ``record.json``.
 
-    A loss that is NaN or infinite ends the run as ``diverged``, with NaN as its metric.
+    A loss, or the metric of an epoch, that is NaN or infinite ends the run as ``diverged``, with NaN as its metric.
 
     Args:
         spec, data, rows, device: see :class:`poet.finetuning.run.FinetuningRun`.

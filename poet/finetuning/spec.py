@@ -59,7 +59,7 @@ class FinetuningSpec:
         data: ``data`` of ``poet.finetuning.examples.prepare_task``; for infilling, the description of the rows and the numbers of texts.
         method: key in ``poet.finetuning.methods.FINETUNERS``.
         parameters: hyperparameters of the training method behind it, learning rates left out.
-        lr: one learning rate for everything that is trained, as in Section 5.2 for Table 4; the paper states none for Table 12.
+        lr: one learning rate for everything that is trained (for R and P times ``poet_scale``), as in Section 5.2 for Table 4; the paper states none for Table 12.
         epochs: passes over the training examples.
         batch_rows: examples of one optimizer step.
         sequence_length: tokens of an example at most; longer texts are cut.

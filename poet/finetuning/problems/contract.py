@@ -47,7 +47,7 @@ class Problem(ABC):
 
     @abstractmethod
     def evaluate(self, forward: Forward) -> float:
-        """The metric over the validation examples, measured after each epoch; the model is in evaluation mode."""
+        """The metric over the validation examples, measured after each epoch; the model is in evaluation mode. NaN if the model has diverged."""
 
     @abstractmethod
     def finish(self, model: nn.Module, method: Method, folder: Path, check: Callable[[], None], diverged: bool) -> dict[str, Any]:
@@ -58,5 +58,5 @@ class Problem(ABC):
             method: the method that trained it.
             folder: the run's folder, for files beside the record.
             check: to be called now and then; ends the run if a signal asked for it.
-            diverged: whether the loss was not finite.
+            diverged: whether the loss or a metric was not finite.
         """
