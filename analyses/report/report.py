@@ -1,14 +1,7 @@
 """The report: all results on one page that needs no network and no other file.
 
-It is built from the files of the other artifacts, from the records of their runs and, for some sentences, from the recorded horizon ladder:
-
-- :mod:`analyses.report.sources`: which artifacts are on the page;
-- :mod:`analyses.report.opening`: what was found, for the first screen;
-- :mod:`analyses.report.cards`: each table and figure, :mod:`analyses.report.markup` for the Markdown of tables;
-- :mod:`analyses.report.entries`: claims, errata and theory, :mod:`analyses.report.interval` for the drawings of claims;
-- :mod:`analyses.report.provenance`: runs, their specs, machines and cost.
-
-``templates/`` and ``style.css`` put them together. The page has no script.
+It is built from the files of the other artifacts, from the records of their runs and, for some sentences, from the recorded horizon ladder.
+``templates/`` and ``style.css`` put the parts together, which the modules beside this one make. The page has no script.
 """
 
 from pathlib import Path
@@ -58,7 +51,7 @@ def page(context: Context) -> str:
     shown, entries = claims(context, labels), errata(context)
     cards = {name: card(context.of(name), name, artifact, [c for c in shown if c["artifact"] == name]) for name, artifact in artifacts.items()}
     return environment().get_template("page.html").render(
-        # Our own file, not escaped. Nothing else is unescaped but the HTML of :mod:`markup` and :mod:`interval`.
+        # Our own file, not escaped. Nothing else is unescaped but the HTML of :mod:`markup` and the drawings of :mod:`entries`.
         style=Markup((FOLDER / "style.css").read_text()), scale=context.scale, unjudged=context.scale.name in UNJUDGED_SCALES, left_out=beyond,
         unbuilt={label: context.left_out[name] for name, label in unbuilt.items()}, cards=cards, groups=groups(cards, artifacts),
         longest=longest(), ladder=data_uri("text/csv", RECORDED.read_bytes()),

@@ -6,7 +6,7 @@ import types
 import pytest
 from scipy import stats
 
-from analyses.common.evidence import ALL, over_seeds_in
+from analyses.common.evidence import ALL, over_seeds
 from suite import judging
 from suite.claim import NEGATIVE, POSITIVE, Confounder
 from suite.context import Context
@@ -168,7 +168,7 @@ def test_the_p_value_is_of_the_edge_that_decides():
     assert side == "inside" and p == pytest.approx(2 * 0.00665, rel=0.01)  # t = 0.2 / 0.1 x 4.303 = 8.605, 2 degrees of freedom
     assert side_and_p(evidence(0.0, 0.1), (0.0, 0.2))[1] > side_and_p(evidence(0.0, 0.1, bounds=(0.0, 1.0)), (0.0, 0.2))[1]
     assert side_and_p(evidence(0.2, 0.4, bounds=(0.0, 1.0)), (1.0, 1.0))[0] == "outside"
-    cut = over_seeds_in((0.0, 1.0), [1.0, 1.0, 0.95])  # its t-interval reaches above 1
+    cut = over_seeds([1.0, 1.0, 0.95], bounds=(0.0, 1.0))  # its t-interval reaches above 1
     assert cut.interval[1] == 1.0 and side_and_p(cut, ALL)[1] == pytest.approx(stats.ttest_1samp([1.0, 1.0, 0.95], 1).pvalue)
 
 

@@ -39,10 +39,9 @@ QUANTITIES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
 
 
 def model(scale: Scale) -> str:
-    """The model of these figures at a scale; the deepest one if none has three blocks."""
-    depths = {name: settings.layers for name, settings in scale.settings.models.items()}
-    deep = [name for name, depth in depths.items() if depth >= 3]
-    return "60m" if "60m" in deep else next(iter(deep), max(depths, key=depths.get))
+    """The model of these figures at a scale: 60m, or else the first one, that has three blocks."""
+    deep = [name for name, settings in scale.settings.models.items() if settings.layers >= 3]
+    return "60m" if "60m" in deep else deep[0]
 
 
 def measured_steps(steps: int, merge_every: int) -> tuple[int, ...]:
@@ -66,7 +65,7 @@ def runs(*rows: str) -> Callable[[Scale], list[RunSpec]]:
 
 
 def steps_of(context: Context) -> tuple[int, ...]:
-    """The steps at which every run is measured."""
+    """The steps at which every run is measured, 0 among them."""
     return run(context.scale, POET, context.scale.seeds[0]).probes["spectrum"]
 
 
@@ -80,21 +79,24 @@ GROUPS = ("its first blocks", "its middle blocks", "its last blocks")
 
 
 def blocks(depth: int, row: str, group: int) -> range:
-    """The blocks of group 0, 1 or 2 of a row: the split is in proportion to the paper's of eight blocks, and no group is empty."""
-    first = max(1, round(CUTS[row][0] * depth))
-    ends = (0, first, max(first + 1, round(CUTS[row][1] * depth)), depth)
-    start = min(ends[group], depth - 1)
-    return range(start, max(start + 1, ends[group + 1]))
+    """The blocks of group 0, 1 or 2 of a row: the split is in proportion to the paper's of eight blocks. Of three blocks or more, no group is empty."""
+    ends = (0, *(round(cut * depth) for cut in CUTS[row]), depth)
+    return range(ends[group], ends[group + 1])
 
 
 def largest_change(spectra: np.ndarray) -> float:
-    """Largest relative change of any singular value from its start, (s, r) -> a number; NaN if the run diverged."""
-    return np.abs(spectra / spectra[0] - 1).max()
+    """Largest relative change of any number along a run from its start, (s, ...); NaN if the run diverged."""
+    return float(np.abs(spectra / spectra[0] - 1).max())
 
 
 def largest_growth(spectra: np.ndarray) -> float:
     """log(end / start) of the largest singular value, (s, r) -> a number; NaN if the run diverged."""
     return float(np.log(spectra[-1, 0] / spectra[0, 0]))
+
+
+def growths(context: Context, row: str) -> list[np.ndarray]:
+    """The :func:`largest_growth` of every matrix of a row's runs, by seed."""
+    return [np.array(list(map(largest_growth, found.values()))) for found in measured(context, row, "spectrum")]
 
 
 def table(

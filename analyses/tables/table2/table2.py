@@ -3,8 +3,7 @@
 The paper prints each row as better (lower perplexity) or worse than AdamW on the same model. ``direction`` says whether the mean
 difference to AdamW, paired by seed, has the printed sign. ``difference_low`` and ``difference_high`` are its 95% t-interval (infinite
 for one seed). A cell has no direction if one of its runs or of AdamW's diverged. Runs that end as a uniform guess are counted as
-``collapsed``. The table judges nothing. The claims about it are in ``analyses/tables/table2/claims.py``, and are judged at scales that
-pass the controls (:mod:`suite.fitness`).
+``collapsed``. The table judges nothing; the claims about it do.
 """
 
 import math

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from analyses.report.interval import MARGIN, WIDTH, interval_drawing
+from analyses.report.entries import MARGIN, WIDTH, interval_drawing
 from analyses.report.markup import to_html
 from analyses.report.numbers import between, comparison, number
 from analyses.report.opening import findings
