@@ -23,11 +23,9 @@ from suite.judging import LEANING, NOTHING, Verdict, corrected, judge, scope_of,
 
 def named(runs: Iterable[RunSpec | FinetuningSpec]) -> str:
     """A short list of runs: each model/variant once, with its seeds: ``60m/adamw{0,1,2} 60m/poet-fs-1_2{0,1,2}``."""
-    seeds: dict[str, list[int]] = {}
+    seeds: dict[str, set[int]] = {}
     for spec in runs:
-        found = seeds.setdefault(f"{spec.model}/{spec.variant}", [])
-        if spec.seed not in found:
-            found.append(spec.seed)
+        seeds.setdefault(f"{spec.model}/{spec.variant}", set()).add(spec.seed)
     return " ".join(f"{name}{{{','.join(map(str, sorted(found)))}}}" for name, found in seeds.items())
 
 

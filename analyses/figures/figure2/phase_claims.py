@@ -12,7 +12,7 @@ import numpy as np
 from analyses.common.evidence import ALL, BELOW_ONE, exactly, over_seeds, share_in
 from analyses.common.published import read_published
 from analyses.figures.common.probing import CONE, COSINE, MEASUREMENTS, phases_of, rotations, runs, second_lengths
-from analyses.phases import Phases, fall_per_step, straightness
+from analyses.phases import fall_per_step, straightness
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
 
@@ -58,18 +58,16 @@ def end(quantity: str) -> Callable[[Context], Evidence]:
     return lambda context: over_seeds([getattr(p, quantity) for p in phases_of(context)], runs(context.scale))
 
 
-def evaluations(context: Context) -> Iterator[tuple[Phases, np.ndarray, np.ndarray, int]]:
-    """(phases, steps of the evaluations, their perplexities, steps in all) of each run."""
+def evaluations(context: Context) -> Iterator[tuple[np.ndarray, np.ndarray, float, float, int]]:
+    """(steps of the evaluations, their perplexities, end of phase I, start of phase III, end of training) of each run, in steps."""
     for spec, phases in zip(runs(context.scale), phases_of(context), strict=True):
         evaluated = context.history(spec).dropna(subset="validation_perplexity")
-        yield phases, evaluated.step.to_numpy(), evaluated.validation_perplexity.to_numpy(), spec.steps
+        ends = phases.first_end * spec.steps, phases.last_start * spec.steps, spec.steps
+        yield evaluated.step.to_numpy(), evaluated.validation_perplexity.to_numpy(), *ends
 
 
 def linear_fall(context: Context) -> Evidence:
-    values = [
-        straightness(at, perplexities, phases.first_end * steps, phases.last_start * steps)
-        for phases, at, perplexities, steps in evaluations(context)
-    ]
+    values = [straightness(at, perplexities, first_end, last_start) for at, perplexities, first_end, last_start, _ in evaluations(context)]
     few = sum(map(math.isnan, values))
     note = f"fewer than three evaluations in phase II, or no phase II: {few} of {len(values)} runs" if few else ""
     return over_seeds(values, runs(context.scale), note, (-1.0, 1.0))
@@ -77,10 +75,8 @@ def linear_fall(context: Context) -> Evidence:
 
 def slows_down(context: Context) -> Evidence:
     ratios = []
-    for phases, at, perplexities, steps in evaluations(context):
-        first_end, last_start = phases.first_end * steps, phases.last_start * steps
-        second = fall_per_step(at, perplexities, first_end, last_start)
-        third = fall_per_step(at, perplexities, last_start, steps)
+    for *curve, first_end, last_start, steps in evaluations(context):
+        second, third = fall_per_step(*curve, first_end, last_start), fall_per_step(*curve, last_start, steps)
         ratios.append(third / second if second > 0 else math.nan)
     return over_seeds(ratios, runs(context.scale))
 
