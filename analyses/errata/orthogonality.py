@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from analyses.common.published import printed_cell, printed_perplexities
+from analyses.common.published import printed_cell
 from analyses.errata.erratum import Computed, Erratum, checked, printed
 from analyses.tables.table11.plain_poet import plain_map
 from poet.orthogonal import cayley, cayley_neumann, orthogonality_error, packed_size, skew_unpack
@@ -115,7 +115,7 @@ def floor() -> Computed:
          consequence="k = 3 everywhere, as in the main text.")
 def few_terms() -> Computed:
     two, three = (printed_cell("table7", "perplexity", scheme=k) for k in ("k=2", "k=3"))
-    adamw = printed_perplexities()["130m", "adamw"]
+    adamw = printed_cell("table2", "perplexity", model="130m", variant="adamw")
     return Computed(published=two, computed=adamw, unit="perplexity", values={"three": three},
                     holds=three < adamw < two)
 
@@ -186,7 +186,7 @@ def probing() -> Computed:
          consequence="The suite follows the text, T_m = 400 at paper scale; the printed difference is "
          "{difference:.2f}.")
 def merge_period() -> Computed:
-    main = printed_perplexities()["60m", "poet-fs-1_2"]
+    main = printed_cell("table2", "perplexity", model="60m", variant="poet-fs-1_2")
     short, stated = (printed_cell("table6", "perplexity", merge_every=every) for every in ("200", "400"))
     normalized = printed_cell("table5", "perplexity", scheme="Normalized")
     return Computed(published=stated, computed=main, unit="perplexity",
@@ -200,7 +200,7 @@ def merge_period() -> Computed:
          "does not say how long its runs are.",
          consequence="The suite's Table 7 and Table 2 share their k = 3 run, so that the two cannot differ.")
 def neumann_table() -> Computed:
-    main = printed_perplexities()["130m", "poet-fs-1_2"]
+    main = printed_cell("table2", "perplexity", model="130m", variant="poet-fs-1_2")
     three, four = (printed_cell("table7", "perplexity", scheme=k) for k in ("k=3", "k=4"))
     return Computed(published=three, computed=main, unit="perplexity", holds=main not in (three, four))
 
