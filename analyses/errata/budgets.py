@@ -92,7 +92,8 @@ BUDGET_DETAILS = Erratum(
 def more_efficient() -> Computed:
     ahead = {"poet-bs": [], "poet-fs": []}
     for one, other in itertools.permutations(read_published("table2").itertuples(), 2):
-        fewer, better = printed_number(one.trainable) < printed_number(other.trainable), float(one.perplexity) < float(other.perplexity)
+        fewer = printed_number(one.trainable) < printed_number(other.trainable)
+        better = float(one.perplexity) < float(other.perplexity)
         if one.model == other.model and fewer and better and {one.variant[:7], other.variant[:7]} == ahead.keys():
             ahead[one.variant[:7]].append(f"{one.model}, {one.variant} against {other.variant}")
     block, fully = map(len, ahead.values())

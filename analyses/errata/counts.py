@@ -25,7 +25,8 @@ def _count(model: str, row: str) -> int:
 
 def _whole(model: str) -> int:
     """All parameters of a model as AdamW trains it, with embeddings, head and norms."""
-    return sum(p.numel() for p in build_llama(paper_scale().run(model, "adamw", 0).architecture, device="meta").parameters())
+    architecture = paper_scale().run(model, "adamw", 0).architecture
+    return sum(p.numel() for p in build_llama(architecture, device="meta").parameters())
 
 
 @checked(id="count-118-26", where="Table 2, 1.3B POET-BS b=256", kind="arithmetic", quotation="14.56 (118.26M)",
@@ -93,8 +94,10 @@ def widths() -> Computed:
          consequence="BS against FS or AdamW compares two models except at 130M; the suite keeps the paper's widths "
          "and says so.")
 def block_models() -> Computed:
-    size = {(m, row): sum(d * n for d, n in matrix_shapes(m, row).values()) for m in MODELS for row in ("poet-bs-b256", "adamw")}
-    difference = {m: size[m, "poet-bs-b256"] / size[m, "adamw"] - 1 for m in MODELS}
+    def weights(model: str, row: str) -> int:
+        return sum(m * n for m, n in matrix_shapes(model, row).values())
+
+    difference = {m: weights(m, "poet-bs-b256") / weights(m, "adamw") - 1 for m in MODELS}
     lora = all(matrix_shapes(m, "lora-r64") == matrix_shapes(m, "poet-bs-b256") for m in MODELS)
     return Computed(published=0, computed=difference["60m"], unit="share of weights",
                     values={"medium": difference["350m"], "large": difference["1.3b"]},

@@ -87,7 +87,8 @@ def vacuous() -> Computed:
     primitive = fully_stochastic(DIMENSION, 0.5)
     spec = paper_scale().run("60m", "poet-fs-1_2", 0)
     merges = spec.steps / POETConfig().merge_every
-    bound, needed, heuristic = 1 - float(DIMENSION) ** (2 - 1), window(primitive, ALPHA, DIMENSION), window(primitive, ALPHA)
+    bound, heuristic = 1 - float(DIMENSION) ** (2 - 1), window(primitive, ALPHA)
+    needed = window(primitive, ALPHA, columns=DIMENSION)
     return Computed(computed=bound, unit="lower bound of a probability",
                     values={"primitives": needed, "merges": merges, "heuristic": heuristic},
                     holds=bound <= 0 and heuristic < merges < needed)

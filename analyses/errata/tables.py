@@ -205,7 +205,8 @@ ADAPTERS_IN_PRETRAINING = Erratum(
          consequence="Treat the printed value with care as a reference for the suite's own GaLore runs.")
 def galore() -> Computed:
     theirs, found = printed("galore-1.3b"), printed_perplexities()
-    here, gaps = found["1.3b", "galore"], {model: found[model, "galore"] / found[model, "adamw"] - 1 for model in MODELS}
+    here = found["1.3b", "galore"]
+    gaps = {model: found[model, "galore"] / found[model, "adamw"] - 1 for model in MODELS}
     large = gaps.pop("1.3b")
     return Computed(published=here, computed=theirs["GaLore"], unit="perplexity",
                     values={"large": large, "least": min(gaps.values()), "most": max(gaps.values())},

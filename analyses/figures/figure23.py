@@ -25,8 +25,10 @@ CLAIMS = (
         rule="Error with k = 3 minus k = 4 at the ends of the merge periods (median of the first tenth of training), median over R and "
         "P of block 0: no more, either way, than the width of the band in which both end in Figure 10.",
         unit="e_orth", region=NEGLIGIBLE,
-        measure=lambda context: over_seeds([float(np.median(m[3] - m[4])) for m in by_terms(context, BLOCK, MEDIAN.format("first"))],
-        runs(context.scale, PRINTED_TERMS)),
+        measure=lambda context: over_seeds(
+            [float(np.median(m[3] - m[4])) for m in by_terms(context, BLOCK, MEDIAN.format("first"))],
+            runs(context.scale, PRINTED_TERMS),
+        ),
     ),
 )
 ARTIFACT = artifact(

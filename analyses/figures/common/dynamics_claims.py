@@ -56,7 +56,8 @@ def _slower(context: Context, model: str, shares: tuple[float, float]) -> Eviden
     """POET's fall of the log perplexity minus AdamW's between two shares of training; the larger one of FS b=1/2 and BS b=256."""
     adamw, *poet = (cell_runs(context.scale, model, row) for row in (BASELINE, FS, BS))
     reference = _falls(context, adamw, shares)
-    return largest_of([_falls(context, specs, shares) - reference for specs in poet], [*adamw, *(spec for specs in poet for spec in specs)])
+    differences = [_falls(context, specs, shares) - reference for specs in poet]
+    return largest_of(differences, [*adamw, *(spec for specs in poet for spec in specs)])
 
 
 def _slow_start(context: Context) -> Evidence:

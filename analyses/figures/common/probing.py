@@ -101,7 +101,8 @@ def second_lengths(
     """The length of phase II in each part of a run's cosines (matrices, s), by seed; see :func:`length_of_second`."""
     at = steps_of(context)
     null = drift(at, runs(context.scale)[0])
-    return [np.array([length_of_second(at, part, null) for part in parts(found[..., COSINE])]) for found in rotations(context)]
+    by_seed = [parts(found[..., COSINE]) for found in rotations(context)]
+    return [np.array([length_of_second(at, part, null) for part in own]) for own in by_seed]
 
 
 def dimensions(architecture: Architecture) -> np.ndarray:

@@ -79,7 +79,9 @@ GROUPS = ("its first blocks", "its middle blocks", "its last blocks")
 
 
 def blocks(depth: int, row: str, group: int) -> range:
-    """The blocks of group 0, 1 or 2 of a row: the split is in proportion to the paper's of eight blocks. Of three blocks or more, no group is empty."""
+    """The blocks of group 0, 1 or 2 of a row: the split is in proportion to the paper's of eight blocks.
+
+    Of three blocks or more, no group is empty."""
     ends = (0, *(round(cut * depth) for cut in CUTS[row]), depth)
     return range(ends[group], ends[group + 1])
 
@@ -95,8 +97,8 @@ def largest_growth(spectra: np.ndarray) -> float:
 
 
 def growths(context: Context, row: str) -> list[np.ndarray]:
-    """The :func:`largest_growth` of every matrix of a row's runs, by seed."""
-    return [np.array(list(map(largest_growth, found.values()))) for found in measured(context, row, "spectrum")]
+    """The :func:`largest_growth` of every matrix of a row's runs, in the order of their names, by seed."""
+    return [np.array([largest_growth(found[name]) for name in sorted(found)]) for found in measured(context, row, "spectrum")]
 
 
 def table(

@@ -59,7 +59,7 @@ def end(quantity: str) -> Callable[[Context], Evidence]:
 
 
 def evaluations(context: Context) -> Iterator[tuple[np.ndarray, np.ndarray, float, float, int]]:
-    """(steps of the evaluations, their perplexities, end of phase I, start of phase III, end of training) of each run, in steps."""
+    """(steps of the evaluations, their perplexities, and in steps the ends of phases I, II and III) of each run."""
     for spec, phases in zip(runs(context.scale), phases_of(context), strict=True):
         evaluated = context.history(spec).dropna(subset="validation_perplexity")
         ends = phases.first_end * spec.steps, phases.last_start * spec.steps, spec.steps
@@ -67,7 +67,7 @@ def evaluations(context: Context) -> Iterator[tuple[np.ndarray, np.ndarray, floa
 
 
 def linear_fall(context: Context) -> Evidence:
-    values = [straightness(at, perplexities, first_end, last_start) for at, perplexities, first_end, last_start, _ in evaluations(context)]
+    values = [straightness(*curve_and_second) for *curve_and_second, _ in evaluations(context)]
     few = sum(map(math.isnan, values))
     note = f"fewer than three evaluations in phase II, or no phase II: {few} of {len(values)} runs" if few else ""
     return over_seeds(values, runs(context.scale), note, (-1.0, 1.0))
