@@ -39,9 +39,10 @@ QUANTITIES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
 
 
 def model(scale: Scale) -> str:
-    """The model of these figures at a scale: 60m, or else the first one, that has three blocks."""
-    deep = [name for name, settings in scale.settings.models.items() if settings.layers >= 3]
-    return "60m" if "60m" in deep else deep[0]
+    """The model of these figures at a scale; the deepest one if none has three blocks."""
+    depths = {name: settings.layers for name, settings in scale.settings.models.items()}
+    deep = [name for name, depth in depths.items() if depth >= 3]
+    return "60m" if "60m" in deep else next(iter(deep), max(depths, key=depths.get))
 
 
 def measured_steps(steps: int, merge_every: int) -> tuple[int, ...]:
@@ -79,11 +80,11 @@ GROUPS = ("its first blocks", "its middle blocks", "its last blocks")
 
 
 def blocks(depth: int, row: str, group: int) -> range:
-    """The blocks of group 0, 1 or 2 of a row: the split is in proportion to the paper's of eight blocks.
-
-    Of three blocks or more, no group is empty."""
-    ends = (0, *(round(cut * depth) for cut in CUTS[row]), depth)
-    return range(ends[group], ends[group + 1])
+    """The blocks of group 0, 1 or 2 of a row: the split is in proportion to the paper's of eight blocks, and no group is empty."""
+    first = max(1, round(CUTS[row][0] * depth))
+    ends = (0, first, max(first + 1, round(CUTS[row][1] * depth)), depth)
+    start = min(ends[group], depth - 1)
+    return range(start, max(start + 1, ends[group + 1]))
 
 
 def largest_change(spectra: np.ndarray) -> float:

@@ -68,6 +68,7 @@ def test_blocks_are_split_as_the_paper_splits_eight():
         for depth in range(3, 40):
             groups = [list(spectra.blocks(depth, row, g)) for g in range(3)]
             assert sum(groups, []) == list(range(depth)) and all(groups)
+        assert all(len(spectra.blocks(depth, row, g)) for depth in (1, 2) for g in range(3))
 
 
 def spectrum_of(spec, steps, factor=1.0):
