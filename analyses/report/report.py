@@ -12,8 +12,8 @@ import jinja2
 from markupsafe import Markup
 
 from analyses.common.controls import grounds_of_all, scale_section
-from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.controls.cells import POET_FS
+from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
 from analyses.ladder.quoted import LONGEST, MODEL, RECORDED, gap, order_at_full_length
 from analyses.report.cards import card, data_uri, groups
 from analyses.report.entries import Shown, by_result, claims, errata, reason_of, theory
