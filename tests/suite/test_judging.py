@@ -8,7 +8,7 @@ from scipy import stats
 
 from analyses.common.evidence import ALL, over_seeds
 from suite import judging
-from suite.claim import NEGATIVE, POSITIVE, Confounder
+from suite.claim import ANYTHING, NEGATIVE, POSITIVE, Confounder
 from suite.context import Context
 from suite.fitness import CONTROLS, FULL_BEATS_LORA, LITTLE_SCATTER, RATES_INSIDE, Reading
 from suite.judging import corrected, judge, scope_of, side_and_p, side_of
@@ -45,6 +45,12 @@ def test_the_whole_interval_decides_and_regions_are_closed():
     assert side_of(evidence(0.2, 0.3), (0.1, 0.2)) == "neither"  # the edge is in both
     assert side_of(evidence(0.0, 0.0), NEGATIVE) == side_of(evidence(0.0, 0.0), POSITIVE) == "outside"  # zero has no sign
     assert side_of(evidence(-2, -1, effect=NAN), NEGATIVE) == side_of(evidence(NAN, -1, effect=-2), NEGATIVE) == "neither"
+
+
+def test_a_region_without_an_end_holds_every_effect(verdict):
+    """Seeds cannot scatter across an end that there is not."""
+    assert verdict(evidence(-1.0, 3.0), region=ANYTHING).result == "same direction"
+    assert verdict(evidence(0.1, 0.9, bounds=(0.0, 1.0)), region=(0.0, 1.0)).result == "same direction"
 
 
 def test_exact_claims_are_confirmed_or_refuted_at_any_scale(verdict):
