@@ -13,8 +13,10 @@ from statistics import median
 
 import pandas as pd
 
+from analyses.common.grid import cell_runs
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
+from analyses.controls.cells import ADAMW, EPS, EXACT, FROZEN, NORMALIZED, POET_FS, SMALLEST, TWO_RATES, longer, other_rates, specs_of
 from analyses.controls.controls import PERPLEXITY
 from analyses.ladder.orders import MEANS, OPPOSITE, PRINTED
 from analyses.ladder.quoted import LONGEST, MODEL, RECORDED, gap, order_at_full_length
@@ -27,7 +29,9 @@ from suite.discovery import discover
 from suite.fitness import ROTATIONS_MOVE
 from suite.recorded.archive import archive_path
 from suite.recorded.archive import read as read_runs
+from suite.recorded.build import runs_of_seeds, usual
 from suite.recorded.run import RecordedRun
+from suite.scale import load_scale
 from suite.statistics import paired_interval
 from suite.tuning.protocol import load_protocol
 from tools import proxies, support
@@ -253,20 +257,25 @@ def _numbers_of(table: Path) -> str:
 
 def _paired(runs: dict[str, RecordedRun]) -> dict[str, str]:
     """Differences of validation loss at night scale, in nats, over the seeds of the controls, by part name."""
-    on_both = {
-        "rotations": ("poet-fs-1_2", "poet-fs-1_2-budget_r=0-budget_p=0"), "exact": ("poet-fs-1_2-merge=exact", "poet-fs-1_2"),
-        "authors-eps": ("poet-fs-1_2-adam_eps=uncorrected", "poet-fs-1_2"), "second-rate": ("adamw-two-rates", "adamw"),
-        "normalized": ("adamw-init=normalized", "adamw"), "budget": ("poet-fs-1_2", "poet-fs-1_8"),
+    scale = load_scale({"scale": "night", "seeds": usual(runs_of_seeds(runs.values()))})
+    controls = {
+        "rotations": (POET_FS, FROZEN), "exact": (EXACT, POET_FS), "authors-eps": (EPS, POET_FS),
+        "second-rate": (TWO_RATES, ADAMW), "normalized": (NORMALIZED, ADAMW),
     }  # fmt: skip
-    longest = ("60m/poet-fs-1_2-lr=0.032-poet_lr=0.002-merge_every=228-clip_ramp_steps=6-steps=174330", "60m/adamw-lr=0.002-steps=174330")
-    pairs = {f"{name}-{model}": [f"{model}/{setting}" for setting in settings] for name, settings in on_both.items() for model in ("60m", "130m")}
+    pairs = {}
+    for model in scale.models:
+        pairs |= {f"{name}-{model}": [specs_of(scale, model, control) for control in pair] for name, pair in controls.items()}
+        pairs[f"budget-{model}"] = [cell_runs(scale, model, row) for row in ("poet-fs-1_2", "poet-fs-1_8")]
+    fs, two_rates, adamw = (specs_of(scale, SMALLEST, control) for control in (POET_FS, TWO_RATES, ADAMW))
+    half = specs_of(scale, SMALLEST, ADAMW, lr=min(other_rates(scale)))
+    longest = {(one.control, one.own_rate): one.specs for one in longer(scale)}
     pairs |= {
-        "chosen-rate-fs": ("60m/poet-fs-1_2", "60m/adamw"), "half-rate-fs": ("60m/poet-fs-1_2", "60m/adamw-lr=0.002"),
-        "half-rate-two-rates": ("60m/adamw-two-rates", "60m/adamw-lr=0.002"), "half-rate-longest": longest,
+        "chosen-rate-fs": (fs, adamw), "half-rate-fs": (fs, half), "half-rate-two-rates": (two_rates, half),
+        "half-rate-longest": (longest[POET_FS, True], longest[ADAMW, False]),
     }  # fmt: skip
     found = {}
     for name, settings in pairs.items():
-        ours, theirs = ([math.log(runs[f"night/{setting}/seed{seed}"].record["validation_perplexity"]) for seed in range(3)] for setting in settings)
+        ours, theirs = ([math.log(runs[spec.name].record["validation_perplexity"]) for spec in specs] for specs in settings)
         mean, low, high = paired_interval([a - b for a, b in zip(ours, theirs, strict=True)])
         found[name] = f"{mean:+.3f} ({low:+.3f} to {high:+.3f}, {len(ours)} seeds)"
     return found
