@@ -22,7 +22,7 @@ from analyses.ladder.orders import MEANS, OPPOSITE, PRINTED
 from analyses.ladder.quoted import LONGEST, MODEL, RECORDED, gap, order_at_full_length
 from analyses.tables.claims import effect_cell
 from faults.fault import FAULTS
-from faults.noticed import STOPS
+from faults.noticed import STOPS, left_tolerance
 from poet.system.errors import UserError
 from suite.check.tables import read
 from suite.discovery import discover
@@ -341,7 +341,3 @@ def _by_check(caught: str) -> str:
         return STOPS
     columns = dict.fromkeys(re.findall(r": (\w+)(?:;|$)", caught))
     return f"yes: {', '.join(f'`{column}`' for column in columns)}" if columns else caught or "not trained"
-
-
-def left_tolerance(fault: dict[str, str]) -> bool:
-    return fault["caught_by_check"] not in ("", "no", "not judged")
