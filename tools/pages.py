@@ -36,16 +36,12 @@ from suite.statistics import paired_interval
 from suite.tuning.protocol import load_protocol
 from tools import proxies, support
 from tools.costs import costs
+from tools.links import documents
 from tools.rates import grids, protocol, rates
 
 #: Files of ``docs/examples`` by what they are examples of.
 EXAMPLES = {"method": "sgd", "two-rates": "lion", "table": "table99", "conv1d": "gpt2", "adapter": "adapter", "export": "export", "corpus": "files"}
 MARK = re.compile(r"<!-- ([\w-]+):begin -->(.*?)<!-- \1:end -->", re.S)
-
-
-def pages(root: Path) -> list[Path]:
-    """README and every page of ``docs/``."""
-    return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
 
 
 def written(root: Path) -> dict[Path, str]:
@@ -55,7 +51,7 @@ def written(root: Path) -> dict[Path, str]:
         UserError: a page has a mark for an unknown part, or no page has one for an existing part.
     """
     found, parts, shown = {}, _parts(root), set()
-    for page in pages(root):
+    for page in documents(root):
 
         def fill(match: re.Match) -> str:
             name, old = match.groups()
@@ -218,17 +214,14 @@ def _gpu_graphs(table: Path) -> str:
 
 def _gpu_kernels(table: Path) -> str:
     """The times of the Triton kernels relative to their PyTorch references, by operation and dtype."""
-    groups: dict[tuple[str, str], list[dict]] = {}
-    for line in read(table):
-        if line["relative_error"] and not line["variant"].startswith("reference"):
-            groups.setdefault((line["operation"], line["dtype"]), []).append(line)
+    lines = pd.read_csv(table)
+    kernels = lines[lines.relative_error.notna() & ~lines.variant.str.startswith("reference")]
     heads = ("operation", "dtype", "cases", "faster than the reference", "time beside it, least", "most", "slowest case")
     rows = []
-    for (operation, dtype), lines in groups.items():
-        lines.sort(key=lambda line: float(line["ratio"]))
-        least, most = (f"{float(line['ratio']):.2f}" for line in (lines[0], lines[-1]))
-        faster = sum(float(line["ratio"]) < 1 for line in lines)
-        rows.append((operation, dtype, str(len(lines)), str(faster), least, most, f"{lines[-1]['shape']} {lines[-1]['variant']}"))
+    for kind, group in kernels.groupby(["operation", "dtype"], sort=False):
+        ratio, slowest = group.ratio, group.loc[group.ratio.idxmax()]
+        counts = str(len(ratio)), str((ratio < 1).sum()), f"{ratio.min():.2f}", f"{ratio.max():.2f}"
+        rows.append((*kind, *counts, f"{slowest['shape']} {slowest.variant}"))
     return markdown_table(heads, "llrrrrl", rows)
 
 
