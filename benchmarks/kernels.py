@@ -48,8 +48,10 @@ def kernel_cases(
     return found
 
 
-def _cases(operation: str, module, arguments: Callable[[str], Sequence], variant: str, with_reference: bool, **names) -> list[Case]:
-    """The case of an operation on ``arguments(device)``, behind that of its reference if the ratio to it is asked for."""
+def _cases(
+    operation: str, module, arguments: Callable[[str], Sequence], variant: str, with_reference: bool, **names
+) -> list[Case]:
+    """The case of an operation on ``arguments(device)``; ``with_reference``: behind that of its reference."""
     exact = getattr(module, f"{operation}_reference")
 
     def build(function: Callable, device: str) -> Work:
@@ -102,7 +104,8 @@ def _map(operation: str, blocks: int, b: int, terms: int, dtype: str, with_refer
             return packed, terms
         return packed, torch.randn(blocks, b, b, device=device, dtype=DTYPES[dtype]), terms
 
-    return _cases(operation, orthogonal, arguments, f"k={terms}", with_reference, shape=f"{blocks}x{b}x{b}", dtype=dtype)
+    shape = f"{blocks}x{b}x{b}"
+    return _cases(operation, orthogonal, arguments, f"k={terms}", with_reference, shape=shape, dtype=dtype)
 
 
 def _transform(operation: str, m: int, n: int, sides, variant: str, dtype: str, with_reference: bool) -> list[Case]:

@@ -93,7 +93,8 @@ def forget_finished(outputs: Iterable[str]) -> None:
 def forget_forced(dag: Any) -> None:
     """Delete what :func:`keep` kept of the runs that a call is to make by force: :func:`take_back` would put it back.
 
-    ``dag`` is Snakemake's, of a call with ``--forcerun`` or the like. Without such an option it forces only what a killed pipeline left incomplete.
+    ``dag`` is Snakemake's, of a call with ``--forcerun`` or the like. Without such an option it forces only what a
+    killed pipeline left incomplete.
     """
     for output in (output for job in dag.needrun_jobs() if dag.reason(job).forced for output in job.output):
         _forget(Path(output))

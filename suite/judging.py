@@ -211,7 +211,8 @@ def _exact(claim: Claim, evidence: Evidence) -> Verdict:
 def _steady(evidence: Evidence, region: tuple[float, float]) -> bool:
     """Whether seeds scatter little beside the effect's distance from the nearest end of its region."""
     edges = _edges(evidence, region)
-    # A permutation's p-value comes from no scatter, the sign test decides without one, and a region without an end holds every effect.
+    # A permutation's p-value comes from no scatter, the sign test decides without one, and a region without an end
+    # holds every effect.
     if not math.isnan(evidence.p) or evidence.low == evidence.high or not edges:
         return True
     edge = min(edges, key=lambda edge: abs(evidence.effect - edge))

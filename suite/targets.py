@@ -85,7 +85,8 @@ def checked_tables(suite: Suite) -> tuple[list[str], list[str]]:
 
     Snakemake makes the tables of ``all`` anew. Others may be of other seeds or rates than those of today.
     """
-    tables = {output: name for name in suite.artifacts for output in suite.artifacts[name].outputs if output.endswith(".csv")}
+    outputs = {output: name for name, artifact in suite.artifacts.items() for output in artifact.outputs}
+    tables = {output: name for output, name in outputs.items() if output.endswith(".csv")}
     compared = [output for output, name in tables.items() if suite.artifacts[name].in_all or built(suite, name)]
     return compared, [output for output in tables if output not in compared and (suite.folder / output).exists()]
 

@@ -1,7 +1,7 @@
 """Write ``requirements.lock``, ``environment.yml`` and ``docs/requirements.txt`` from ``pyproject.toml``.
 
-pip resolves without regard to what is installed, and installs nothing. Packages that only a CUDA build of torch needs are
-pinned in ``constraints-cuda.txt``: a machine with a CPU build never installs them.
+pip resolves without regard to what is installed, and installs nothing. Packages that only a CUDA build of torch needs
+are pinned in ``constraints-cuda.txt``: a machine with a CPU build never installs them.
 """
 
 import json

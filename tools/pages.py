@@ -16,7 +16,8 @@ import pandas as pd
 from analyses.common.grid import cell_runs
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
-from analyses.controls.cells import ADAMW, EPS, EXACT, FROZEN, NORMALIZED, POET_FS, SMALLEST, TWO_RATES, longer, other_rates, specs_of
+from analyses.controls.cells import ADAMW, EPS, EXACT, FROZEN, NORMALIZED, POET_FS, SMALLEST, TWO_RATES
+from analyses.controls.cells import longer, other_rates, specs_of
 from analyses.controls.controls import PERPLEXITY
 from analyses.ladder.orders import MEANS, OPPOSITE, PRINTED
 from analyses.ladder.quoted import LONGEST, MODEL, RECORDED, gap, order_at_full_length
@@ -257,7 +258,8 @@ def _paired(runs: dict[str, RecordedRun]) -> dict[str, str]:
     }  # fmt: skip
     pairs = {}
     for model in scale.models:
-        pairs |= {f"{name}-{model}": [specs_of(scale, model, control) for control in pair] for name, pair in controls.items()}
+        for name, pair in controls.items():
+            pairs[f"{name}-{model}"] = [specs_of(scale, model, control) for control in pair]
         pairs[f"budget-{model}"] = [cell_runs(scale, model, row) for row in ("poet-fs-1_2", "poet-fs-1_8")]
     fs, two_rates, adamw = (specs_of(scale, SMALLEST, control) for control in (POET_FS, TWO_RATES, ADAMW))
     half = specs_of(scale, SMALLEST, ADAMW, lr=min(other_rates(scale)))
@@ -268,7 +270,8 @@ def _paired(runs: dict[str, RecordedRun]) -> dict[str, str]:
     }  # fmt: skip
     found = {}
     for name, settings in pairs.items():
-        ours, theirs = ([math.log(runs[spec.name].record["validation_perplexity"]) for spec in specs] for specs in settings)
+        ends = ([runs[spec.name].record["validation_perplexity"] for spec in specs] for specs in settings)
+        ours, theirs = ([math.log(end) for end in of_setting] for of_setting in ends)
         mean, low, high = paired_interval([a - b for a, b in zip(ours, theirs, strict=True)])
         found[name] = f"{mean:+.3f} ({low:+.3f} to {high:+.3f}, {len(ours)} seeds)"
     return found

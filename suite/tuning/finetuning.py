@@ -41,8 +41,9 @@ def tune(scale: Scale, base: RunSpec, task: str, run: Callable[[FinetuningSpec],
             for point in decision.next:  # the search minimizes; metrics are maximized
                 known[point] = -run(trial(scale, base, task, method, **protocol.rates(_RATE, point)))["metric"]
         lines += [{
-            "scale": scale.name, "model": base.model, "row": base.variant, "task": task, "method": method, **protocol.rates(_RATE, point),
-            "seed": protocol.seed, "metric": "" if math.isnan(known[point]) else -known[point],
+            "scale": scale.name, "model": base.model, "row": base.variant, "task": task, "method": method,
+            **protocol.rates(_RATE, point), "seed": protocol.seed,
+            "metric": "" if math.isnan(known[point]) else -known[point],
             "chosen": "yes" if point == decision.best else "", "state": decision.state,
         } for point in decision.tried]  # fmt: skip
     return lines
