@@ -170,7 +170,7 @@ def test_generated_parts_are_up_to_date(repository):
 
 def test_a_part_within_a_sentence_begins_no_line(repository):
     """A comment at the beginning of a line ends the list or paragraph that it stands in."""
-    for page in documents(repository):
+    for page in pages.pages(repository):
         for match in pages.MARK.finditer(text := page.read_text()):
             if "\n" not in match[2]:
                 assert text[: match.start()].rpartition("\n")[2].strip(" >-*"), f"{page.name}: {match[1]}"

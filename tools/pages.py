@@ -37,12 +37,16 @@ from suite.statistics import paired_interval
 from suite.tuning.protocol import load_protocol
 from tools import proxies, support
 from tools.costs import costs
-from tools.links import documents
 from tools.rates import grids, protocol, rates
 
 #: Files of ``docs/examples`` by what they are examples of.
 EXAMPLES = {"method": "sgd", "two-rates": "lion", "table": "table99", "conv1d": "gpt2", "adapter": "adapter", "export": "export", "corpus": "files"}
 MARK = re.compile(r"<!-- ([\w-]+):begin -->(.*?)<!-- \1:end -->", re.S)
+
+
+def pages(root: Path) -> list[Path]:
+    """README and every page of ``docs/``."""
+    return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
 
 
 def written(root: Path) -> dict[Path, str]:
@@ -52,7 +56,7 @@ def written(root: Path) -> dict[Path, str]:
         UserError: a page has a mark for an unknown part, or no page has one for an existing part.
     """
     found, parts, shown = {}, _parts(root), set()
-    for page in documents(root):
+    for page in pages(root):
 
         def fill(match: re.Match) -> str:
             name, old = match.groups()

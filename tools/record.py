@@ -33,8 +33,7 @@ from suite.recorded.merging import pack
 from suite.recorded.origin import without_sentence
 from suite.settings import read_seeds
 from suite.sources import altered, artifact_files, note_path, read_note
-from tools.links import documents
-from tools.pages import written
+from tools.pages import pages, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
 BENCHMARKS = ("bench.csv", "bench-gpu.csv")
@@ -141,7 +140,7 @@ def main() -> int:
     if given.recorded:
         given.results /= "recorded"
     made, kept, artifacts = given.results / given.scale, ROOT / "analyses" / "recorded" / given.scale, discover()
-    shown = "".join(page.read_text() for page in documents(ROOT))
+    shown = "".join(page.read_text() for page in pages(ROOT))
     outputs = [output for output in kept_outputs(artifacts, given.scale, shown) if (made / output).exists()]
     if given.recorded:
         times = {output for artifact in artifacts.values() if artifact.timed for output in artifact.outputs}
