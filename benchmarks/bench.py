@@ -54,7 +54,6 @@ class Bench:
     _set_up: dict[str, Work] = field(default_factory=dict)
     _before: dict[str, int] = field(default_factory=dict)
     _errors: dict[str, float] = field(default_factory=dict)
-    _environment: dict[str, Any] | None = None
 
     def set_up(self, case: Case, keep: Case | None = None) -> Work:
         """The work of a case, set up if it is not yet. The work of all cases but this one and ``keep`` is dropped first."""
@@ -93,10 +92,8 @@ class Bench:
         return row
 
     def _named(self, case: Case) -> dict[str, Any]:
-        if self._environment is None:
-            self._environment = environment(self.device)
         threads = {} if self.device == "cuda" else {"threads": case.threads or torch.get_num_threads()}
-        return {name: getattr(case, name) for name in NAMES} | self._environment | threads
+        return {name: getattr(case, name) for name in NAMES} | environment(self.device) | threads
 
     def spread_of_periodic(self, work: Work, call: float) -> float:
         """Seconds of periodic work for each call: the median of the work (less ``call`` if a call is timed with it) divided by its period.

@@ -1,5 +1,6 @@
 """Cases of single kernels. On a GPU each kernel is compared with its PyTorch reference, and checked against fp64 first."""
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
@@ -35,48 +36,42 @@ def kernel_cases(
     """
     found: list[Case] = []
     for dtype in dtypes:
-        for b in block_sizes:
-            blocks = max(1, elements // b**2)
-            for k in terms:
-                if k == 3 or b == 256:
-                    found += _pair(_map("rotation_blocks", blocks, b, k, dtype), with_reference)
-                    found += _pair(_map("rotation_blocks_vjp", blocks, b, k, dtype), with_reference)
+        for b, k in itertools.product(block_sizes, terms):
+            if k == 3 or b == 256:
+                for operation in ("rotation_blocks", "rotation_blocks_vjp"):
+                    found += _map(operation, max(1, elements // b**2), b, k, dtype, with_reference)
         for m, n in shapes:
             for variant, config in configurations(m, n, transform_blocks, transform_budgets).items():
                 sides = [(p.blocks, p.block_size) for p in config.primitives(m, n)]
-                found += _pair(_transform(m, n, sides, variant, dtype, backward=False), with_reference)
-                found += _pair(_transform(m, n, sides, variant, dtype, backward=True), with_reference)
+                for operation in ("transform", "transform_vjp"):
+                    found += _transform(operation, m, n, sides, variant, dtype, with_reference)
     return found
 
 
-def _pair(make: Callable[..., Case], with_reference: bool) -> list[Case]:
+def _cases(
+    operation: str, module, arguments: Callable[[str], Sequence], variant: str, with_reference: bool, **names
+) -> list[Case]:
+    """The case of an operation on ``arguments(device)``; ``with_reference``: behind that of its reference."""
+    exact = getattr(module, f"{operation}_reference")
+
+    def build(function: Callable, device: str) -> Work:
+        torch.manual_seed(0)
+        given = arguments(device)
+
+        def error() -> float:
+            return relative_error(function(*given), exact(*map(_in_fp64, given)))
+
+        operands = _tensors(given)
+        return Work(partial(function, *given), lambda: operands, error=error)
+
+    def case(function: Callable, variant: str, **more) -> Case:
+        return Case(operation=operation, build=partial(build, function), variant=variant, **names, **more)
+
+    function = getattr(module, operation)
     if not with_reference:
-        return [make(reference=None, plain=False)]
-    reference = make(reference=None, plain=True)
-    return [reference, make(reference=reference, plain=False)]
-
-
-def _case(operation: str, module, arguments: Callable[[str], Sequence], variant: str, **names) -> Callable[..., Case]:
-    """A function that makes the case of an operation or, if ``plain``, of its reference, on ``arguments(device)``."""
-
-    def make(*, reference: Case | None, plain: bool) -> Case:
-        def build(device: str) -> Work:
-            torch.manual_seed(0)
-            given = arguments(device)
-            reference_function = getattr(module, f"{operation}_reference")
-            function = partial(reference_function if plain else getattr(module, operation), *given)
-
-            def error() -> float:
-                exact = reference_function(*(_in_fp64(argument) for argument in given))
-                return relative_error(_tensors(function()), _tensors(exact))
-
-            operands = _tensors(given)
-            return Work(function, lambda: operands, error=error)
-
-        name = f"reference {variant}" if plain else variant
-        return Case(operation=operation, build=build, variant=name, reference=reference, plain=plain, **names)
-
-    return make
+        return [case(function, variant)]
+    reference = case(exact, f"reference {variant}", plain=True)
+    return [reference, case(function, variant, reference=reference)]
 
 
 def _tensors(values) -> list[Tensor]:
@@ -101,7 +96,7 @@ def relative_error(found, exact) -> float:
     return max(errors, key=lambda value: (value != value, value))
 
 
-def _map(operation: str, blocks: int, b: int, terms: int, dtype: str):
+def _map(operation: str, blocks: int, b: int, terms: int, dtype: str, with_reference: bool) -> list[Case]:
     def arguments(device: str) -> tuple:
         packed = torch.randn(blocks, packed_size(b), device=device) * (0.3 / b**0.5)
         packed = packed.to(DTYPES[dtype])  # spectral norm of Q about 0.6, the largest in training
@@ -109,10 +104,11 @@ def _map(operation: str, blocks: int, b: int, terms: int, dtype: str):
             return packed, terms
         return packed, torch.randn(blocks, b, b, device=device, dtype=DTYPES[dtype]), terms
 
-    return _case(operation, orthogonal, arguments, shape=f"{blocks}x{b}x{b}", dtype=dtype, variant=f"k={terms}")
+    shape = f"{blocks}x{b}x{b}"
+    return _cases(operation, orthogonal, arguments, f"k={terms}", with_reference, shape=shape, dtype=dtype)
 
 
-def _transform(m: int, n: int, sides, variant: str, dtype: str, *, backward: bool):
+def _transform(operation: str, m: int, n: int, sides, variant: str, dtype: str, with_reference: bool) -> list[Case]:
     def arguments(device: str) -> tuple:
         def draw(*shape: int) -> Tensor:
             return torch.randn(*shape, device=device, dtype=DTYPES[dtype])
@@ -124,7 +120,6 @@ def _transform(m: int, n: int, sides, variant: str, dtype: str, *, backward: boo
             for size, (k, b) in zip((m, n), sides, strict=True)
         )
         given = draw(n, m) / m**0.5, r, p
-        return (*given, draw(n, m), tuple(k > 0 for k, _ in sides), True) if backward else given
+        return given if operation == "transform" else (*given, draw(n, m), tuple(k > 0 for k, _ in sides), True)
 
-    operation = "transform_vjp" if backward else "transform"
-    return _case(operation, transforms, arguments, shape=f"{m}x{n}", dtype=dtype, variant=variant)
+    return _cases(operation, transforms, arguments, variant, with_reference, shape=f"{m}x{n}", dtype=dtype)

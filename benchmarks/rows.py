@@ -1,6 +1,7 @@
 """The lines of the benchmark table: columns, device and versions, CSV."""
 
 import csv
+import functools
 import io
 import sys
 from collections.abc import Iterable
@@ -41,8 +42,9 @@ COLUMNS = {
 }
 
 
+@functools.cache
 def environment(device: str) -> dict[str, Any]:
-    """The cells of device and versions, which every line has."""
+    """The cells of device and versions, which every line has, found out once."""
     found = provenance(device)
     versions = found["versions"]
     commit = found["commit"][:9] + ("+" if found["dirty"] else "") if found["commit"] else None

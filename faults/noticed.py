@@ -29,6 +29,11 @@ STOPS = "a run stops"
 MODEL = "60m"
 
 
+def left_tolerance(line: dict[str, Any]) -> bool:
+    """Whether the check noticed the fault of a line of the table."""
+    return line.get("caught_by_check", "") not in ("", "no", "not judged")
+
+
 class RecordedNumbers:
     """The recorded tables of a scale, and how runs are compared with them.
 

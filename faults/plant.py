@@ -16,7 +16,7 @@ import pandas as pd
 
 from benchmarks.rows import environment
 from faults.fault import FAULTS, Fault
-from faults.noticed import RecordedNumbers
+from faults.noticed import RecordedNumbers, left_tolerance
 from faults.workshop import ROOT, Workshop
 from poet.system.errors import UserError, command_line
 from poet.system.files import write_text
@@ -80,7 +80,7 @@ def examine(
 
 def caught(line: dict[str, Any]) -> bool:
     """Whether a test or the check noticed the fault of a line."""
-    return bool(line["caught_by"]) or line.get("caught_by_check", "no") not in ("no", "not judged")
+    return bool(line["caught_by"]) or left_tolerance(line)
 
 
 def summary(line: dict[str, Any]) -> str:

@@ -13,13 +13,21 @@ whose file ``log`` gets its output. A fork that raises answers ``{"raised": the 
 
 import contextlib
 import gc
+import importlib
 import json
+import multiprocessing
 import os
-import select
 import signal
 import sys
 import traceback
+from multiprocessing.connection import Connection
 from pathlib import Path
+
+#: What takes seconds to import.
+PRELOADED = (
+    *("hypothesis", "matplotlib.ticker", "numpy", "pandas", "peft", "pyarrow", "pydantic", "pytest", "torch"),
+    "transformers.models.llama.modeling_llama",
+)
 
 
 class _FirstFailure:
@@ -51,7 +59,7 @@ def train(job: dict) -> dict:
     return {"trained": spec.name}
 
 
-def _in_the_fork(job: dict, writer: int) -> None:
+def _in_the_fork(job: dict, writer: Connection) -> None:
     os.setpgid(0, 0)  # a process group: the fork is killed with its children
     log = os.open(Path(job["folder"]) / "log", os.O_WRONLY | os.O_CREAT)
     for stream, target in ((0, os.open(os.devnull, os.O_RDONLY)), (1, log), (2, log)):
@@ -64,43 +72,32 @@ def _in_the_fork(job: dict, writer: int) -> None:
     except BaseException:  # any error at all: the process that waits needs an answer
         answer = {"raised": traceback.format_exc()}
     sys.stdout.flush()
-    with open(writer, "w") as pipe:
-        json.dump(answer, pipe)
+    writer.send(answer)
 
 
 def answer(job: dict) -> dict:
     """Do a job in a fork, and kill the fork if it takes too long."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _in_the_fork(job, writer)
-        os._exit(0)
+    fork = multiprocessing.get_context("fork")
+    reader, writer = fork.Pipe(duplex=False)
+    child = fork.Process(target=_in_the_fork, args=(job, writer))
+    child.start()
     with contextlib.suppress(OSError):  # here, too: it may not have begun when its time is over
-        os.setpgid(child, child)
-    os.close(writer)
+        os.setpgid(child.pid, child.pid)
+    writer.close()
     try:
-        ready, _, _ = select.select([reader], [], [], job["seconds"])
-        with open(reader) as pipe:
-            text = pipe.read() if ready else '{"late": true}'
+        return reader.recv() if reader.poll(job["seconds"]) else {"late": True}
+    except EOFError:
+        return {"raised": "the process died"}
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended
-            os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    return json.loads(text) if text else {"raised": "the process died"}
+            os.killpg(child.pid, signal.SIGKILL)
+        child.join()
+        reader.close()
 
 
 def main() -> None:
-    import hypothesis  # noqa: F401
-    import matplotlib.ticker  # noqa: F401
-    import numpy  # noqa: F401
-    import pandas  # noqa: F401
-    import peft  # noqa: F401
-    import pyarrow  # noqa: F401
-    import pydantic  # noqa: F401
-    import pytest  # noqa: F401
-    import torch  # noqa: F401
-    from transformers import LlamaForCausalLM  # noqa: F401
-
+    for name in PRELOADED:
+        importlib.import_module(name)
     gc.freeze()  # garbage collection in the forks need not search the objects made so far
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)

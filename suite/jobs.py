@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.records import check_weights
@@ -83,11 +84,26 @@ def forget_finished(outputs: Iterable[str]) -> None:
 
     ``outputs`` are those of its jobs, also of jobs that ``--until`` or the like left out: these have made nothing yet.
     """
-    for output in map(Path, outputs):
-        if output.name == "record.json" and output.is_relative_to(RESULTS / "runs") and output.exists():
-            shutil.rmtree(FINISHED / output.parent.relative_to(RESULTS / "runs"), ignore_errors=True)
+    for output in filter(Path.exists, map(Path, outputs)):
+        _forget(output)
     if not any(FINISHED.rglob("record.json")):
         shutil.rmtree(FINISHED, ignore_errors=True)
+
+
+def forget_forced(dag: Any) -> None:
+    """Delete what :func:`keep` kept of the runs that a call is to make by force: :func:`take_back` would put it back.
+
+    ``dag`` is Snakemake's, of a call with ``--forcerun`` or the like. Without such an option it forces only what a
+    killed pipeline left incomplete.
+    """
+    for output in (output for job in dag.needrun_jobs() if dag.reason(job).forced for output in job.output):
+        _forget(Path(output))
+
+
+def _forget(output: Path) -> None:
+    """Delete the second copy of a run that has this output, if it is a run's."""
+    if output.name == "record.json" and output.is_relative_to(RESULTS / "runs"):
+        shutil.rmtree(FINISHED / output.parent.relative_to(RESULTS / "runs"), ignore_errors=True)
 
 
 def _link(source: str | Path, target: str | Path) -> None:

@@ -210,11 +210,12 @@ def _exact(claim: Claim, evidence: Evidence) -> Verdict:
 
 def _steady(evidence: Evidence, region: tuple[float, float]) -> bool:
     """Whether seeds scatter little beside the effect's distance from the nearest end of its region."""
-    if not math.isnan(evidence.p):
-        return True  # the p-value of a permutation does not come from the scatter of seeds
-    if evidence.low == evidence.high:
-        return True  # no scatter: the sign test decides
-    edge = min(_edges(evidence, region), key=lambda edge: abs(evidence.effect - edge))
+    edges = _edges(evidence, region)
+    # A permutation's p-value comes from no scatter, the sign test decides without one, and a region without an end
+    # holds every effect.
+    if not math.isnan(evidence.p) or evidence.low == evidence.high or not edges:
+        return True
+    edge = min(edges, key=lambda edge: abs(evidence.effect - edge))
     parts = evidence.largest_of or ((evidence.effect, _half(evidence, edge)),)
     above = [(mean, half) for mean, half in parts if mean > edge]
     steady = (scatter_passes(half / t_quantile(evidence.n) * math.sqrt(evidence.n), mean - edge) for mean, half in above or parts)

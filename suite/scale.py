@@ -140,10 +140,8 @@ class Scale:
             differing["steps"] = steps
         differing |= {name: len(at) for name, at in probes.items()}
         architecture = Architecture(
-            hidden_size=m.hidden_size,
+            **m.model_dump(include={"hidden_size", "layers", "heads"}),
             intermediate_size=getattr(m.intermediate_size, definition.ffn),
-            layers=m.layers,
-            heads=m.heads,
             vocabulary=self.settings.vocabulary,
             sequence_length=self.settings.data.sequence_length,
         )
@@ -158,8 +156,7 @@ class Scale:
             method=method.name,
             parameters=parameters,
             data=self.data,
-            batch_rows=m.batch_rows,
-            accumulation=m.accumulation,
+            **m.model_dump(include={"batch_rows", "accumulation"}),
             steps=steps,
             seed=seed,
             probes=probes,

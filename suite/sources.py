@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from poet.data.files import read_json, sha256_of
-from poet.launch.sources import ALL, GPU, digest, file_digests, imported_files
+from poet.launch.sources import ALL, GPU, file_digests, imported_files
 from poet.system.files import write_text
 from suite.artifact import EVERY
 from suite.discovery import find, locate, read_by
@@ -15,11 +15,6 @@ from suite.scale import ROOT
 
 #: Suffixes of files that belong to the artifact whose folder they lie in.
 ASSETS = (".html", ".css", ".js")
-
-
-def artifact_sources(name: str) -> str:
-    """Digest of :func:`artifact_files`."""
-    return digest(artifact_files(name))
 
 
 def artifact_files(name: str, root: Path = ROOT) -> set[Path]:

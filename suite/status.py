@@ -60,11 +60,7 @@ class RunProgress:
     def seconds_left(self) -> float:
         """Seconds to the last step at the last known pace; NaN if none is known."""
         speed = self.status.get("tokens_per_second")
-        return (self.spec.steps - self.status["step"]) * _step_tokens(self.spec) / speed if speed else math.nan
-
-
-def _step_tokens(spec: RunSpec) -> float:
-    return spec.tokens / spec.steps
+        return (1 - self.status["step"] / self.spec.steps) * self.spec.tokens / speed if speed else math.nan
 
 
 def progress(results: Path, spec: RunSpec | FinetuningSpec, now: float, is_current: Callable[[RunSpec | FinetuningSpec, dict[str, Any]], bool]) -> RunProgress:
@@ -111,7 +107,7 @@ def _status(results: Path, spec: RunSpec, notes: list[str]) -> dict[str, Any] | 
 
 def _quiet(spec: RunSpec, speed: float | None) -> float:
     """Seconds without an update after which a running run counts as silent."""
-    return max(QUIET_SECONDS, QUIET_STEPS * _step_tokens(spec) / speed if speed else 0.0)
+    return max(QUIET_SECONDS, QUIET_STEPS * spec.tokens / spec.steps / speed if speed else 0.0)
 
 
 def duration(seconds: float) -> str:

@@ -74,6 +74,23 @@ def unmake_data(suite: Suite) -> list[str]:
     return [f"note: {len(gone)} files of {suite.dataset} are gone or cut short, such as {gone[0]}: the next run that reads them has them prepared again"]
 
 
+def built(suite: Suite, name: str) -> bool:
+    """Whether an artifact's files are there and, by its note, were made from the runs of today's specs and seeds."""
+    note = read_note(note_path(suite.folder, name)) or {}
+    return note.get("specs") == suite.digests(name) and all(path.exists() for path in suite.outputs(name))
+
+
+def checked_tables(suite: Suite) -> tuple[list[str], list[str]]:
+    """The tables that a check compares, and those that lie there and are not compared.
+
+    Snakemake makes the tables of ``all`` anew. Others may be of other seeds or rates than those of today.
+    """
+    outputs = {output: name for name, artifact in suite.artifacts.items() for output in artifact.outputs}
+    tables = {output: name for output, name in outputs.items() if output.endswith(".csv")}
+    compared = [output for output, name in tables.items() if suite.artifacts[name].in_all or built(suite, name)]
+    return compared, [output for output in tables if output not in compared and (suite.folder / output).exists()]
+
+
 def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
     """The deleted run files behind up-to-date artifacts among the targets (none: all), by artifact name.
 
@@ -82,9 +99,7 @@ def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for name in _wanted(suite, targets):
         files = (path for spec in suite.artifacts[name].specs(suite.scale) for path in made(suite, spec.name))
-        note = read_note(note_path(suite.folder, name)) or {}
-        built = note.get("specs") == suite.digests(name) and all(path.exists() for path in suite.outputs(name))
-        if built and (gone := [file for file in files if not file.exists()]):
+        if built(suite, name) and (gone := [file for file in files if not file.exists()]):
             found[name] = gone
     return found
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from poet.finetuning.sources import finetuning_files
 from poet.finetuning.spec import FinetuningSpec
 from poet.launch.sources import data_sources, file_digests, training_sources
@@ -162,16 +164,8 @@ def _changed(before: Mapping[str, str], today: Mapping[str, str]) -> str:
 
 
 def _differences(before: Any, after: Any) -> str:
-    old, new = dict(_leaves(before)), dict(_leaves(after))
+    old, new = (pd.json_normalize(spec).to_dict("records")[0] for spec in (before, after))
     return listed(f"{key} {old.get(key)} -> {new.get(key)}" for key in {**old, **new} if old.get(key) != new.get(key))
-
-
-def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict) and value:
-        for key, part in value.items():
-            yield from _leaves(part, f"{name}.{key}" if name else key)
-    else:
-        yield name, value
 
 
 def _grouped(said: Mapping[str, str]) -> list[tuple[str, list[str]]]:

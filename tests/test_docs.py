@@ -1,6 +1,8 @@
 """README.md and docs/: code runs, links lead somewhere, commands exist, generated parts say what is recorded."""
 
 import argparse
+import collections
+import dataclasses
 import re
 import runpy
 import shlex
@@ -10,6 +12,7 @@ import pytest
 
 from poet.system.errors import UserError
 from suite.collection import load_suite
+from suite.scale import load_scale
 from suite.targets import files
 from poet.optim import poet_parameters
 from tools import pages
@@ -35,6 +38,23 @@ def blocks(repository, language):
     """Every fenced block of a language, in all documents; of no language for commands."""
     tokens = (token for page in documents(repository) for token in MARKDOWN.parse(page.read_text()))
     return [token.content for token in tokens if token.type == "fence" and token.info == language]
+
+
+def test_runs_that_pages_compare_follow_their_rates(monkeypatch):
+    """Names of runs have learning rates in them: written down, they would be of runs that no table has any more."""
+    night = load_scale({"scale": "night", "seeds": [0, 1]})
+    doubled = (dataclasses.replace(trial, rates={name: 2 * rate for name, rate in trial.rates.items()}) for trial in night.rate_table.trials)
+    moved = dataclasses.replace(night, rate_table=dataclasses.replace(night.rate_table, trials=tuple(doubled)))
+    monkeypatch.setattr(pages, "load_scale", lambda config: moved, raising=False)
+
+    class Recorded(collections.defaultdict):
+        def values(self):
+            return [types.SimpleNamespace(spec=moved.run("60m", "adamw", seed)) for seed in moved.seeds]
+
+    asked = Recorded(lambda: types.SimpleNamespace(record={"validation_perplexity": 40.0}))
+    assert set(pages._paired(asked).values()) == {"+0.000 (+0.000 to +0.000, 2 seeds)"}
+    rates = {float(name.partition("-lr=")[2].partition("-")[0].partition("/")[0]) for name in asked if "/60m/adamw-lr=" in name}
+    assert rates == {night.tuned("60m", "adamw").rates["lr"]}, "half of twice the chosen rate"
 
 
 def test_every_link_and_anchor_leads_somewhere(repository):

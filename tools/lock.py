@@ -1,12 +1,12 @@
 """Write ``requirements.lock``, ``environment.yml`` and ``docs/requirements.txt`` from ``pyproject.toml``.
 
-Resolves in an empty virtual environment, so that no other installed package gets in. Packages that only a CUDA build of torch
-needs are pinned in ``constraints-cuda.txt``: a machine with a CPU build never installs them.
+pip resolves without regard to what is installed, and installs nothing. Packages that only a CUDA build of torch needs
+are pinned in ``constraints-cuda.txt``: a machine with a CPU build never installs them.
 """
 
+import json
 import subprocess
 import sys
-import tempfile
 import tomllib
 from pathlib import Path
 
@@ -15,28 +15,20 @@ HEADER = "# Written by `make lock` from pyproject.toml.\n"
 
 
 def resolve() -> tuple[list[str], list[str]]:
-    """Exact pins of the suite's packages, and of the further packages of its documentation.
-
-    Both are sorted, without local version labels such as +cpu.
-    """
+    """Exact pins of the suite's packages, and of the further packages of its documentation."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        python = Path(folder) / "bin" / "python"
-        suite = _install(python, extras["suite"])
-        held = Path(folder) / "suite.txt"
-        held.write_text("".join(f"{pin}\n" for pin in suite))
-        both = _install(python, [*extras["docs"], "--constraint", str(held)])
-    docs = [pin for pin in both if pin not in suite]
+    suite = _pins(extras["suite"])
+    docs = [pin for pin in _pins([*extras["docs"], *suite]) if pin not in suite]
     return [pin + ("; platform_system == 'Linux'" if pin.startswith("triton==") else "") for pin in suite], docs
 
 
-def _install(python: Path, wanted: list[str]) -> list[str]:
-    """Install packages into an environment; returns the pins of all packages in it."""
-    subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
-    command = [python, "-m", "pip", "freeze", "--all", "--exclude", "pip"]
-    frozen = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    return sorted((pin.partition("+")[0] for pin in frozen), key=str.lower)
+def _pins(wanted: list[str]) -> list[str]:
+    """The pins of some packages and of all that they need, sorted, without local version labels such as +cpu."""
+    options = ["--dry-run", "--ignore-installed", "--quiet", "--report", "-"]
+    command = [sys.executable, "-m", "pip", "install", *options, *wanted]
+    report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    found = (package["metadata"] for package in report["install"])
+    return sorted((f"{one['name']}=={one['version'].partition('+')[0]}" for one in found), key=str.lower)
 
 
 def environment(pins: list[str]) -> str:

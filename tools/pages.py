@@ -13,21 +13,26 @@ from statistics import median
 
 import pandas as pd
 
+from analyses.common.grid import cell_runs
 from analyses.common.layout import markdown_table
 from analyses.common.published import read_published
+from analyses.controls.cells import ADAMW, EPS, EXACT, FROZEN, NORMALIZED, POET_FS, SMALLEST, TWO_RATES
+from analyses.controls.cells import longer, other_rates, specs_of
 from analyses.controls.controls import PERPLEXITY
 from analyses.ladder.orders import MEANS, OPPOSITE, PRINTED
 from analyses.ladder.quoted import LONGEST, MODEL, RECORDED, gap, order_at_full_length
 from analyses.tables.claims import effect_cell
 from faults.fault import FAULTS
-from faults.noticed import STOPS
+from faults.noticed import STOPS, left_tolerance
 from poet.system.errors import UserError
 from suite.check.tables import read
 from suite.discovery import discover
 from suite.fitness import ROTATIONS_MOVE
 from suite.recorded.archive import archive_path
 from suite.recorded.archive import read as read_runs
+from suite.recorded.build import runs_of_seeds, usual
 from suite.recorded.run import RecordedRun
+from suite.scale import load_scale
 from suite.statistics import paired_interval
 from suite.tuning.protocol import load_protocol
 from tools import proxies, support
@@ -214,17 +219,14 @@ def _gpu_graphs(table: Path) -> str:
 
 def _gpu_kernels(table: Path) -> str:
     """The times of the Triton kernels relative to their PyTorch references, by operation and dtype."""
-    groups: dict[tuple[str, str], list[dict]] = {}
-    for line in read(table):
-        if line["relative_error"] and not line["variant"].startswith("reference"):
-            groups.setdefault((line["operation"], line["dtype"]), []).append(line)
+    lines = pd.read_csv(table)
+    kernels = lines[lines.relative_error.notna() & ~lines.variant.str.startswith("reference")]
     heads = ("operation", "dtype", "cases", "faster than the reference", "time beside it, least", "most", "slowest case")
     rows = []
-    for (operation, dtype), lines in groups.items():
-        lines.sort(key=lambda line: float(line["ratio"]))
-        least, most = (f"{float(line['ratio']):.2f}" for line in (lines[0], lines[-1]))
-        faster = sum(float(line["ratio"]) < 1 for line in lines)
-        rows.append((operation, dtype, str(len(lines)), str(faster), least, most, f"{lines[-1]['shape']} {lines[-1]['variant']}"))
+    for kind, group in kernels.groupby(["operation", "dtype"], sort=False):
+        ratio, slowest = group.ratio, group.loc[group.ratio.idxmax()]
+        counts = str(len(ratio)), str((ratio < 1).sum()), f"{ratio.min():.2f}", f"{ratio.max():.2f}"
+        rows.append((*kind, *counts, f"{slowest['shape']} {slowest.variant}"))
     return markdown_table(heads, "llrrrrl", rows)
 
 
@@ -253,20 +255,27 @@ def _numbers_of(table: Path) -> str:
 
 def _paired(runs: dict[str, RecordedRun]) -> dict[str, str]:
     """Differences of validation loss at night scale, in nats, over the seeds of the controls, by part name."""
-    on_both = {
-        "rotations": ("poet-fs-1_2", "poet-fs-1_2-budget_r=0-budget_p=0"), "exact": ("poet-fs-1_2-merge=exact", "poet-fs-1_2"),
-        "authors-eps": ("poet-fs-1_2-adam_eps=uncorrected", "poet-fs-1_2"), "second-rate": ("adamw-two-rates", "adamw"),
-        "normalized": ("adamw-init=normalized", "adamw"), "budget": ("poet-fs-1_2", "poet-fs-1_8"),
+    scale = load_scale({"scale": "night", "seeds": usual(runs_of_seeds(runs.values()))})
+    controls = {
+        "rotations": (POET_FS, FROZEN), "exact": (EXACT, POET_FS), "authors-eps": (EPS, POET_FS),
+        "second-rate": (TWO_RATES, ADAMW), "normalized": (NORMALIZED, ADAMW),
     }  # fmt: skip
-    longest = ("60m/poet-fs-1_2-lr=0.032-poet_lr=0.002-merge_every=228-clip_ramp_steps=6-steps=174330", "60m/adamw-lr=0.002-steps=174330")
-    pairs = {f"{name}-{model}": [f"{model}/{setting}" for setting in settings] for name, settings in on_both.items() for model in ("60m", "130m")}
+    pairs = {}
+    for model in scale.models:
+        for name, pair in controls.items():
+            pairs[f"{name}-{model}"] = [specs_of(scale, model, control) for control in pair]
+        pairs[f"budget-{model}"] = [cell_runs(scale, model, row) for row in ("poet-fs-1_2", "poet-fs-1_8")]
+    fs, two_rates, adamw = (specs_of(scale, SMALLEST, control) for control in (POET_FS, TWO_RATES, ADAMW))
+    half = specs_of(scale, SMALLEST, ADAMW, lr=min(other_rates(scale)))
+    longest = {(one.control, one.own_rate): one.specs for one in longer(scale)}
     pairs |= {
-        "chosen-rate-fs": ("60m/poet-fs-1_2", "60m/adamw"), "half-rate-fs": ("60m/poet-fs-1_2", "60m/adamw-lr=0.002"),
-        "half-rate-two-rates": ("60m/adamw-two-rates", "60m/adamw-lr=0.002"), "half-rate-longest": longest,
+        "chosen-rate-fs": (fs, adamw), "half-rate-fs": (fs, half), "half-rate-two-rates": (two_rates, half),
+        "half-rate-longest": (longest[POET_FS, True], longest[ADAMW, False]),
     }  # fmt: skip
     found = {}
     for name, settings in pairs.items():
-        ours, theirs = ([math.log(runs[f"night/{setting}/seed{seed}"].record["validation_perplexity"]) for seed in range(3)] for setting in settings)
+        ends = ([runs[spec.name].record["validation_perplexity"] for spec in specs] for specs in settings)
+        ours, theirs = ([math.log(end) for end in of_setting] for of_setting in ends)
         mean, low, high = paired_interval([a - b for a, b in zip(ours, theirs, strict=True)])
         found[name] = f"{mean:+.3f} ({low:+.3f} to {high:+.3f}, {len(ours)} seeds)"
     return found
@@ -332,7 +341,3 @@ def _by_check(caught: str) -> str:
         return STOPS
     columns = dict.fromkeys(re.findall(r": (\w+)(?:;|$)", caught))
     return f"yes: {', '.join(f'`{column}`' for column in columns)}" if columns else caught or "not trained"
-
-
-def left_tolerance(fault: dict[str, str]) -> bool:
-    return fault["caught_by_check"] not in ("", "no", "not judged")

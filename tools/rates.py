@@ -1,5 +1,8 @@
 """The tuning protocol and the chosen learning rates, as tables for a page."""
 
+from collections import Counter
+from collections.abc import Mapping
+
 from analyses.common.layout import markdown_table
 from suite.tuning.protocol import Protocol, Trials
 
@@ -39,27 +42,27 @@ def rates(sweeps: dict[str, list[dict[str, str]]]) -> str:
 
 
 def _chosen(sweep: list[dict[str, str]]) -> str:
-    places, variants = (list(dict.fromkeys(map(key, sweep))) for key in (_place, lambda line: line["variant"]))
     chosen = {(line["variant"], _place(line)): line for line in sweep if line["chosen"] == "yes"}
-    body = [[f"`{v}`", *(_line(chosen.get((v, place))) for place in places)] for v in variants]
     at_end = sum(bool(line["at_grid_end"]) for line in chosen.values())
     poet = [line for (variant, _), line in chosen.items() if variant.startswith("poet")]
     said = (
         f"{len(chosen)} choices; {at_end} of them have a rate at an end of what was tried (\\*). "
         f"Of POET's {len(poet)}, {sum(bool(line['at_grid_end']) for line in poet)} have."
     )
-    return "\n".join([markdown_table(["row", *places], "l" + "r" * len(places), body), "", said])
+    return f"{_by_row(sweep, {cell: _line(line) for cell, line in chosen.items()})}\n\n{said}"
 
 
 def grids(sweeps: dict[str, list[dict[str, str]]]) -> str:
     """For each scale the number of trials of each row, by model and length."""
-    parts = []
-    for scale, sweep in sweeps.items():
-        places, variants = (list(dict.fromkeys(map(key, sweep))) for key in (_place, lambda line: line["variant"]))
-        tried = [(line["variant"], _place(line)) for line in sweep]
-        body = [[f"`{v}`", *(str(tried.count((v, place)) or "–") for place in places)] for v in variants]
-        parts.append(f"### {scale}, trials\n\n" + markdown_table(["row", *places], "l" + "r" * len(places), body))
-    return "\n\n".join(parts)
+    tried = {scale: Counter((line["variant"], _place(line)) for line in sweep) for scale, sweep in sweeps.items()}
+    return "\n\n".join(f"### {scale}, trials\n\n{_by_row(sweep, tried[scale])}" for scale, sweep in sweeps.items())
+
+
+def _by_row(sweep: list[dict[str, str]], cells: Mapping[tuple[str, str], object]) -> str:
+    """A table with a line for each row and a column for each model and length; a dash where there is no cell."""
+    places, variants = (list(dict.fromkeys(map(key, sweep))) for key in (_place, lambda line: line["variant"]))
+    body = [[f"`{v}`", *(str(cells[v, place]) if (v, place) in cells else "–" for place in places)] for v in variants]
+    return markdown_table(["row", *places], "l" + "r" * len(places), body)
 
 
 def _place(line: dict[str, str]) -> str:
@@ -67,9 +70,7 @@ def _place(line: dict[str, str]) -> str:
     return line["model"] if line.get("length", "1") == "1" else f"{line['model']} at {line['length']}"
 
 
-def _line(line: dict[str, str] | None) -> str:
-    if line is None:
-        return "–"
+def _line(line: dict[str, str]) -> str:
     at_end = line["at_grid_end"].split()
     return _rates({c: f"{float(line[c]):g}{chr(92) + '*' if c in at_end else ''}" for c in RATES if line.get(c)})
 

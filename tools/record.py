@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.rows import NAMES
+from faults.noticed import left_tolerance
 from poet.launch.sources import file_digests
 from poet.system.errors import UserError, command_line
 from suite.artifact import Artifact
@@ -32,7 +33,7 @@ from suite.recorded.merging import pack
 from suite.recorded.origin import without_sentence
 from suite.settings import read_seeds
 from suite.sources import altered, artifact_files, note_path, read_note
-from tools.pages import left_tolerance, pages, written
+from tools.pages import pages, written
 
 #: Tables of ``make bench`` and ``make bench-gpu``, which have no scale.
 BENCHMARKS = ("bench.csv", "bench-gpu.csv")

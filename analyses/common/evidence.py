@@ -12,7 +12,7 @@ import pandas as pd
 import scipy
 
 from poet.training.spec import RunSpec
-from suite.claim import Evidence
+from suite.claim import ANYTHING, Evidence
 from suite.context import Context
 from suite.statistics import CONFIDENCE, paired_interval, permuted_kendall, t_quantile
 from suite.wording import listed
@@ -30,10 +30,12 @@ TWO_DIGITS = (0.0, 0.05)
 SERIES_ERROR = "the error of the Neumann series, which moves spectra, depends on T_m times learning rate, on the widths, and on the precision"
 
 
-def over_seeds(values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
-    """The mean over seeds with its 95% interval; NaN if any value is NaN."""
+def over_seeds(
+    values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = "", bounds: tuple[float, float] = ANYTHING
+) -> Evidence:
+    """The mean over seeds with its 95% interval; NaN if any value is NaN. ``bounds`` are those of a single value."""
     effect, low, high = paired_interval(values)
-    return Evidence(effect=effect, low=low, high=high, n=len(values), runs=tuple(runs), note=note)
+    return Evidence(effect=effect, low=low, high=high, n=len(values), bounds=bounds, runs=tuple(runs), note=note)
 
 
 def largest_of(comparisons: Sequence[Sequence[float]], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
@@ -87,17 +89,10 @@ def as_read(printed: str) -> tuple[float, float]:
     return float(value - half), float(value + half)
 
 
-def over_seeds_in(
-    bounds: tuple[float, float], values: Sequence[float], runs: Sequence[RunSpec] = (), note: str = ""
-) -> Evidence:
-    """The mean over seeds of a quantity that cannot leave some bounds."""
-    return replace(over_seeds(values, runs, note), bounds=bounds)
-
-
 def share_in(region: tuple[float, float], by_seed: Sequence[np.ndarray], runs: Sequence[RunSpec] = (), note: str = "") -> Evidence:
     """The share of values that lie in a closed region, as a mean over seeds; NaN if any value is NaN (a run diverged)."""
     shares = [math.nan if np.isnan(values).any() else float(((values >= region[0]) & (values <= region[1])).mean()) for values in by_seed]
-    return over_seeds_in((0.0, 1.0), shares, runs, note)
+    return over_seeds(shares, runs, note, (0.0, 1.0))
 
 
 def of_line(line: Any, note: str = "") -> Evidence:

@@ -5,9 +5,10 @@ import math
 
 from analyses.common.grid import MODELS
 from analyses.common.paper_scale import paper_scale, matrix_shapes
-from analyses.common.published import cell, printed_cell, read_published
+from analyses.common.published import cell, printed_cell, printed_number, printed_perplexities, read_published
 from analyses.errata.erratum import Computed, Erratum, checked, printed
 from poet.config import POETConfig
+from poet.primitives import block_stochastic, fully_stochastic
 
 
 def _tokens(table: str) -> dict[str, float]:
@@ -64,7 +65,7 @@ def half() -> Computed:
         return sum(r.parameters for r, _ in pairs) / sum(side.parameters for pair in pairs for side in pair)
 
     points = [printed_cell("figure5", "perplexity", h=h, share_r="0.5") for h in ("8", "4")]
-    main = [printed_cell("table2", "perplexity", model="60m", variant=v) for v in ("poet-fs-1_8", "poet-fs-1_4")]
+    main = [printed_perplexities()["60m", row] for row in ("poet-fs-1_8", "poet-fs-1_4")]
     wide, down = share(8, [s for s in shapes if s[0] < s[1]]), share(8, [s for s in shapes if s[0] > s[1]])
     return Computed(published=0.5, computed=share(8, shapes), unit="share of R",
                     values={"four": share(4, shapes), "wide": wide, "down": down,
@@ -89,12 +90,12 @@ BUDGET_DETAILS = Erratum(
          "pairs of a BS and an FS row: BS is ahead in {block}, and FS in {computed:.0f} ({fully}).",
          consequence="Compare rows of one model; which variant needs fewer parameters depends on the budget.")
 def more_efficient() -> Computed:
-    rows = read_published("table2").variant.unique()
     ahead = {"poet-bs": [], "poet-fs": []}
-    for model, one, other in itertools.product(MODELS, rows, rows):
-        fewer, better = (printed_cell("table2", what, model=model, variant=one) < printed_cell("table2", what, model=model, variant=other) for what in ("trainable", "perplexity"))
-        if fewer and better and {one[:7], other[:7]} == ahead.keys():
-            ahead[one[:7]].append(f"{model}, {one} against {other}")
+    for one, other in itertools.permutations(read_published("table2").itertuples(), 2):
+        fewer = printed_number(one.trainable) < printed_number(other.trainable)
+        better = float(one.perplexity) < float(other.perplexity)
+        if one.model == other.model and fewer and better and {one.variant[:7], other.variant[:7]} == ahead.keys():
+            ahead[one.variant[:7]].append(f"{one.model}, {one.variant} against {other.variant}")
     block, fully = map(len, ahead.values())
     return Computed(computed=float(fully), unit="pairs in which POET-FS is ahead", values={"pairs": block + fully, "block": block, "fully": "; ".join(ahead["poet-fs"])},
                     holds=block > fully > 0)
@@ -110,17 +111,11 @@ def more_efficient() -> Computed:
          "at equal budget is that FS spreads them unevenly.",
          consequence="Figures 15 and 16 show evenness, not efficiency.")
 def coverage() -> Computed:
+    # By symmetry of the two sides, those of R alone.
     size = 64
-    pairs = [(POETConfig(variant="bs", block_size=b), POETConfig(variant="fs", budget=b / size)) for b in (8, 16, 32)]
-
-    def parameters(config: POETConfig) -> int:
-        return sum(side.parameters for side in config.primitives(size, size))
-
-    def per_parameter(config: POETConfig) -> float:
-        return sum(side.covered * size for side in config.primitives(size, size)) / parameters(config)
-
+    pairs = [(block_stochastic(size, b), fully_stochastic(size, b / size)) for b in (8, 16, 32)]
+    rates = [[side.covered * size / side.parameters for side in pair] for pair in pairs]
     block, fully = pairs[0]
-    return Computed(computed=per_parameter(fully), unit="element updates a step and parameter",
-                    values={"ratio": parameters(block) / parameters(fully), "block": per_parameter(block)},
-                    holds=parameters(block) > parameters(fully)
-                    and all(math.isclose(per_parameter(b), per_parameter(f)) for b, f in pairs))
+    return Computed(computed=rates[0][1], unit="element updates a step and parameter",
+                    values={"ratio": block.parameters / fully.parameters, "block": rates[0][0]},
+                    holds=block.parameters > fully.parameters and all(math.isclose(*pair) for pair in rates))

@@ -43,7 +43,7 @@ class Erratum:
     second_quotation: str = ""  # from another place
     verdict: str  # one of :data:`VERDICTS`
     explanation: str  # what is right, or what the conflict is; numbers as fields of ``str.format``
-    consequence: str  # what it means for a reproduction, and what this suite does
+    consequence: str = "None."  # what it means for a reproduction, and what this suite does
     compute: Callable[[], Computed] | None = None  # computes the numbers; None where quotations are enough
 
     def line(self) -> dict[str, Any]:

@@ -109,7 +109,6 @@ CIRCULAR_ENTRIES = Erratum(
     quotation="W^new_ij = sum over k, l of R_ik W^new_kl P_lj",
     second_quotation="sum R_ik R_i'u P_lj P_vj' Cov(W_kl, W_uv)", verdict="confirmed error",
     explanation="On the right W is meant, as the next equation has it: W^new = RWP is defined four sentences earlier.",
-    consequence="None.",
 )
 
 

@@ -6,6 +6,7 @@ import torch
 
 from analyses.common.published import printed_cell
 from analyses.errata.erratum import Computed, Erratum, checked, printed
+from analyses.tables.table11.plain_poet import plain_map
 from poet.orthogonal import cayley, cayley_neumann, orthogonality_error, packed_size, skew_unpack
 from poet.primitives import fully_stochastic
 
@@ -23,16 +24,6 @@ def _skew(size: int, norm: float) -> torch.Tensor:
 def _errors(q: torch.Tensor, terms: range) -> list[float]:
     """e_orth of the Cayley-Neumann map at one Q, for each k; the product R R' in fp64 whatever Q's precision."""
     return [float(orthogonality_error(cayley_neumann(q, k).double())) for k in terms]
-
-
-def _rounded_map(q: torch.Tensor, terms: int) -> torch.Tensor:
-    """Equation (6) product by product, each rounded to the precision of q, as a plain program would compute it."""
-    identity = torch.eye(len(q), dtype=q.dtype)
-    total, power = identity, identity
-    for _ in range(terms):
-        power = power @ q
-        total = total + power
-    return (identity + q) @ total
 
 
 @checked(id="error-not-monotone", where="Section 5.3, Neumann series approximation", kind="claim too general",
@@ -107,7 +98,7 @@ def floor() -> Computed:
     whole = math.sqrt(primitive.covered / primitive.dimension)
     exact = _errors(q, range(3, 5))
     low_q = q.bfloat16()
-    three, four = (whole * float(orthogonality_error(_rounded_map(low_q, k).double())) for k in range(3, 5))
+    three, four = (whole * float(orthogonality_error(plain_map(low_q, k).double())) for k in range(3, 5))
     once = whole * _errors(low_q, range(4, 5))[0]
     return Computed(published=low, computed=four, unit="e_orth at k = 4 in bfloat16",
                     values={"ratio": exact[0] / exact[1], "three": three, "low": low, "high": high,
@@ -154,20 +145,16 @@ def accumulate() -> Computed:
          "merges, as the probed one (probing-without-merges), and all angles are equal, R with k = 3 multiplies singular values by {computed:.3f} at the plateau.",
          consequence="Figures 20 to 22 show how far singular values move.")
 def not_exact() -> Computed:
-    length = float(cayley_neumann(_plateau(), 3)[0].norm())
+    length = float(cayley_neumann(_plateau()[1], 3)[0].norm())
     return Computed(published=1.0, computed=length, unit="singular value of R", holds=length < 0.99)
 
 
-def _plateau() -> torch.Tensor:
-    """Q of one pair of angles, (2, 2) fp64, for which v'Rv with k = 3 is the middle of the paper's plateau."""
-    norm = math.sqrt(1 - math.sqrt(_cosine()))  # eigenvalues i t of Q: Re R_3 = (1 - t^2)^2
-    return norm * torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
-
-
-def _cosine() -> float:
-    """The middle of the paper's plateau."""
+def _plateau() -> tuple[float, torch.Tensor]:
+    """The middle of the paper's plateau, and Q of one pair of angles, (2, 2) fp64, for which v'Rv with k = 3 is there."""
     paper = printed("probing-without-merges")
-    return (paper["low"] + paper["high"]) / 2
+    cosine = (paper["low"] + paper["high"]) / 2
+    norm = math.sqrt(1 - math.sqrt(cosine))  # eigenvalues i t of Q: Re R_3 = (1 - t^2)^2
+    return cosine, norm * torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
 
 
 @checked(id="probing-without-merges", where="Section 3.2.2; Appendix G; Section 1, vector probing",
@@ -182,7 +169,7 @@ def _cosine() -> float:
          consequence="Read the plateau of 0.6 to 0.65 with that in mind; the suite's probes record v'Rv and Tr(R)/m of "
          "the R that is trained.")
 def probing() -> Computed:
-    cosine, usual, q = _cosine(), printed_cell("figure10", "high", terms="3"), _plateau()
+    (cosine, q), usual = _plateau(), printed_cell("figure10", "high", terms="3")
     norm, r = float(q[0, 1]), cayley_neumann(q, 3)
     error, length, true = float(orthogonality_error(r)), float(r[0].norm()), float(cayley(q).trace() / 2)
     return Computed(published=usual, computed=error, unit="e_orth",
@@ -233,5 +220,4 @@ CROSS_REFERENCE = Erratum(
     kind="missing or wrong reference", quotation="More results are given in Appendix app:poet_finetune",
     second_quotation="Orthogonality Approximation Quality using Neumann Series", verdict="confirmed error",
     explanation="That label is the finetuning appendix (L). The results on the approximation error are in Appendix J.",
-    consequence="None.",
 )

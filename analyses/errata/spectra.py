@@ -51,8 +51,7 @@ def entropy_normalization() -> Computed:
          quotation="||W|| = O(1) and ||W|| = O(sqrt(d))", verdict="confirmed error",
          explanation="The two cannot both be meant of the spectral norm: the second is the Frobenius norm. A "
          "normalized {d} x {d} weight has spectral norm {computed:.2f} and Frobenius norm {norm:.2f} = sqrt(d), and "
-         "then one layer's term of Q is d, as claimed.",
-         consequence="None.")
+         "then one layer's term of Q is d, as claimed.")
 def frobenius() -> Computed:
     d = 256
     weight = normalized(d, d, torch.Generator().manual_seed(0)).double()

@@ -3,7 +3,7 @@
 import math
 
 from analyses.common.grid import MODELS
-from analyses.common.published import printed_cell, read_published
+from analyses.common.published import printed_cell, printed_perplexities, read_published
 from analyses.errata.erratum import Computed, Erratum, checked, printed
 
 TASKS = ("CoLA", "MNLI", "MRPC", "QNLI", "QQP", "RTE", "SST-2", "STS-B")
@@ -36,9 +36,8 @@ def glue_tasks() -> Computed:
          "are below it on every model, as Section 5.1 says of these two.",
          consequence="The suite judges 'POET beats AdamW' for the variants that Section 5.1 names.")
 def not_every_variant() -> Computed:
-    found = read_published("table2")
-    rows = {row: [printed_cell("table2", "perplexity", model=m, variant=row) - printed_cell("table2", "perplexity", model=m, variant="adamw") for m in MODELS]
-            for row in found.variant.unique() if row.startswith("poet-")}
+    found = printed_perplexities()
+    rows = {row: [found[m, row] - found[m, "adamw"] for m in MODELS] for _, row in found if row.startswith("poet-")}
     gaps = [gap for own in rows.values() for gap in own]
     ahead = [row for row, own in rows.items() if max(own) < 0]
     return Computed(published=float(len(gaps)), computed=float(sum(gap > 0 for gap in gaps)), unit="POET cells above AdamW's", values={"ahead": " and ".join(ahead)},
@@ -109,17 +108,13 @@ def glue_majority() -> Computed:
          consequence="None. The architecture is not printed, but is in the authors' public configuration (by this "
          "project's notes).")
 def tokens_3b() -> Computed:
-    paper = printed("tokens-of-3b")
-
-    def rise(method: str, row: str) -> float:
-        smaller = printed_cell("table2", "perplexity", model="1.3b", variant=row)
-        return printed_cell("table3", "perplexity", method=method) / smaller - 1
-
-    whole = printed("token-counts")["1.3b"]
+    paper, whole = printed("tokens-of-3b"), printed("token-counts")["1.3b"]
+    rows = {"poet": ("POET FS b=1/2", "poet-fs-1_2"), "adamw": ("AdamW", "adamw")}
+    rise = {name: printed_cell("table3", "perplexity", method=method) / printed_perplexities()["1.3b", row] - 1
+            for name, (method, row) in rows.items()}
     share = paper["tokens"] / whole
-    return Computed(published=paper["share"], computed=share, unit="share of tokens",
-                    values={"poet": rise("POET FS b=1/2", "poet-fs-1_2"), "adamw": rise("AdamW", "adamw"),
-                            "tokens": paper["tokens"] / 1e9, "whole": whole / 1e9}, holds=share == paper["share"])
+    return Computed(published=paper["share"], computed=share, unit="share of tokens", holds=share == paper["share"],
+                    values={**rise, "tokens": paper["tokens"] / 1e9, "whole": whole / 1e9})
 
 
 @checked(id="speed-up-factors", where="Table 11", kind="arithmetic",
@@ -209,11 +204,9 @@ ADAPTERS_IN_PRETRAINING = Erratum(
          "it was taken from there.",
          consequence="Treat the printed value with care as a reference for the suite's own GaLore runs.")
 def galore() -> Computed:
-    def perplexity(row: str, model: str) -> float:
-        return printed_cell("table2", "perplexity", model=model, variant=row)
-
-    theirs, here = printed("galore-1.3b"), perplexity("galore", "1.3b")
-    gaps = {model: perplexity("galore", model) / perplexity("adamw", model) - 1 for model in MODELS}
+    theirs, found = printed("galore-1.3b"), printed_perplexities()
+    here = found["1.3b", "galore"]
+    gaps = {model: found[model, "galore"] / found[model, "adamw"] - 1 for model in MODELS}
     large = gaps.pop("1.3b")
     return Computed(published=here, computed=theirs["GaLore"], unit="perplexity",
                     values={"large": large, "least": min(gaps.values()), "most": max(gaps.values())},

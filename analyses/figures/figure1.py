@@ -12,13 +12,13 @@ start at other values, so only their growth from start to end is compared.
 import numpy as np
 import pandas as pd
 
-from analyses.common.evidence import ALL, SERIES_ERROR, SIZE, TWO_DIGITS, as_read, over_seeds, over_seeds_in, share_in
+from analyses.common.evidence import ALL, SERIES_ERROR, SIZE, TWO_DIGITS, as_read, over_seeds, share_in
 from analyses.common.paper_scale import model_label
 from analyses.common.plotting import numbered_figure, pyplot, save_figure
 from analyses.common.published import printed_text, read_published
 from analyses.figures.common.probed import LABELS, drawn_seed, layer
 from analyses.figures.common.spectra import (
-    POET, ROWS, about_runs, draw, largest_change, largest_growth, measured, model, runs, steps_of, table,
+    POET, ROWS, about_runs, draw, growths, largest_change, largest_growth, measured, model, runs, steps_of, table,
 )
 from suite.claim import NEGATIVE, POSITIVE, Claim, Evidence
 from suite.context import Context
@@ -39,8 +39,7 @@ def shown(context: Context, row: str) -> list[np.ndarray]:
 
 def avoids(context: Context) -> Evidence:
     """By seed, the share of all matrices whose largest singular value grows less with POET than with AdamW."""
-    pairs = zip(*(measured(context, row, "spectrum") for row in (POET, "adamw")), strict=True)
-    more = [np.array([largest_growth(poet[name]) - largest_growth(adamw[name]) for name in poet]) for poet, adamw in pairs]
+    more = [poet - adamw for poet, adamw in zip(growths(context, POET), growths(context, "adamw"), strict=True)]
     return share_in(NEGATIVE, more, runs(POET, "adamw")(context.scale), f"{len(more[0])} matrices")
 
 
@@ -51,7 +50,7 @@ CLAIMS = (
         rule="Largest change of a singular value of the matrix at any measurement, relative to its start: at most 5%, which two "
         "digits may not show.",
         unit="relative", region=TWO_DIGITS,
-        measure=lambda context: over_seeds_in(SIZE, [largest_change(s) for s in shown(context, POET)], runs(POET)(context.scale)),
+        measure=lambda context: over_seeds([largest_change(s) for s in shown(context, POET)], runs(POET)(context.scale), bounds=SIZE),
         paper_only=SERIES_ERROR,
     ),
     Claim(

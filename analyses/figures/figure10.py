@@ -7,6 +7,7 @@ together: the peak of k = 1, and the errors at the last of the five merges that 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -40,14 +41,12 @@ def falls_at_merges(at: np.ndarray, values: np.ndarray, merge_every: int, until:
 
 
 def resets(context: Context) -> Evidence:
-    names, by_seed = list(map(name_of, matrices(context.scale))), []
-    for runs_of_seed in zip(*errors(context, PRINTED_TERMS).values(), strict=True):
-        falls = []
-        for spec, found in runs_of_seed:
-            at, period, until = np.array(spec.probes["orthogonality"]), spec.parameters["merge_every"], first_tenth(spec.steps)
-            falls += [falls_at_merges(at, found[name], period, until) for name in names]
-        by_seed.append(np.concatenate(falls))
-    return share_in(NEGATIVE, by_seed, runs(context.scale, PRINTED_TERMS))
+    names, specs = list(map(name_of, matrices(context.scale))), runs(context.scale, PRINTED_TERMS)
+    at, period = np.array(specs[0].probes["orthogonality"]), specs[0].parameters["merge_every"]
+    falls = partial(falls_at_merges, at, merge_every=period, until=first_tenth(specs[0].steps))
+    by_seed = zip(*errors(context, PRINTED_TERMS).values(), strict=True)
+    found = [np.concatenate([falls(values[name]) for _, values in own for name in names]) for own in by_seed]
+    return share_in(NEGATIVE, found, specs)
 
 
 def printed_ranges() -> dict[tuple[int, str], tuple[float, float]]:
@@ -60,12 +59,10 @@ def in_ranges(context: Context) -> Evidence:
     """By seed, the share of the printed ranges that contain the mean of R and P."""
     ranges = printed_ranges()
     found = {quantity: by_terms(context, matrices(context.scale), quantity) for _, quantity in ranges}
-    off = []
-    for i in range(len(context.scale.seeds)):
-        means = np.array([found[quantity][i][terms].mean() for terms, quantity in ranges])
-        low, high = np.array(list(ranges.values())).T
-        # Distance outside the range, at most 0 inside. A missing mean stays NaN.
-        off.append(np.maximum(low - means, means - high))
+    means = np.array([[values[terms].mean() for values in found[quantity]] for terms, quantity in ranges]).T
+    low, high = np.array(list(ranges.values())).T
+    # Distance outside the range, at most 0 inside. A missing mean stays NaN.
+    off = list(np.maximum(low - means, means - high))
     return share_in((-np.inf, 0.0), off, runs(context.scale, PRINTED_TERMS), f"{len(ranges)} ranges")
 
 

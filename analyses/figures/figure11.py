@@ -3,12 +3,13 @@
 The claim is about Figures 11 and 12 together.
 """
 
+from functools import partial
+
 import numpy as np
 
 from analyses.common.evidence import ALL, share_in
 from analyses.figures.common.probed import LABELS
-from analyses.figures.common.probing import COSINE, depth, grid_artifact, rotations, runs
-from analyses.phases import drift, length_of_second
+from analyses.figures.common.probing import COSINE, depth, grid_artifact, runs, second_lengths
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
 
@@ -22,13 +23,8 @@ def groups(cosines: np.ndarray, blocks: int) -> list[np.ndarray]:
 
 
 def phases_everywhere(context: Context) -> Evidence:
-    spec, blocks = runs(context.scale)[0], depth(context.scale)
-    at = np.array(spec.probes["rotations"])
-    null = drift(at, spec)
-    lengths = [
-        np.array([length_of_second(at, part, null) for part in groups(found[..., COSINE], blocks)])
-        for found in rotations(context)
-    ]
+    blocks = depth(context.scale)
+    lengths = second_lengths(context, partial(groups, blocks=blocks))
     return share_in(POSITIVE, lengths, runs(context.scale), f"{2 * len(LABELS)} types of matrices and {blocks} blocks")
 
 

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from analyses.common.evidence import SIZE, over_seeds_in
-from analyses.figures.common.probing import TRACE, grid_artifact, phases_of, rotations, runs
+from analyses.common.evidence import SIZE, over_seeds
+from analyses.figures.common.probing import TRACE, grid_artifact, phases_of, rotations, runs, steps_of
 from analyses.phases import SETTLED, Phases
 from suite.claim import Claim, Evidence
 from suite.context import Context
@@ -27,10 +27,10 @@ def change_in_second(steps: np.ndarray, traces: np.ndarray, phases: Phases) -> f
 
 
 def stays(context: Context) -> Evidence:
-    at = np.array(runs(context.scale)[0].probes["rotations"])
+    at = steps_of(context)
     changes = [change_in_second(at, found[..., TRACE], phases) for found, phases in zip(rotations(context), phases_of(context), strict=True)]
     missing = sum(map(math.isnan, changes))
-    return over_seeds_in(SIZE, changes, runs(context.scale), f"no phase II in {missing} of {len(changes)} runs" if missing else "")
+    return over_seeds(changes, runs(context.scale), f"no phase II in {missing} of {len(changes)} runs" if missing else "", SIZE)
 
 
 CLAIMS = (

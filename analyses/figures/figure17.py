@@ -7,7 +7,7 @@ claims are about Figures 17 to 19 together, and so about every matrix of the mod
 import numpy as np
 
 from analyses.common.evidence import ALL, over_seeds, share_in
-from analyses.figures.common.spectra import grid_artifact, largest_growth, measured, runs, steps_of
+from analyses.figures.common.spectra import grid_artifact, growths, measured, runs, steps_of
 from analyses.phases import SLOW
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
@@ -18,9 +18,8 @@ LAST_FIFTH = 0.8
 
 
 def every_matrix_grows(context: Context) -> Evidence:
-    found = measured(context, "adamw", "spectrum")
-    growth = [np.array([largest_growth(s) for s in matrices.values()]) for matrices in found]
-    return share_in(POSITIVE, growth, ADAMW(context.scale), f"{len(found[0])} matrices")
+    found = growths(context, "adamw")
+    return share_in(POSITIVE, found, ADAMW(context.scale), f"{len(found[0])} matrices")
 
 
 def late_rate(steps: np.ndarray, norms: np.ndarray) -> float:

@@ -4,7 +4,7 @@ The caption names the gate projection, which the picture lacks; here it is shown
 together, and so about every matrix of the model.
 """
 
-from analyses.common.evidence import SERIES_ERROR, SIZE, TWO_DIGITS, over_seeds_in
+from analyses.common.evidence import SERIES_ERROR, SIZE, TWO_DIGITS, over_seeds
 from analyses.figures.common.spectra import POET, grid_artifact, largest_change, measured, runs
 from suite.claim import Claim, Evidence
 from suite.context import Context
@@ -13,7 +13,7 @@ from suite.context import Context
 def every_spectrum_stays(context: Context) -> Evidence:
     found = measured(context, POET, "spectrum")
     worst = [max(largest_change(s) for s in matrices.values()) for matrices in found]
-    return over_seeds_in(SIZE, worst, runs(POET)(context.scale), f"the worst of {len(found[0])} matrices")
+    return over_seeds(worst, runs(POET)(context.scale), f"the worst of {len(found[0])} matrices", SIZE)
 
 
 CLAIMS = (

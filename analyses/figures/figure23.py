@@ -12,7 +12,6 @@ from analyses.figures.common.orthogonality import MEDIAN, PRINTED_TERMS, artifac
 from poet.training.memory import PROJECTIONS
 from suite.claim import Claim
 
-QUANTITY = MEDIAN.format("first")
 BLOCK = [(0, projection, side) for projection in PROJECTIONS for side in "RP"]
 #: In Figure 10 the curves from k = 2 on end in one band. A difference up to its width counts as negligible.
 LOW, HIGH = read_figure10()[3, "end of the last merge period, first tenth"]
@@ -26,7 +25,10 @@ CLAIMS = (
         rule="Error with k = 3 minus k = 4 at the ends of the merge periods (median of the first tenth of training), median over R and "
         "P of block 0: no more, either way, than the width of the band in which both end in Figure 10.",
         unit="e_orth", region=NEGLIGIBLE,
-        measure=lambda context: over_seeds([float(np.median(m[3] - m[4])) for m in by_terms(context, BLOCK, QUANTITY)], runs(context.scale, PRINTED_TERMS)),
+        measure=lambda context: over_seeds(
+            [float(np.median(m[3] - m[4])) for m in by_terms(context, BLOCK, MEDIAN.format("first"))],
+            runs(context.scale, PRINTED_TERMS),
+        ),
     ),
 )
 ARTIFACT = artifact(

@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from analyses.common.evidence import SERIES_ERROR, SIZE, as_read, exactly, over_seeds, over_seeds_in
-from analyses.common.looks import look
+from analyses.common.evidence import SERIES_ERROR, SIZE, as_read, exactly, over_seeds
 from analyses.common.paper_scale import matrix_shapes, model_label
-from analyses.common.plotting import bars, numbered_figure, save_figure, spread_note
+from analyses.common.plotting import bars, look, numbered_figure, save_figure, spread_note
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, layer, line, matrix_panels
 from analyses.figures.common.spectra import POET, ROWS, about_runs, measured, model, runs, steps_of
@@ -73,7 +72,7 @@ def starts(context: Context) -> Evidence:
 def stays(context: Context) -> Evidence:
     by_matrix = entropies(context, POET).values()
     worst = [max(float(np.abs(e - e[0]).max()) for e in seed) for seed in zip(*by_matrix, strict=True)]
-    return over_seeds_in(SIZE, worst, runs(POET)(context.scale))
+    return over_seeds(worst, runs(POET)(context.scale), bounds=SIZE)
 
 
 def above(context: Context, row: str, other: str) -> Evidence:
@@ -89,7 +88,7 @@ def off_print(context: Context) -> Evidence:
     place = {"first": 1, "end": -1}
     distances = [[abs(e[place[p.when]] - float(p.value)) for e in found[p.row][p.matrix]] for p in printed.itertuples()]
     worst = np.max(distances, axis=0)
-    return over_seeds_in(SIZE, worst.tolist(), runs("adamw", "muon")(context.scale), f"{len(printed)} values")
+    return over_seeds(worst.tolist(), runs("adamw", "muon")(context.scale), f"{len(printed)} values", SIZE)
 
 
 #: Half a unit in the last digit of the values that were read.

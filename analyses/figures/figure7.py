@@ -11,12 +11,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from analyses.common.evidence import SERIES_ERROR, SIZE, TWO_DIGITS, over_seeds, over_seeds_in
-from analyses.common.looks import look
+from analyses.common.evidence import SERIES_ERROR, SIZE, TWO_DIGITS, over_seeds
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import bars, numbered_figure, pyplot, save_figure, spread_note
+from analyses.common.plotting import bars, look, numbered_figure, pyplot, save_figure, spread_note
 from analyses.figures.common.probed import line
-from analyses.figures.common.spectra import POET, ROWS, about_runs, measured, model, runs, steps_of
+from analyses.figures.common.spectra import POET, ROWS, about_runs, largest_change, measured, model, runs, steps_of
 from suite.claim import NEGATIVE, Claim, Evidence
 from suite.context import Context
 
@@ -53,7 +52,7 @@ CLAIMS = (
         rule="Largest change of the energy, summed over matrices, at any measurement, relative to its start: at most 5%, which two "
         "digits may not show.",
         unit="relative", region=TWO_DIGITS,
-        measure=lambda context: over_seeds_in(SIZE, [float(np.abs(t / t[0] - 1).max()) for t in totals_of(context, POET)], runs(POET)(context.scale)),
+        measure=lambda context: over_seeds([largest_change(t) for t in totals_of(context, POET)], runs(POET)(context.scale), bounds=SIZE),
         paper_only=SERIES_ERROR,
     ),
     Claim(

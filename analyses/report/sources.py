@@ -15,9 +15,8 @@ def on_the_page(scale: Scale) -> dict[str, Artifact]:
 
     Artifacts are left out if the scale lacks a model that they need.
     """
-    found = {name: artifact for name, artifact in discover().items() if artifact.in_all and not artifact.reads}
-    makeable = {name: artifact for name, artifact in found.items() if not artifact.missing(scale)}
-    return dict(sorted(makeable.items(), key=lambda item: group(item[1])))
+    found = [(name, a) for name, a in discover().items() if a.in_all and not a.reads and not a.missing(scale)]
+    return dict(sorted(found, key=lambda item: group(item[1])))
 
 
 def group(artifact: Artifact) -> int:

@@ -1,7 +1,6 @@
 """Every claim of the paper that the suite checks, one line each, with its scope and its result.
 
-The file of each table or figure has its claims, with their rules. This file only gathers them. :mod:`suite.judging` has the rule of
-all verdicts, and :mod:`suite.fitness` the controls that a scale has to pass first.
+The file of each table or figure has its claims. This file gathers them, and :mod:`suite.judging` judges.
 """
 
 import math
@@ -24,11 +23,9 @@ from suite.judging import LEANING, NOTHING, Verdict, corrected, judge, scope_of,
 
 def named(runs: Iterable[RunSpec | FinetuningSpec]) -> str:
     """A short list of runs: each model/variant once, with its seeds: ``60m/adamw{0,1,2} 60m/poet-fs-1_2{0,1,2}``."""
-    seeds: dict[str, list[int]] = {}
+    seeds: dict[str, set[int]] = {}
     for spec in runs:
-        found = seeds.setdefault(f"{spec.model}/{spec.variant}", [])
-        if spec.seed not in found:
-            found.append(spec.seed)
+        seeds.setdefault(f"{spec.model}/{spec.variant}", set()).add(spec.seed)
     return " ".join(f"{name}{{{','.join(map(str, sorted(found)))}}}" for name, found in seeds.items())
 
 

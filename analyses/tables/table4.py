@@ -7,8 +7,7 @@ the last epoch on GLUE's validation set (MNLI: matched), or on its stand-in.
 There are two learning rates: "as printed", 2e-5 for everything, and "tuned alike", from a search for each cell (``suite.tuning.finetuning``;
 ``make results/<scale>/finetuning_rates.csv`` and ``make record``). A scale without these searches has the first one alone.
 
-The baseline of each task is the score of one answer for all examples. A cell has learned if its mean over two seeds or more is above the baseline by more
-than two standard deviations (:mod:`analyses.common.learned`). Claims compare two cells only if one of them has learned.
+The baseline of each task, which a cell has to pass to have learned (:mod:`analyses.common.learned`), is the score of one answer for all examples.
 """
 
 import itertools
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyses.common.evidence import over_seeds_in
+from analyses.common.evidence import over_seeds
 from analyses.common.layout import crossed_table, markdown_page
 from analyses.common.learned import LEARNED, all_lower, judged_orders, learned, origins, score_cell, score_columns, stand_ins
 from analyses.common.plotting import MARKERS, Figure, bars, figure_outputs, pyplot, save_figure, spread_over
@@ -179,20 +178,17 @@ def oft_lower(differences: Differences, runs: tuple[FinetuningSpec, ...], data: 
         return replace(NOTHING, runs=runs, note=note)
     seeds = list(zip(*compared, strict=True))
     lower = [math.nan if any(map(math.isnan, own)) else sum((difference < 0) + 0.5 * (difference == 0) for difference in own) for own in seeds]
-    least, most = (over_seeds_in((0.0, 1.0), [(count + more) / len(differences) for count in lower], runs, note) for more in (0, left))
+    least, most = (over_seeds([(count + more) / len(differences) for count in lower], runs, note, (0.0, 1.0)) for more in (0, left))
     if least.effect > HALF or not left:
         return least
     if most.effect <= HALF:
         return most
-    found = over_seeds_in((0.0, 1.0), [count / len(compared) for count in lower], runs, note)
+    found = over_seeds([count / len(compared) for count in lower], runs, note, (0.0, 1.0))
     return replace(found, low=least.low, high=most.high, p=1.0)
 
 
 def _measure(evidence: Callable[..., Evidence], rate: str, pairs: Sequence[Pair]) -> Callable[[Context], Evidence]:
-    """A claim's measure, from the evidence of pairs of cells at a rate.
-
-    Two cells are compared if one of them has learned, and both rates lie inside what was tried.
-    """
+    """A claim's measure, from the evidence of pairs of cells at a rate."""
 
     def measured(context: Context) -> Evidence:
         frame, specs, differences = context.table("table4"), cells(context.scale), []

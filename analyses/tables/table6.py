@@ -43,14 +43,12 @@ def table(context: Context) -> pd.DataFrame:
     """One line for each printed T_m."""
     cells = specs(context.scale)
     frame = perplexity_table(context, "table6", cells).rename(columns={"merge_every": "merge_every_published"})
-    used = [cells[label][0].parameters["merge_every"] for label in frame.merge_every_published]
-    merges = [cells[label][0].steps // period for label, period in zip(frame.merge_every_published, used, strict=True)]
-    frame.insert(1, "merge_every_used", used)
-    frame.insert(2, "merges", merges)
+    first = [cells[label][0] for label in frame.merge_every_published]
+    frame.insert(1, "merge_every_used", [spec.parameters["merge_every"] for spec in first])
+    frame.insert(2, "merges", [spec.steps // spec.parameters["merge_every"] for spec in first])
     return frame
 
 
-DOWN = {"merge_every_published": "T_m, published", "merge_every_used": "T_m, used", "merges": "merges"}
 #: In every rule.
 IN_PROPORTION = " (trained: periods in proportion to the run, in column `merge_every_used`)"
 CLAIMS = (
@@ -82,5 +80,5 @@ CLAIMS = (
 )
 ARTIFACT = ablation(
     6, "Validation perplexity of POET-FS (b=1/2) on LLaMA 60M for different merge periods T_m.", MODEL, specs,
-    DOWN, CLAIMS, table=table,
+    {"merge_every_published": "T_m, published", "merge_every_used": "T_m, used", "merges": "merges"}, CLAIMS, table=table,
 )

@@ -65,7 +65,8 @@ def side_by_side(recorded: Path, fresh: Path) -> tuple[list[Finding], list[str]]
         for pair in pairs(old.stem, one, other):
             (across if scales[0] != scales[1] and not _same_scale(pair) else within).append(pair)
         if scales[0] != scales[1]:
-            notes.append(f"{old.stem} is of scale {_named(scales[0])} and of scale {_named(scales[1])}: no tolerance holds between them")
+            named = (" and ".join(sorted(found)) or "none" for found in scales)
+            notes.append(f"{old.stem} is of scale {' and of scale '.join(named)}: no tolerance holds between them")
     found = findings(within) + _unjudged(across)
     if all(one.kind == "row" for one in found):
         raise UserError(f"{recorded} and {fresh} have no number in common: make the same target at both, at one scale")
@@ -95,10 +96,6 @@ def _read(path: Path) -> list[Line]:
 def _scales(lines: Sequence[Line]) -> set[str]:
     """The scales of a table's trained numbers, without "any" (formulas) and "paper" (quoted numbers)."""
     return {line["scale"] for line in lines if line.get("scale") not in (None, "", "any", "paper")}
-
-
-def _named(scales: set[str]) -> str:
-    return " and ".join(sorted(scales)) or "none"
 
 
 def _same_scale(pair: Pair) -> bool:

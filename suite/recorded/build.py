@@ -8,9 +8,10 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from graphlib import TopologicalSorter
+from itertools import repeat
 
 from poet.data.files import exclusive
 from poet.finetuning.spec import FinetuningSpec
@@ -144,23 +145,21 @@ def _in_order(suite: Suite, names: list[str], context: Context) -> list[str]:
     left_out = context.left_out
     waiting = TopologicalSorter({name: [other for other in names_read(suite.artifacts[name], suite.artifacts) if other in names] for name in names})
     waiting.prepare()
-    done, running = [], {}
+    done = []
     os.environ["OMP_NUM_THREADS"] = "1"  # as in a job of the workflow; read where torch is loaded
     # Spawned processes, each of which loads everything once: a fork would copy locks that threads of this process hold.
     with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool, _ended_with_its_processes():
         while waiting.is_active():
-            for name in waiting.get_ready():
-                gone = {other: reason for other, reason in left_out.items() if suite.artifacts[other].in_all}
-                running[pool.submit(_build_one, name, replace(context, left_out=gone))] = name
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                name, (seconds, reason) = running.pop(future), future.result()
+            ready = waiting.get_ready()
+            gone = {other: reason for other, reason in left_out.items() if suite.artifacts[other].in_all}
+            built = pool.map(_build_one, ready, repeat(replace(context, left_out=gone)))
+            for name, (seconds, reason) in zip(ready, built, strict=True):
                 if reason:
                     left_out[name] = reason
                 else:
                     done.append(name)
-                waiting.done(name)
                 say(f"{name}: {reason or f'{seconds:.1f} s'} ({len(done)} of {len(names)})")
+            waiting.done(*ready)
     return done
 
 

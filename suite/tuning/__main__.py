@@ -94,17 +94,13 @@ def main(arguments: list[str] | None = None) -> int:
         if given.status:
             return 0
         before, asked = asked, [str(RESULTS / "runs" / spec.name / "record.json") for spec in tuning.trials(cells, waiting=True)]
-        if not asked:
-            # Snakemake trains outdated trials again: with the new results a search may ask for more.
-            if code := _snakemake(scale, [str(RESULTS / scale.name / "lr_sweep.csv")], given.cores, given.resume):
-                return code
-            if not Tuning(scale, RESULTS).trials(cells, waiting=True):
-                return 0
-            continue
-        if asked == before:
+        if asked and asked == before:
             raise ConfigError(f"{asked[0]} is not there although Snakemake ended well: look into its log in {RESULTS / 'logs'}")
-        if code := _snakemake(scale, asked, given.cores, given.resume):
+        if code := _snakemake(scale, asked or [str(RESULTS / scale.name / "lr_sweep.csv")], given.cores, given.resume):
             return code
+        # For the table Snakemake trains outdated trials again: with the new results a search may ask for more.
+        if not asked and not Tuning(scale, RESULTS).trials(cells, waiting=True):
+            return 0
 
 
 if __name__ == "__main__":

@@ -33,24 +33,17 @@ def tune(scale: Scale, base: RunSpec, task: str, run: Callable[[FinetuningSpec],
     Returns:
         A line for each trial, in the order in which the searches asked for them.
     """
-    return [line for method in METHODS_OF_TABLE4 for line in _of_method(scale, base, task, method, run)]
-
-
-def _of_method(scale: Scale, base: RunSpec, task: str, method: str, run: Callable[[FinetuningSpec], dict[str, Any]]) -> list[dict[str, Any]]:
-    protocol, known = scale.protocol, {}
+    protocol, lines = scale.protocol, []
     start = protocol.point(_RATE, {"lr": protocol.finetuning.start})
-
-    def rate(point: Point) -> float:
-        return protocol.rates(_RATE, point)["lr"]
-
-    while (decision := search(start, known, protocol.finetuning.trials, protocol.finetuning.at_most)).next:
-        for point in decision.next:  # the search minimizes; metrics are maximized
-            known[point] = -run(trial(scale, base, task, method, rate(point)))["metric"]
-    lines = []
-    for point in decision.tried:
-        value = -known[point]
-        lines.append({
-            "scale": scale.name, "model": base.model, "row": base.variant, "task": task, "method": method, "lr": rate(point), "seed": protocol.seed,
-            "metric": "" if math.isnan(value) else value, "chosen": "yes" if point == decision.best else "", "state": decision.state,
-        })  # fmt: skip
+    for method in METHODS_OF_TABLE4:
+        known: dict[Point, float] = {}
+        while (decision := search(start, known, protocol.finetuning.trials, protocol.finetuning.at_most)).next:
+            for point in decision.next:  # the search minimizes; metrics are maximized
+                known[point] = -run(trial(scale, base, task, method, **protocol.rates(_RATE, point)))["metric"]
+        lines += [{
+            "scale": scale.name, "model": base.model, "row": base.variant, "task": task, "method": method,
+            **protocol.rates(_RATE, point), "seed": protocol.seed,
+            "metric": "" if math.isnan(known[point]) else -known[point],
+            "chosen": "yes" if point == decision.best else "", "state": decision.state,
+        } for point in decision.tried]  # fmt: skip
     return lines

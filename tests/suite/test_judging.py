@@ -6,9 +6,9 @@ import types
 import pytest
 from scipy import stats
 
-from analyses.common.evidence import ALL, over_seeds_in
+from analyses.common.evidence import ALL, over_seeds
 from suite import judging
-from suite.claim import NEGATIVE, POSITIVE, Confounder
+from suite.claim import ANYTHING, NEGATIVE, POSITIVE, Confounder
 from suite.context import Context
 from suite.fitness import CONTROLS, FULL_BEATS_LORA, LITTLE_SCATTER, RATES_INSIDE, Reading
 from suite.judging import corrected, judge, scope_of, side_and_p, side_of
@@ -45,6 +45,12 @@ def test_the_whole_interval_decides_and_regions_are_closed():
     assert side_of(evidence(0.2, 0.3), (0.1, 0.2)) == "neither"  # the edge is in both
     assert side_of(evidence(0.0, 0.0), NEGATIVE) == side_of(evidence(0.0, 0.0), POSITIVE) == "outside"  # zero has no sign
     assert side_of(evidence(-2, -1, effect=NAN), NEGATIVE) == side_of(evidence(NAN, -1, effect=-2), NEGATIVE) == "neither"
+
+
+def test_a_region_without_an_end_holds_every_effect(verdict):
+    """Seeds cannot scatter across an end that there is not."""
+    assert verdict(evidence(-1.0, 3.0), region=ANYTHING).result == "same direction"
+    assert verdict(evidence(0.1, 0.9, bounds=(0.0, 1.0)), region=(0.0, 1.0)).result == "same direction"
 
 
 def test_exact_claims_are_confirmed_or_refuted_at_any_scale(verdict):
@@ -168,7 +174,7 @@ def test_the_p_value_is_of_the_edge_that_decides():
     assert side == "inside" and p == pytest.approx(2 * 0.00665, rel=0.01)  # t = 0.2 / 0.1 x 4.303 = 8.605, 2 degrees of freedom
     assert side_and_p(evidence(0.0, 0.1), (0.0, 0.2))[1] > side_and_p(evidence(0.0, 0.1, bounds=(0.0, 1.0)), (0.0, 0.2))[1]
     assert side_and_p(evidence(0.2, 0.4, bounds=(0.0, 1.0)), (1.0, 1.0))[0] == "outside"
-    cut = over_seeds_in((0.0, 1.0), [1.0, 1.0, 0.95])  # its t-interval reaches above 1
+    cut = over_seeds([1.0, 1.0, 0.95], bounds=(0.0, 1.0))  # its t-interval reaches above 1
     assert cut.interval[1] == 1.0 and side_and_p(cut, ALL)[1] == pytest.approx(stats.ttest_1samp([1.0, 1.0, 0.95], 1).pvalue)
 
 

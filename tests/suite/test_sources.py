@@ -4,7 +4,8 @@ import pytest
 
 from poet.system.validation import ConfigError
 from suite.discovery import discover, locate
-from suite.sources import artifact_files, artifact_sources
+from poet.launch.sources import digest
+from suite.sources import artifact_files
 
 ALL = frozenset(discover())
 #: What is built from other artifacts.
@@ -16,7 +17,7 @@ CONFIGURATION = {"table8", "table9", "table10"}
 
 @pytest.fixture(scope="module")
 def before():
-    return {name: artifact_sources(name) for name in ALL}
+    return {name: digest(artifact_files(name)) for name in ALL}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_what_a_changed_file_remakes(repository, monkeypatch, before, changed, r
     assert path.exists()
     more = b"\nanother = 'line'\n" if path.suffix == ".py" else b"\n#"
     monkeypatch.setattr(type(repository), "read_bytes", lambda p: read(p) + more * (p == path))
-    assert {name for name in ALL if artifact_sources(name) != before[name]} == remade
+    assert {name for name in ALL if digest(artifact_files(name)) != before[name]} == remade
 
 
 def test_an_import_in_a_function_counts_and_so_does_that_of_a_module_that_imports_it_in_turn(tmp_path):

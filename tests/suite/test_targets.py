@@ -9,7 +9,7 @@ from poet.system.errors import UserError
 from poet.system.files import write_text
 from suite.__main__ import main
 from suite.sources import note_path, write_note
-from suite.targets import check_targets, files, lost_files, unmake_data, unmake_lost
+from suite.targets import check_targets, checked_tables, files, lost_files, unmake_data, unmake_lost
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,17 @@ def test_a_record_that_is_gone_is_asked_for_again_where_something_was_made_from_
     assert not lost_files(smoke, ["table2"]), "Snakemake misses them itself"
     smoke.outputs("table2")[0].touch()
     assert unmake_lost(smoke, ["report"]) == [note] and not report.exists(), "it is built from the table"
+
+
+def test_a_table_of_other_runs_is_not_checked(smoke, tmp_path, monkeypatch):
+    """The ladder is made by name alone, and may be of other seeds than the check."""
+    monkeypatch.chdir(tmp_path)
+    for path in smoke.outputs("ladder"):
+        write_text(path, "")
+    for specs, place in ((smoke.digests("ladder"), 0), (["of another seed"], 1)):
+        write_note(note_path(smoke.folder, "ladder"), [], specs=specs)
+        assert "ladder.csv" in checked_tables(smoke)[place] and "ladder.csv" not in checked_tables(smoke)[1 - place]
+    assert "table2.csv" in checked_tables(smoke)[0] and "lr_sweep.csv" not in sum(checked_tables(smoke), [])
 
 
 def test_what_snakemake_does_not_make_of_a_finetuning_run_is_not_missed(smoke, tmp_path, monkeypatch):

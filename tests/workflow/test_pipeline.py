@@ -105,3 +105,23 @@ def test_the_last_line_names_the_log_of_the_run_that_failed(tmp_path, monkeypatc
         raise KeyError("seeds")
     assert (tmp_path / ERRORS).read_text().endswith(": second.log has all of it\n")
     assert "Traceback" in Path("second.log").read_text() and "Traceback" not in Path("first.log").read_text()
+
+
+def test_a_job_that_has_ended_has_the_scheduler_do_nothing_more(tmp_path, repository):
+    """It would set a timer for each, which sets the next one, for as long as the pipeline runs."""
+    (line,) = (line for line in (repository / "workflow" / "Snakefile").read_text().splitlines() if "job_rate_limiter" in line)
+    (tmp_path / "Snakefile").write_text(f"""
+import threading
+onstart:
+{line}
+onsuccess:
+    print("timers:", sum(isinstance(thread, threading.Timer) for thread in threading.enumerate()))
+rule all:
+    input: expand("{{i}}.txt", i=range(6))
+rule one:
+    output: "{{i}}.txt"
+    shell: "touch {{output}}"
+""")
+    done = subprocess.run([sys.executable, "-m", "snakemake", "--cores", "1"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "timers: 0" in done.stdout

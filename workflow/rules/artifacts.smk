@@ -26,7 +26,7 @@ for artifact_name in suite.artifacts:
             digests=suite.digests(artifact_name),
             built_from=list(map(str, suite.sources(artifact_name))),
             # A function: Snakemake calls it only for artifacts that it needs. For all of them it would delay every job.
-            sources=lambda wildcards, name=artifact_name: artifact_sources(name),
+            sources=lambda wildcards, name=artifact_name: digest(artifact_files(name)),
         script:
             "../scripts/artifact.py"
 

@@ -38,7 +38,7 @@ def rows_for(names):
     finished runs, too. They still need the data, because Snakemake may train one again, such as after a kill between its record and
     Snakemake's. Unfinished runs have the plain input: behind an ancient one that is made again, Snakemake skips even missing runs.
     """
-    dag, meta = workflow.dag_settings, str(rules.data.output.meta)  # a copy: ancient() would mark the output itself
-    if dag.forceall or dag.forcetargets or dag.forcerun or not all(map(is_finished, names)):
+    meta = str(rules.data.output.meta)  # a copy: ancient() would mark the output itself
+    if forced() or not all(map(is_finished, names)):
         return [meta]
     return [ancient(meta)] if Path(meta).exists() else []

@@ -15,6 +15,9 @@ with job(snakemake):
     found = compare(recorded, results, snakemake.params.tables)
     write_text(results / "check.csv", to_csv(found))
     print(report(found), file=sys.__stdout__, flush=True)
+    for table in snakemake.params.left_out:
+        said = f"note: {results / table} is of other seeds or rates than those of today: it is not compared"
+        print(said, file=sys.__stdout__, flush=True)
     empty = not any(one.kind == "number" for one in found)
     if empty:
         note_error(f"no number of {results} is recorded in {recorded}: nothing was compared")

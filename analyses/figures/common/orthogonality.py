@@ -84,8 +84,7 @@ def name_of(matrix: Matrix) -> str:
 
 def errors(context: Context, among: Sequence[int] = TERMS) -> Errors:
     """The errors of the runs with k among the given ones."""
-    by_terms = {terms: [run(context.scale, terms, seed) for seed in context.scale.seeds] for terms in among}
-    return {terms: [(spec, along(context, spec, "orthogonality")) for spec in specs] for terms, specs in by_terms.items()}
+    return {k: [(spec, along(context, spec, "orthogonality")) for spec in runs(context.scale, (k,))] for k in among}
 
 
 def summaries(spec: RunSpec, values: np.ndarray) -> dict[str, float]:

@@ -20,15 +20,15 @@ approximation.
 """
 
 import itertools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 
-from analyses.common.looks import shades
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, MARKERS, numbered_figure, save_figure
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, save_figure, shades
 from analyses.figures.common.probed import LABELS, along, drawn_seed, layer, line, matrix_panels
-from analyses.phases import Phases, find_phases
+from analyses.phases import Phases, drift, find_phases, length_of_second
 from poet.training.spec import Architecture, RunSpec
 from suite.artifact import Artifact
 from suite.claim import Claim
@@ -64,6 +64,11 @@ def runs(scale: Scale) -> list[RunSpec]:
     return [run(scale, seed) for seed in scale.seeds]
 
 
+def steps_of(context: Context) -> np.ndarray:
+    """The steps at which every run is measured, (s,)."""
+    return np.array(runs(context.scale)[0].probes["rotations"])
+
+
 def depth(scale: Scale) -> int:
     """Number of blocks of the model."""
     return scale.settings.models[MODEL].layers
@@ -87,8 +92,17 @@ def rotations(context: Context) -> list[np.ndarray]:
 
 def phases_of(context: Context) -> list[Phases]:
     """The phases of every run, by seed."""
-    at = np.array(runs(context.scale)[0].probes["rotations"])
-    return [find_phases(at, found[..., COSINE]) for found in rotations(context)]
+    return [find_phases(steps_of(context), found[..., COSINE]) for found in rotations(context)]
+
+
+def second_lengths(
+    context: Context, parts: Callable[[np.ndarray], Sequence[np.ndarray]] = lambda cosines: [cosines]
+) -> list[np.ndarray]:
+    """The length of phase II in each part of a run's cosines (matrices, s), by seed; see :func:`length_of_second`."""
+    at = steps_of(context)
+    null = drift(at, runs(context.scale)[0])
+    by_seed = [parts(found[..., COSINE]) for found in rotations(context)]
+    return [np.array([length_of_second(at, part, null) for part in own]) for own in by_seed]
 
 
 def dimensions(architecture: Architecture) -> np.ndarray:
@@ -109,7 +123,7 @@ def grid_artifact(number: int, side: str, what: int, claims: tuple[Claim, ...] =
     published, whence = (((0.60, 0.66), "in which the paper's curves end, read off"), (CONE, "that the paper's text gives for the end"))[what]
 
     def build(context: Context) -> None:
-        at = np.array(runs(context.scale)[0].probes["rotations"])
+        at = steps_of(context)
         found = [stacked(context, spec, "rotations", side) for spec in runs(context.scale)]
         lines = []
         for (p, matrix), block, (i, step) in itertools.product(LABELS.items(), range(depth(context.scale)), enumerate(at)):

@@ -66,7 +66,7 @@ def runs(*rows: str) -> Callable[[Scale], list[RunSpec]]:
 
 
 def steps_of(context: Context) -> tuple[int, ...]:
-    """The steps at which every run is measured."""
+    """The steps at which every run is measured, 0 among them."""
     return run(context.scale, POET, context.scale.seeds[0]).probes["spectrum"]
 
 
@@ -88,13 +88,18 @@ def blocks(depth: int, row: str, group: int) -> range:
 
 
 def largest_change(spectra: np.ndarray) -> float:
-    """Largest relative change of any singular value from its start, (s, r) -> a number; NaN if the run diverged."""
-    return np.abs(spectra / spectra[0] - 1).max()
+    """Largest relative change of any number along a run from its start, (s, ...); NaN if the run diverged."""
+    return float(np.abs(spectra / spectra[0] - 1).max())
 
 
 def largest_growth(spectra: np.ndarray) -> float:
     """log(end / start) of the largest singular value, (s, r) -> a number; NaN if the run diverged."""
     return float(np.log(spectra[-1, 0] / spectra[0, 0]))
+
+
+def growths(context: Context, row: str) -> list[np.ndarray]:
+    """The :func:`largest_growth` of every matrix of a row's runs, in the order of their names, by seed."""
+    return [np.array([largest_growth(found[name]) for name in sorted(found)]) for found in measured(context, row, "spectrum")]
 
 
 def table(

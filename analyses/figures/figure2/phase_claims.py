@@ -1,7 +1,7 @@
 """Claims of Figure 2: what the paper says about the three phases (Section 1, Figure 2, Appendix A).
 
-Runs and definitions: :mod:`analyses.figures.common.probing`; the rule that finds the phases: :mod:`analyses.phases`. If it misses
-a phase, the length of phase II is 0. Other claims that need that phase have the effect NaN, which leaves them undecided.
+If the rule of :mod:`analyses.phases` misses a phase, the length of phase II is 0. Other claims that need that phase have the effect NaN,
+which leaves them undecided.
 """
 
 import math
@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from analyses.common.evidence import ALL, BELOW_ONE, exactly, over_seeds, over_seeds_in, share_in
+from analyses.common.evidence import ALL, BELOW_ONE, exactly, over_seeds, share_in
 from analyses.common.published import read_published
-from analyses.figures.common.probing import CONE, COSINE, MEASUREMENTS, phases_of, rotations, runs
-from analyses.phases import Phases, drift, fall_per_step, length_of_second, straightness
+from analyses.figures.common.probing import CONE, COSINE, MEASUREMENTS, phases_of, rotations, runs, second_lengths
+from analyses.phases import fall_per_step, straightness
 from suite.claim import POSITIVE, Claim, Evidence
 from suite.context import Context
 
@@ -36,24 +36,21 @@ def starts_at_one(context: Context) -> Evidence:
     return exactly(distance, runs(context.scale), n=len(found))
 
 
-def _lengths(context: Context) -> tuple[list[float], str]:
+def _lengths(context: Context) -> tuple[list[np.ndarray], str]:
     """The length of phase II in each run, 0 where a phase is missing or the cosines only follow the schedule, and a note on such runs."""
-    spec = runs(context.scale)[0]
-    at = np.array(spec.probes["rotations"])
-    null = drift(at, spec)
-    lengths = [length_of_second(at, r[..., COSINE], null) for r in rotations(context)]
-    missing = lengths.count(0)
+    lengths = second_lengths(context)
+    missing = sum(length[0] == 0 for length in lengths)
     return lengths, f"a phase is missing, or the cosines only follow the schedule, in {missing} of {len(lengths)} runs" if missing else ""
 
 
 def all_phases(context: Context) -> Evidence:
     lengths, note = _lengths(context)
-    return share_in(POSITIVE, [np.array([length]) for length in lengths], runs(context.scale), note)
+    return share_in(POSITIVE, lengths, runs(context.scale), note)
 
 
 def second_phase(context: Context) -> Evidence:
     lengths, note = _lengths(context)
-    return over_seeds(lengths, runs(context.scale), note)
+    return over_seeds([float(length[0]) for length in lengths], runs(context.scale), note)
 
 
 def end(quantity: str) -> Callable[[Context], Evidence]:
@@ -61,29 +58,25 @@ def end(quantity: str) -> Callable[[Context], Evidence]:
     return lambda context: over_seeds([getattr(p, quantity) for p in phases_of(context)], runs(context.scale))
 
 
-def evaluations(context: Context) -> Iterator[tuple[Phases, np.ndarray, np.ndarray, int]]:
-    """(phases, steps of the evaluations, their perplexities, steps in all) of each run."""
+def evaluations(context: Context) -> Iterator[tuple[np.ndarray, np.ndarray, float, float, int]]:
+    """(steps of the evaluations, their perplexities, and in steps the ends of phases I, II and III) of each run."""
     for spec, phases in zip(runs(context.scale), phases_of(context), strict=True):
         evaluated = context.history(spec).dropna(subset="validation_perplexity")
-        yield phases, evaluated.step.to_numpy(), evaluated.validation_perplexity.to_numpy(), spec.steps
+        ends = phases.first_end * spec.steps, phases.last_start * spec.steps, spec.steps
+        yield evaluated.step.to_numpy(), evaluated.validation_perplexity.to_numpy(), *ends
 
 
 def linear_fall(context: Context) -> Evidence:
-    values = [
-        straightness(at, perplexities, phases.first_end * steps, phases.last_start * steps)
-        for phases, at, perplexities, steps in evaluations(context)
-    ]
+    values = [straightness(*curve_and_second) for *curve_and_second, _ in evaluations(context)]
     few = sum(map(math.isnan, values))
     note = f"fewer than three evaluations in phase II, or no phase II: {few} of {len(values)} runs" if few else ""
-    return over_seeds_in((-1.0, 1.0), values, runs(context.scale), note)
+    return over_seeds(values, runs(context.scale), note, (-1.0, 1.0))
 
 
 def slows_down(context: Context) -> Evidence:
     ratios = []
-    for phases, at, perplexities, steps in evaluations(context):
-        first_end, last_start = phases.first_end * steps, phases.last_start * steps
-        second = fall_per_step(at, perplexities, first_end, last_start)
-        third = fall_per_step(at, perplexities, last_start, steps)
+    for *curve, first_end, last_start, steps in evaluations(context):
+        second, third = fall_per_step(*curve, first_end, last_start), fall_per_step(*curve, last_start, steps)
         ratios.append(third / second if second > 0 else math.nan)
     return over_seeds(ratios, runs(context.scale))
 

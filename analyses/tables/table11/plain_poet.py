@@ -13,6 +13,16 @@ from poet.orthogonal import packed_size, skew_unpack
 from poet.primitives import BlockPrimitive
 
 
+def plain_map(q: Tensor, terms: int) -> Tensor:
+    """Equation (6) product by product, each rounded to the precision of Q, skew-symmetric (..., b, b)."""
+    identity = torch.eye(q.shape[-1], dtype=q.dtype, device=q.device).expand_as(q)
+    total = power = identity
+    for _ in range(terms):
+        power = power @ q
+        total = total + power
+    return (identity + q) @ total
+
+
 class PlainSide(nn.Module):
     """R or P of one layer as a dense matrix: Equations (4), (5) and (6) as they are printed.
 
@@ -30,15 +40,11 @@ class PlainSide(nn.Module):
     def forward(self) -> Tensor:
         """(dimension, dimension), dense."""
         q = skew_unpack(self.skew, self.block_size) if self.packed else (self.skew - self.skew.mT) / 2
-        identity = torch.eye(self.block_size, dtype=q.dtype, device=q.device).expand_as(q)
         if self.terms is None:
+            identity = torch.eye(self.block_size, dtype=q.dtype, device=q.device).expand_as(q)
             blocks = torch.linalg.solve(identity - q, identity + q)
         else:
-            total = power = identity
-            for _ in range(self.terms):
-                power = power @ q
-                total = total + power
-            blocks = (identity + q) @ total
+            blocks = plain_map(q, self.terms)
         rows, columns = self.coordinates[:, :, None], self.coordinates[:, None, :]
         dense = torch.eye(self.dimension, dtype=q.dtype, device=q.device)
         return dense.index_put((rows, columns), blocks)

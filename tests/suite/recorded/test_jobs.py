@@ -57,6 +57,21 @@ def test_a_finished_run_is_taken_back_until_a_pipeline_succeeds(specs, write_run
     assert not take_back(spec, folder, data) and not (tmp_path / "finished").exists()
 
 
+def test_a_run_that_is_forced_is_not_taken_back(specs, write_run, data, tmp_path):
+    """Else ``--forcerun`` would give the old files."""
+    forced, other = list(specs.values())[:2]
+    folders = {spec: write_run(tmp_path, spec) for spec in (forced, other)}
+    for spec, folder in folders.items():
+        jobs.keep(spec, folder)
+    reasons = {}
+    for spec in folders:
+        job = types.SimpleNamespace(output=[f"results/runs/{spec.name}/{file}" for file in ("record.json", "history.csv")])
+        reasons[id(job)] = job, types.SimpleNamespace(forced=spec is forced)
+    dag = types.SimpleNamespace(needrun_jobs=lambda: [job for job, _ in reasons.values()], reason=lambda job: reasons[id(job)][1])
+    jobs.forget_forced(dag)
+    assert [take_back(spec, folder, data) for spec, folder in folders.items()] == [False, True]
+
+
 def test_a_run_that_cannot_be_kept_is_finished_all_the_same(specs, write_run, data, tmp_path, capfd):
     spec = next(iter(specs.values()))
     folder = write_run(tmp_path, spec)
