@@ -34,15 +34,23 @@ Spec = TypeVar("Spec", RunSpec, FinetuningSpec)
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The artifacts and runs of a scale, which the rules of the workflow read."""
+    """The artifacts and runs of a scale, which the rules of the workflow read.
 
-    scale: Scale  # see :class:`suite.scale.Scale`
-    artifacts: dict[str, Artifact]  # by name, those whose models the scale has
-    left_out: dict[str, list[str]]  # the names of the other artifacts, each with the models that the scale lacks
-    runs: dict[str, RunSpec]  # every distinct run that artifacts ask for, by name
-    #: the trials that tuning has asked for so far, by name. Finished ones are also runs of the artifact ``lr_sweep``.
+    Attributes:
+        scale: see :class:`suite.scale.Scale`.
+        artifacts: by name, those whose models the scale has.
+        left_out: the names of the other artifacts, each with the models that the scale lacks.
+        runs: every distinct run that artifacts ask for, by name.
+        trials: the trials that tuning has asked for so far, by name. Finished ones are also runs of the artifact ``lr_sweep``.
+        finetunings: every distinct finetuning run that artifacts ask for, by name.
+    """
+
+    scale: Scale
+    artifacts: dict[str, Artifact]
+    left_out: dict[str, list[str]]
+    runs: dict[str, RunSpec]
     trials: dict[str, RunSpec]
-    finetunings: dict[str, FinetuningSpec]  # every distinct finetuning run that artifacts ask for, by name
+    finetunings: dict[str, FinetuningSpec]
 
     @property
     def trainable(self) -> dict[str, RunSpec]:
