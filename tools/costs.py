@@ -36,7 +36,8 @@ def costs(root: Path) -> dict[str, str]:
 def _commits(runs: list[RecordedRun]) -> str:
     sources = [run.record["provenance"] for run in runs]
     dirty = sum(bool(source["dirty"]) for source in sources)  # None outside a checkout
-    return f"{len(runs)} runs of {len({source['commit'] for source in sources})} commits, {dirty or 'none'} of them trained with uncommitted changes"
+    commits = len({source["commit"] for source in sources})
+    return f"{len(runs)} runs of {commits} commit{'s' * (commits > 1)}, {dirty or 'none'} of them trained with uncommitted changes"
 
 
 def _finetuning(runs: list[RecordedRun]) -> str:
