@@ -1,4 +1,4 @@
-"""What Tables 4 and 12 share: their cells, the rule for whether a cell has learned, and claims, which compare two cells only if one of them has."""
+"""What Tables 4 and 12 share: their cells, the rule for whether a cell has learned, and claims about cells that have."""
 
 import math
 import statistics

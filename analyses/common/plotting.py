@@ -1,4 +1,4 @@
-"""What the figures share: look, also of each row, the same everywhere; caption, files."""
+"""What the figures share: look, caption, files."""
 
 import functools
 import itertools
@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.ticker import Locator, MaxNLocator, NullLocator
 
 from analyses.common.layout import write_csv
-from poet.methods import all_rows
 from poet.system.files import atomic_path, write_text
 from suite.artifact import Artifact
 from suite.context import Context
@@ -28,21 +27,6 @@ else:  # only annotations use these names, and loading them would cost each comm
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 1, 2)))
 
-#: Color, marker and line of rows without a budget. C0 to C9 are the palette of :func:`pyplot`.
-_ALONE = {
-    "adamw": ("black", "s", "-"),
-    "adamw-two-rates": ("0.5", "s", "--"),
-    "galore": ("C1", "D", "-."),
-    "galore-two-rates": ("C5", "D", "--"),
-    "lora-r64": ("C2", "^", ":"),
-    "muon": ("C4", "P", ":"),
-}
-#: Palette and markers of rows that differ in their budget, by the prefix of their keys; a larger budget has a darker shade.
-_BUDGETS = {"poet-bs": ("Blues", ("p", "h", "o")), "poet-fs": ("Reds", ("<", ">", "v"))}
-_LINES = (":", "--", "-", "-.")
-#: Looks that added rows take in turn.
-_ADDED = [(f"C{6 + i % 4}", *marked) for i, marked in enumerate(itertools.product("*Xd1", ("-.", "--", ":", "-")))]
-
 
 @functools.cache
 def pyplot() -> ModuleType:
@@ -58,31 +42,6 @@ def pyplot() -> ModuleType:
         rc={"figure.constrained_layout.w_pad": 0.1, "figure.constrained_layout.h_pad": 0.1},  # inches, as tight_layout has it
     )
     return matplotlib.pyplot
-
-
-def shades(palette: str, count: int) -> list[tuple[float, float, float]]:
-    """Colors of one of seaborn's palettes, in its order."""
-    import seaborn  # at the first figure, as in :func:`pyplot`
-
-    return seaborn.color_palette(palette, count)
-
-
-def look(row: str) -> dict[str, Any]:
-    """How a row of ``poet.methods.all_rows()`` is drawn: ``color``, ``marker`` and ``linestyle`` of Matplotlib."""
-    if row in _ALONE:
-        return _named(*_ALONE[row])
-    for prefix, (palette, markers) in _BUDGETS.items():
-        own = [key for key in all_rows() if key.startswith(prefix)]
-        if row in own:
-            place = own.index(row)
-            shade = shades(palette, len(own) + 2)[2 + place]
-            return _named(shade, markers[place % 3], _LINES[(place % 3 + place // 3) % 4])
-    added = [key for key in all_rows() if key not in _ALONE and not key.startswith(tuple(_BUDGETS))]
-    return _named(*_ADDED[added.index(row) % len(_ADDED)])
-
-
-def _named(color: Any, marker: str, linestyle: str) -> dict[str, Any]:
-    return {"color": color, "marker": marker, "linestyle": linestyle}
 
 
 def figure_outputs(name: str) -> tuple[str, ...]:

@@ -35,10 +35,9 @@ from analyses.common.claim_forms import ordering
 from analyses.common.evidence import perplexities
 from analyses.common.grid import longer_runs
 from analyses.common.layout import crossed_table, markdown_page, measured_cell
+from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import (
-    Axes, Figure, bars, figure_outputs, look, plain_logarithmic, pyplot, save_figure, spread_note,
-)
+from analyses.common.plotting import Axes, Figure, bars, figure_outputs, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import printed_perplexities
 from analyses.controls.cells import (
     ADAMW, EPS, EXACT, FROZEN, MODELS, NORMALIZED, POET_BS, POET_FS, SMALLEST, TWO_RATES, VARIED, ControlRuns, cells, longer, specs_of,

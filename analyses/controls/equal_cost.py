@@ -17,7 +17,8 @@ from analyses.common.ablation import perplexity_columns
 from analyses.common.evidence import perplexities
 from analyses.common.grid import longer_runs
 from analyses.common.layout import measured_columns
-from analyses.common.plotting import Axes, bars, look, plain_logarithmic
+from analyses.common.looks import look
+from analyses.common.plotting import Axes, bars, plain_logarithmic
 from poet.launch.operations import operations_per_step
 from poet.training.spec import RunSpec
 from suite.context import Context

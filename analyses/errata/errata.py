@@ -1,7 +1,9 @@
 """Errata: where the paper contradicts itself, or prints what does not hold, and what this suite does about it.
 
-Every entry says how it was checked: by a computation (:mod:`analyses.errata.erratum`), or by quotations from the paper. The files of
-``analyses/errata/`` have the entries by subject. :mod:`analyses.theory` tests the theory in general; this list has only what looks wrong in print.
+Every entry says how it was checked: by a computation, which runs when the table is built and fills ``published`` and
+``measured``, or by quotations from the paper. :data:`analyses.errata.erratum.VERDICTS` has the verdicts and their meanings. The
+build stops if the numbers of an entry no longer support its verdict. The files of ``analyses/errata/`` have the entries by
+subject. :mod:`analyses.theory` tests the paper's theory in general; this list has only what looks wrong in print.
 """
 
 import math

@@ -5,7 +5,7 @@ import torch
 
 from analyses.common.paper_scale import paper_scale
 from analyses.errata.erratum import Computed, Erratum, checked
-from analyses.theory.lemma1 import pair_probability, window
+from analyses.theory.lemma1 import lemma_budget, pair_probability, window
 from poet.config import POETConfig
 from poet.orthogonal import cayley, packed_size, skew_unpack
 from poet.primitives import fully_stochastic
@@ -87,8 +87,7 @@ def vacuous() -> Computed:
     primitive = fully_stochastic(DIMENSION, 0.5)
     spec = paper_scale().run("60m", "poet-fs-1_2", 0)
     merges = spec.steps / POETConfig().merge_every
-    bound, heuristic = 1 - float(DIMENSION) ** (2 - 1), window(primitive, ALPHA)
-    needed = window(primitive, ALPHA, columns=DIMENSION)
+    bound, needed, heuristic = 1 - float(DIMENSION) ** (2 - 1), lemma_budget(primitive, ALPHA), window(primitive, ALPHA)
     return Computed(computed=bound, unit="lower bound of a probability",
                     values={"primitives": needed, "merges": merges, "heuristic": heuristic},
                     holds=bound <= 0 and heuristic < merges < needed)

@@ -13,8 +13,9 @@ import pandas as pd
 import torch
 
 from analyses.common.evidence import SERIES_ERROR, SIZE, as_read, exactly, over_seeds
+from analyses.common.looks import look
 from analyses.common.paper_scale import matrix_shapes, model_label
-from analyses.common.plotting import bars, look, numbered_figure, save_figure, spread_note
+from analyses.common.plotting import bars, numbered_figure, save_figure, spread_note
 from analyses.common.published import read_published
 from analyses.figures.common.probed import LABELS, layer, line, matrix_panels
 from analyses.figures.common.spectra import POET, ROWS, about_runs, measured, model, runs, steps_of

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from analyses.common.evidence import SERIES_ERROR, SIZE, TWO_DIGITS, over_seeds
+from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import bars, look, numbered_figure, pyplot, save_figure, spread_note
+from analyses.common.plotting import bars, numbered_figure, pyplot, save_figure, spread_note
 from analyses.figures.common.probed import line
 from analyses.figures.common.spectra import POET, ROWS, about_runs, largest_change, measured, model, runs, steps_of
 from suite.claim import NEGATIVE, Claim, Evidence

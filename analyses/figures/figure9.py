@@ -18,10 +18,9 @@ from analyses.common.controls import fitness_sentence
 from analyses.common.evidence import perplexities
 from analyses.common.grid import BASELINE, cell_runs, longer_runs
 from analyses.common.layout import measured_columns
+from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import (
-    LINES, MARKERS, Figure, bars, look, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note,
-)
+from analyses.common.plotting import LINES, MARKERS, Figure, bars, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import printed_perplexities, read_published
 from analyses.figures.common.dynamics import FINAL, rows_note
 from poet.training.spec import RunSpec

@@ -20,8 +20,9 @@ import pandas as pd
 
 from analyses.common.grid import BASELINE
 from analyses.common.layout import measured_columns
+from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import Figure, bars, figure_outputs, look, plain_logarithmic, pyplot, save_figure
+from analyses.common.plotting import Figure, bars, figure_outputs, plain_logarithmic, pyplot, save_figure
 from analyses.common.published import printed_perplexities
 from analyses.ladder.controls import LARGER, WITHOUT, control_lines
 from analyses.ladder.orders import order_line, printed_pairs, side

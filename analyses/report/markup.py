@@ -12,11 +12,12 @@ from analyses.common.layout import MARKS
 _MARK = re.compile(rf"(</strong>[^<]*) ([{re.escape(''.join(MARKS.values()))}])(?:<br>|(?=</td>))")
 #: A table with more rows is folded.
 LONG = 12
+_WORDS = {mark: word for word, mark in MARKS.items()}
 
 
 def verdict(mark: str) -> str:
     """A mark with its word: never colour alone."""
-    word = next(word for word, its_mark in MARKS.items() if its_mark == mark)
+    word = _WORDS[mark]
     return f'<span class="mark {word.replace(" ", "-")}"><span aria-hidden="true">{escape(mark)}</span> {word}</span>'
 
 

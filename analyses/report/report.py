@@ -1,29 +1,33 @@
 """The report: all results on one page that needs no network and no other file.
 
-It is built from the files of the other artifacts, from the records of their runs and, for some sentences, from the recorded horizon ladder.
-``templates/`` and ``style.css`` put the parts together, which the modules beside this one make. The page has no script.
+It is built from the files of the other artifacts, from the records of their runs and, for some sentences, from the recorded horizon ladder:
+
+- :mod:`analyses.report.sources`: which artifacts are on the page;
+- :mod:`analyses.report.opening`: what was found, for the first screen;
+- :mod:`analyses.report.cards`: each table and figure, :mod:`analyses.report.markup` for the Markdown of tables;
+- :mod:`analyses.report.entries`: claims, errata and theory, :mod:`analyses.report.interval` for the drawings of claims;
+- :mod:`analyses.report.provenance`: runs, their specs, machines and cost.
+
+``templates/`` and ``style.css`` put them together. The page has no script.
 """
 
-from collections import Counter
-from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
 
 from analyses.common.controls import grounds_of_all, scale_section
-from analyses.controls.cells import POET_FS
 from analyses.errata.erratum import VERDICTS as ERRATA_VERDICTS
-from analyses.ladder.quoted import LONGEST, MODEL, RECORDED, gap, order_at_full_length
+from analyses.ladder.quoted import RECORDED
 from analyses.report.cards import card, data_uri, groups
-from analyses.report.entries import Shown, by_result, claims, errata, reason_of, theory
+from analyses.report.entries import by_result, claims, errata, theory
 from analyses.report.markup import to_html
 from analyses.report.numbers import number
+from analyses.report.opening import findings, longest
 from analyses.report.provenance import provenance
 from analyses.report.sources import left_out, on_the_page
 from poet.system.files import write_text
 from suite.artifact import EVERY, Artifact
-from suite.check.tables import Line, read
 from suite.claim import UNJUDGED_SCALES
 from suite.context import Context
 from suite.discovery import find
@@ -40,49 +44,6 @@ def environment() -> jinja2.Environment:
     )
     found.filters.update(number=number, tally=tally)
     return found
-
-
-def findings(context: Context, shown: Collection[str], claims: Sequence[Shown], errata: Sequence[Line]) -> list[tuple[str, str, str]]:
-    """The results: (sentence, anchor of the section that shows more, file that has the numbers) of each.
-
-    ``shown`` are the names of the artifacts on the page.
-    """
-    exact = [claim for claim in claims if claim["scope"] == "exact"]
-    orders = [claim for claim in claims if claim["scope"] != "exact" and claim["kind"] in ("ordering", "rank agreement")]
-    others = [claim for claim in claims if claim not in exact and claim not in orders]
-    leads = [claim for claim in orders if claim["artifact"] in ("table2", "table3", "figure9") and "below-adamw" in claim["key"]]
-    about = (
-        ("POET against AdamW", leads), ("The order of methods and settings", orders), ("Other claims about trained models and times", others),
-        ("Exact claims (counts, theorems, transcription)", exact),
-    )  # fmt: skip
-    found = [(_sentence(what, some, context.scale.name), "claims", "claims.csv") for what, some in about if some]
-    if "table2" in shown:
-        counts = [row["trainable_agrees"] for row in read(context.results / "table2.csv") if row["trainable_agrees"]]
-        found.append((f"Parameter counts: {counts.count('yes')} of {len(counts)} equal the printed digits.", "table2", "table2.csv"))
-    wrong = sum(entry["verdict"] == "confirmed error" for entry in errata)
-    return [*found, (f"Errata: {wrong} of {len(errata)} entries are confirmed errors of the paper.", "errata", "errata.csv")]
-
-
-def longest() -> str:
-    """Sentences on POET against AdamW at the paper's tokens for each matrix parameter, from the recorded ladder of night scale."""
-    one, two = (gap("poet-fs-1_2", baseline) for baseline in ("adamw", "adamw-two-rates"))
-    tripled = gap("poet-fs-1_2", "adamw", length=LONGEST)
-    order = order_at_full_length("poet-fs-1_2")
-    return (
-        f"{POET_FS} at the paper's tokens for each matrix parameter ({MODEL} proxy, night scale, recorded): {one} nats from AdamW with one rate, {two} with two. "
-        f"At {LONGEST} times that length: {tripled} from AdamW with one rate. Plus is worse. "
-        f"The 95% intervals are not corrected for their number. Corrected for all tests of the ladder, the order to AdamW with one rate at the paper's tokens is {order}."
-    )
-
-
-def _sentence(what: str, some: Sequence[Shown], scale: str) -> str:
-    """A sentence on the results of a group of claims; if none was judged, with the most frequent reason."""
-    results = [claim["result"] for claim in some]
-    if set(results) != {"not at this scale"}:
-        return f"{what}: {tally(results)}."
-    reason, count = Counter(reason_of(claim) for claim in some).most_common(1)[0]
-    why = reason if count == len(some) else f"{count} of them: {reason}"
-    return f"{what}: none of {len(some)} claims is judged at {scale} scale ({why})."
 
 
 def page(context: Context) -> str:

@@ -1,6 +1,7 @@
 """Every claim of the paper that the suite checks, one line each, with its scope and its result.
 
-The file of each table or figure has its claims. This file gathers them, and :mod:`suite.judging` judges.
+The file of each table or figure has its claims, with their rules. This file only gathers them. :mod:`suite.judging` has the rule of
+all verdicts, and :mod:`suite.fitness` the controls that a scale has to pass first.
 """
 
 import math

@@ -3,7 +3,8 @@
 The larger scales finetune BART-large. The other ones finetune a small BART, which the pipeline pretrains by text infilling. The paper states
 no learning rate, decoding or training length. Rate, weight decay and decoding are those of BART's authors; ``summarization`` of the scale's file has the rest.
 
-The baseline of each score, which a cell has to pass to have learned (:mod:`analyses.common.learned`), is the lead: the score of the document's first sentences.
+The baseline of each score is the lead: the score of the document's first sentences. A cell has learned if its mean over two seeds or more is above the lead by
+more than two standard deviations (:mod:`analyses.common.learned`). The claim compares two cells only if one of them has learned.
 """
 
 import itertools

@@ -7,7 +7,8 @@ the last epoch on GLUE's validation set (MNLI: matched), or on its stand-in.
 There are two learning rates: "as printed", 2e-5 for everything, and "tuned alike", from a search for each cell (``suite.tuning.finetuning``;
 ``make results/<scale>/finetuning_rates.csv`` and ``make record``). A scale without these searches has the first one alone.
 
-The baseline of each task, which a cell has to pass to have learned (:mod:`analyses.common.learned`), is the score of one answer for all examples.
+The baseline of each task is the score of one answer for all examples. A cell has learned if its mean over two seeds or more is above the baseline by more
+than two standard deviations (:mod:`analyses.common.learned`). Claims compare two cells only if one of them has learned.
 """
 
 import itertools
@@ -188,7 +189,10 @@ def oft_lower(differences: Differences, runs: tuple[FinetuningSpec, ...], data: 
 
 
 def _measure(evidence: Callable[..., Evidence], rate: str, pairs: Sequence[Pair]) -> Callable[[Context], Evidence]:
-    """A claim's measure, from the evidence of pairs of cells at a rate."""
+    """A claim's measure, from the evidence of pairs of cells at a rate.
+
+    Two cells are compared if one of them has learned, and both rates lie inside what was tried.
+    """
 
     def measured(context: Context) -> Evidence:
         frame, specs, differences = context.table("table4"), cells(context.scale), []

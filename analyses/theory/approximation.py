@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from analyses.theory.lemma1 import (
-    expected_needed, factorize, pair_probability, pairs_missed, primitives_needed, tangent_rank, window, windows_fail,
-    windows_failure,
+    expected_needed, factorize, lemma_budget, pair_probability, pairs_missed, primitives_needed, tangent_rank, window,
+    windows_fail, windows_failure,
 )
 from analyses.theory.random_matrices import random_orthogonal
 from analyses.theory.statements import Measured, frequency_of, line, mean_of
@@ -107,7 +107,7 @@ def budgets(rng: np.random.Generator, generator: torch.Generator) -> list[dict]:
         taken = taken + rng.binomial(1, 0.5, trials) * rng.geometric(b / m, trials)  # where det R = -1, the last sign needs a set with m
         lines.append(line(ENOUGH, LEMMA, setting(primitive, f"alpha={ALPHA:g}"),
                           "share of trials that need more, each column taking what it needs",
-                          frequency_of(taken > window(primitive, ALPHA, columns=m)),
+                          frequency_of(taken > lemma_budget(primitive, ALPHA)),
                           published=float(m) ** (2 - ALPHA), relation="<="))
     return lines
 

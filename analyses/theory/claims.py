@@ -1,7 +1,9 @@
 """Claims about what the paper proves or states without training, most of them from the lines of ``results/theory.csv``.
 
-A claim combines the lines of a printed statement. Its effect is the share of settings in which the statement is confirmed. Its interval
-ends at the share if all undecided settings were confirmed too. Two claims do not read the table: they need no simulation.
+A printed statement has one line there for each setting, with a verdict by the rule of :mod:`analyses.theory.statements`. A
+claim combines these lines. Its effect is the share of settings in which the statement is confirmed. Its interval ends at the
+share if all undecided settings were confirmed too. A general statement holds if the share is 1, so one refuted setting
+contradicts it. Two claims do not read the table: they need no simulation and are computed here.
 """
 
 from collections.abc import Callable

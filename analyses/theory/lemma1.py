@@ -36,12 +36,16 @@ def pair_probability(primitive: BlockPrimitive) -> float:
     return primitive.covered / primitive.dimension * (primitive.block_size - 1) / (primitive.dimension - 1)
 
 
-def window(primitive: BlockPrimitive, alpha: float, columns: int = 1) -> int:
-    """Number of sets for each column in the proof, for all columns in the heuristic: alpha ln(m) (m/b)^2, rounded up.
-
-    The lemma's c is that of m ``columns``."""
+def window(primitive: BlockPrimitive, alpha: float) -> int:
+    """Number of sets for each column in the proof, for all columns in the heuristic: alpha ln(m) (m/b)^2, rounded up."""
     m, b = primitive.dimension, primitive.block_size
-    return math.ceil(alpha * columns * math.log(m) * (m / b) ** 2)
+    return math.ceil(alpha * math.log(m) * (m / b) ** 2)
+
+
+def lemma_budget(primitive: BlockPrimitive, alpha: float) -> int:
+    """The lemma's c: alpha m ln(m) (m/b)^2, rounded up."""
+    m, b = primitive.dimension, primitive.block_size
+    return math.ceil(alpha * m * math.log(m) * (m / b) ** 2)
 
 
 def rotation_to_first_axis(vector: Tensor) -> Tensor:

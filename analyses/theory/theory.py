@@ -1,7 +1,14 @@
-"""The paper's theoretical statements, each measured against its printed formula: one line for each statement and setting.
+"""The paper's theoretical statements, each measured against its printed formula.
 
-:func:`analyses.theory.statements.line` has the columns, and its module the rule for the verdicts; the modules that make the lines
-state their exceptions to it. No training: the same at every scale.
+- :mod:`analyses.theory.approximation`: Lemma 1, its proof made constructive (:mod:`analyses.theory.lemma1`), and its heuristic.
+- :mod:`analyses.theory.random_matrices`: mean and variance of vector probing, limits of the singular values.
+- :mod:`analyses.theory.invariance`: moments of R W P, norms of its neurons, its hyperspherical energy.
+- :mod:`analyses.theory.claims`: the claims that rest on these lines, and two more.
+
+One line for each statement and setting. ``published`` is what the printed formula gives, or a printed bound, with
+``relation`` for how the measurement should stand to it; ``derived`` is what a derivation gives where the print is wrong,
+loose or silent, and the same number elsewhere. The rule for ``verdict`` (of the print) and ``derived_verdict`` is in
+:mod:`analyses.theory.statements`; the modules above state their exceptions to it. No training: the same at every scale.
 """
 
 import numpy as np

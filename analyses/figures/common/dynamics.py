@@ -19,7 +19,8 @@ from analyses.common.controls import fitness_sentence
 from analyses.common.evidence import perplexities
 from analyses.common.grid import BASELINE, grid
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import Axes, look, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
+from analyses.common.looks import look
+from analyses.common.plotting import Axes, numbered_figure, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import printed_perplexities, read_published
 from analyses.figures.common.probed import line
 from poet.methods import table_rows

@@ -25,8 +25,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
+from analyses.common.looks import shades
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import LINES, MARKERS, numbered_figure, save_figure, shades
+from analyses.common.plotting import LINES, MARKERS, numbered_figure, save_figure
 from analyses.figures.common.probed import LABELS, along, drawn_seed, layer, line, matrix_panels
 from analyses.phases import Phases, drift, find_phases, length_of_second
 from poet.training.spec import Architecture, RunSpec

@@ -1,6 +1,7 @@
 """What Tables 8, 9 and 10 share: the configuration of this repository at paper scale, against the printed one.
 
-Column ``measured`` has the number of a run by ``config/scales/paper.yaml`` (:meth:`suite.scale.Scale.run`).
+Column ``measured`` has the number of a run by ``config/scales/paper.yaml`` (:meth:`suite.scale.Scale.run`), and ``published`` the
+printed number. A cell agrees if the two are equal. A cell that does not agree keeps both and has a ``reason``.
 """
 
 import math

@@ -1,8 +1,9 @@
 """Table 1: trainable parameters and memory of AdamW, GaLore and POET, by formula and as measured in runs.
 
 Runs: four rows of Table 2 on the 60M model. They record after their first step how many elements each linear layer holds
-(``poet.training.memory``). Columns ``published`` and ``expected`` come from formulas (``analyses.tables.table1.memory_formulas``). The
-paper's memory does not include gradients and the index buffers of POET's permutations; they have lines of their own.
+(``poet.training.memory``). Columns ``published`` and ``expected`` come from formulas (``analyses.tables.table1.memory_formulas``): as the
+paper prints them, and with a block size for each side of a rectangular matrix. All numbers are numbers of elements. The paper's memory
+does not include gradients and the index buffers of POET's permutations; they have lines of their own.
 """
 
 import math

@@ -14,8 +14,8 @@ from analyses.common.claim_forms import Pair, ordering, printed_perplexity, same
 from analyses.common.evidence import over_seeds, perplexities, rank_agreement, rank_correlation, share_of
 from analyses.common.grid import BASELINE, MODELS, cell_runs
 from analyses.common.published import printed_number
-from analyses.tables.table2.counts import BS, BY_BUDGET, FS, GALORE, LORA, POET, ROWS, label, printed
 from analyses.tables.table2.counts import CLAIMS as COUNTS
+from analyses.tables.table2.rows import BS, BY_BUDGET, FS, GALORE, LORA, POET, ROWS, label, printed
 from suite.claim import Claim, Confounder, Evidence
 from suite.context import Context
 from suite.fitness import TWO_RATES, WITHOUT_ROTATIONS

@@ -1,4 +1,4 @@
-"""The paper's rows of Table 2, trainable parameters of its cells, why a printed count differs, and the claims about counts.
+"""Trainable parameters of Table 2's cells, the explanation of a printed count that differs, and the claims about counts.
 
 Counts are those of the models at paper scale, at every scale.
 """
@@ -10,18 +10,11 @@ import pandas as pd
 from analyses.common.evidence import BELOW_HALF, as_read, exactly
 from analyses.common.grid import BASELINE, MODELS
 from analyses.common.paper_scale import paper_scale, trainable
-from analyses.common.published import read_published
+from analyses.tables.table2.rows import BS, BY_BUDGET, FS, POET, ROWS, label
 from poet.methods import table_rows
 from suite.claim import Claim, Evidence
 from suite.context import Context
 
-PRINTED = read_published("table2").astype({"perplexity": float})
-#: The paper's rows. Its claims do not cover rows that were added here.
-ROWS = tuple(dict.fromkeys(PRINTED.variant))
-FS, BS, LORA, GALORE = "poet-fs-1_2", "poet-bs-b256", "lora-r64", "galore"
-#: Rows of POET by rising budget, block-stochastic and fully stochastic.
-BY_BUDGET = tuple(tuple(row for row in ROWS if row.startswith(prefix)) for prefix in ("poet-bs", "poet-fs"))
-POET = tuple(row for family in BY_BUDGET for row in family)
 #: Printed counts that the models do not give, and why.
 KNOWN_COUNT_DIFFERENCES = {
     ("1.3b", "poet-bs-b256"): (
@@ -30,16 +23,6 @@ KNOWN_COUNT_DIFFERENCES = {
         "likely 118.29M with its last digit misprinted."
     )
 }
-
-
-def label(row: str) -> str:
-    """A row's name in the table."""
-    return table_rows()[row][1].label
-
-
-def printed(model: str) -> pd.DataFrame:
-    """The printed rows of a model."""
-    return PRINTED[PRINTED.model == model]
 
 
 def paper_counts() -> dict[tuple[str, str], int]:

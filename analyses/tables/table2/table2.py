@@ -3,7 +3,8 @@
 The paper prints each row as better (lower perplexity) or worse than AdamW on the same model. ``direction`` says whether the mean
 difference to AdamW, paired by seed, has the printed sign. ``difference_low`` and ``difference_high`` are its 95% t-interval (infinite
 for one seed). A cell has no direction if one of its runs or of AdamW's diverged. Runs that end as a uniform guess are counted as
-``collapsed``. The table judges nothing; the claims about it do.
+``collapsed``. The table judges nothing. The claims about it are in ``analyses/tables/table2/claims.py``, and are judged at scales that
+pass the controls (:mod:`suite.fitness`).
 """
 
 import math
@@ -17,10 +18,9 @@ from analyses.common.controls import fitness_sentence, table_section
 from analyses.common.evidence import with_p
 from analyses.common.grid import BASELINE, grid, grid_runs
 from analyses.common.layout import MARKS, crossed_table, markdown_page, measured_cell
+from analyses.common.looks import look
 from analyses.common.paper_scale import model_label
-from analyses.common.plotting import (
-    Figure, bars, figure_outputs, look, plain_logarithmic, pyplot, save_figure, spread_note,
-)
+from analyses.common.plotting import Figure, bars, figure_outputs, plain_logarithmic, pyplot, save_figure, spread_note
 from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2.claims import CLAIMS, agreement
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts

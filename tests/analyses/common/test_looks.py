@@ -1,6 +1,6 @@
 """How rows are drawn."""
 
-from analyses.common.plotting import look
+from analyses.common.looks import look
 from analyses.common.published import read_published
 from poet.methods import all_rows
 
@@ -12,5 +12,5 @@ def test_rows_of_the_paper_are_told_apart_with_colour_and_without():
 
 def test_rows_that_somebody_adds_have_a_look_of_their_own(monkeypatch):
     rows = {**all_rows(), **dict.fromkeys(("acme", "mine", "sgd-again", "lion-again", "poet-givens", "poet-fs-1_16"))}
-    monkeypatch.setattr("analyses.common.plotting.all_rows", lambda: rows)
+    monkeypatch.setattr("analyses.common.looks.all_rows", lambda: rows)
     assert len({(look(row)["marker"], look(row)["linestyle"]) for row in rows}) == len(rows)

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from analyses.report.entries import MARGIN, WIDTH, interval_drawing
+from analyses.report.interval import MARGIN, WIDTH, interval_drawing
 from analyses.report.markup import to_html
 from analyses.report.numbers import between, comparison, number
-from analyses.report.report import findings
+from analyses.report.opening import findings
 from analyses.tables.table2.table2 import markdown
 from suite.claim import NEGATIVE, POSITIVE, Evidence
 from suite.judging import side_of

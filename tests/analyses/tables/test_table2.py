@@ -11,7 +11,7 @@ from analyses.common.published import as_printed, printed_number, read_published
 from analyses.tables.table2 import table2
 from analyses.tables.table2.claims import LIKE_LORA
 from analyses.tables.table2.counts import KNOWN_COUNT_DIFFERENCES, paper_counts
-from analyses.tables.table2.counts import LORA, POET, printed
+from analyses.tables.table2.rows import LORA, POET, printed
 from analyses.tables.table2.table2 import apart_from_zero, beside_adamw, draw, summary
 from poet.methods import table_rows
 from poet.training.errors import RunError

@@ -149,7 +149,7 @@ def test_tangent_rank_is_the_rank_of_the_jacobian(primitive):
 
 
 def test_counts_of_the_paper():
-    assert lemma1.window(sets_of(8, 2), 3, columns=8) == math.ceil(3 * 8 * math.log(8) * 16)
+    assert lemma1.lemma_budget(sets_of(8, 2), 3) == math.ceil(3 * 8 * math.log(8) * 16)
     assert lemma1.window(sets_of(8, 2), 3) == math.ceil(3 * math.log(8) * 16)
     assert counting_bound(sets_of(8, 4)) == 28 / 6
     assert counting_bound(block_stochastic(8, 4)) == 28 / 12
