@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from poet.data.corpora import CORPORA
 from poet.data.errors import DataError
@@ -29,7 +29,7 @@ from suite.tuning.cells import Tuning
 
 RESULTS = Path("results")
 DATA = Path("data")
-Spec = TypeVar("Spec", RunSpec, FinetuningSpec)
+Spec = RunSpec | FinetuningSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class Suite:
         scale: see :class:`suite.scale.Scale`.
         artifacts: by name, those whose models the scale has.
         left_out: the names of the other artifacts, each with the models that the scale lacks.
+        asked: the specs of each artifact, by its name.
         runs: every distinct run that artifacts ask for, by name.
         trials: the trials that tuning has asked for so far, by name. Finished ones are also runs of the artifact ``lr_sweep``.
         finetunings: every distinct finetuning run that artifacts ask for, by name.
@@ -48,6 +49,7 @@ class Suite:
     scale: Scale
     artifacts: dict[str, Artifact]
     left_out: dict[str, list[str]]
+    asked: dict[str, list[Spec]]
     runs: dict[str, RunSpec]
     trials: dict[str, RunSpec]
     finetunings: dict[str, FinetuningSpec]
@@ -58,12 +60,12 @@ class Suite:
         return self.runs | self.trials
 
     @property
-    def all_specs(self) -> dict[str, RunSpec | FinetuningSpec]:
+    def all_specs(self) -> dict[str, Spec]:
         """Every run and finetuning run that artifacts or tuning ask for, by name."""
         return self.trainable | self.finetunings
 
     @property
-    def specs(self) -> dict[str, RunSpec | FinetuningSpec]:
+    def specs(self) -> dict[str, Spec]:
         """Every run and finetuning run that artifacts ask for, by name."""
         return self.runs | self.finetunings
 
@@ -79,7 +81,7 @@ class Suite:
 
     def records(self, name: str) -> list[Path]:
         """The records that an artifact reads."""
-        return [RESULTS / "runs" / spec.name / "record.json" for spec in self.artifacts[name].specs(self.scale)]
+        return [RESULTS / "runs" / spec.name / "record.json" for spec in self.asked[name]]
 
     @property
     def folder(self) -> Path:
@@ -104,7 +106,7 @@ class Suite:
 
     def digests(self, name: str) -> list[str]:
         """Digests of the specs that an artifact reads: it is remade when one changes."""
-        return [spec.digest for spec in self.artifacts[name].specs(self.scale)]
+        return [spec.digest for spec in self.asked[name]]
 
     def pattern(self, model: str) -> str:
         """A regular expression for the names of a model's runs that have a job of their own; it matches nothing if there are none.
@@ -305,8 +307,10 @@ def load_suite(config: dict[str, Any]) -> Suite:
     try:
         tuning = Tuning(scale, RESULTS)
         trials = {spec.name: spec for spec in (*tuning.trials(), *tuning.trials(waiting=True))}
-        runs = distinct({name: artifact.runs(scale) for name, artifact in artifacts.items()})
-        finetunings = distinct({name: artifact.finetunings(scale) for name, artifact in artifacts.items()})
-        return Suite(scale, artifacts, left_out, runs, trials, finetunings)
+        asked = {name: artifact.specs(scale) for name, artifact in artifacts.items()}
+        specs = distinct(asked)
+        runs = {name: spec for name, spec in specs.items() if isinstance(spec, RunSpec)}
+        finetunings = {name: spec for name, spec in specs.items() if isinstance(spec, FinetuningSpec)}
+        return Suite(scale, artifacts, left_out, asked, runs, trials, finetunings)
     except ValueError as error:
         raise ConfigError(f"scale {scale.name}: {error}") from None

@@ -70,20 +70,21 @@ def read_note(path: Path) -> dict[str, Any] | None:
 
 
 @functools.cache
-def _trained(root: Path) -> frozenset[Path]:
-    """The files that some run depends on."""
-    return frozenset(path for pattern in (*ALL, *GPU, "poet/methods/*.py") for path in root.glob(pattern))
+def _files(root: Path, *patterns: str) -> frozenset[Path]:
+    """The files of the patterns below a root."""
+    return frozenset(path for pattern in patterns for path in root.glob(pattern))
 
 
 def _closure(path: Path, root: Path, core: bool) -> set[Path]:
     """A file and all it imports from ``analyses/`` and ``suite/``, directly or indirectly, and what files of ``analyses/`` import from ``poet/``; without
     ``core`` only the files that no run depends on."""
-
-    def followed(source: Path, other: Path) -> bool:
-        return other.relative_to(root).parts[0] != "poet" or (source.relative_to(root).parts[0] != "suite" and (core or other not in _trained(root)))
-
+    trained = frozenset() if core else _files(root, *ALL, *GPU, "poet/methods/*.py")
     found, waiting = set(), {path}
     while waiting:
         found |= waiting
-        waiting = {other for path in waiting for other in imported_files(path.read_bytes(), root, ".".join(path.relative_to(root).parent.parts)) if followed(path, other)} - found
+        imported = set()
+        for source in waiting:
+            folders = source.relative_to(root).parent.parts
+            imported |= imported_files(source.read_bytes(), root, ".".join(folders)) - (_files(root, "poet/**/*.py") if folders[0] == "suite" else trained)
+        waiting = imported - found
     return found

@@ -175,8 +175,7 @@ def _neither(suite: Suite, missing: Iterable[RunSpec | FinetuningSpec]) -> str:
     if not recorded or not left:
         return ""
     lines = []
-    for name, artifact in suite.artifacts.items():
-        specs = artifact.specs(suite.scale)
+    for name, specs in suite.asked.items():
         asked, lacking = Counter(spec.model for spec in specs), Counter(spec.model for spec in specs if spec.name in left)
         if lacking:
             lines.append(f"- {name}: " + ", ".join(f"{count} of {asked[model]} of {model}" for model, count in lacking.items()))

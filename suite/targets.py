@@ -98,7 +98,7 @@ def lost_files(suite: Suite, targets: Iterable[str]) -> dict[str, list[Path]]:
     """
     found: dict[str, list[Path]] = {}
     for name in _wanted(suite, targets):
-        files = (path for spec in suite.artifacts[name].specs(suite.scale) for path in made(suite, spec.name))
+        files = (path for spec in suite.asked[name] for path in made(suite, spec.name))
         if built(suite, name) and (gone := [file for file in files if not file.exists()]):
             found[name] = gone
     return found

@@ -138,7 +138,7 @@ def _of_artifact(suite: Suite, name: str, pending: Mapping[Path, str]) -> str:
     outputs = suite.outputs(name)
     if missing := [str(path) for path in outputs if not path.exists()]:
         return "not built yet" if len(missing) == len(outputs) else f"{listed(missing)} is missing"
-    specs, note, reasons = suite.artifacts[name].specs(suite.scale), read_note(note_path(suite.folder, name)), []
+    specs, note, reasons = suite.asked[name], read_note(note_path(suite.folder, name)), []
     if note:
         if note.get("seeds") != list(suite.scale.seeds):
             reasons.append(f"seeds {note.get('seeds')} -> {list(suite.scale.seeds)}")

@@ -58,15 +58,10 @@ def imported_files(source: bytes, root: Path, package: str) -> frozenset[Path]:
         root: of the repository, or of a copy.
         package: dotted name of the file's package, for relative imports.
     """
-    names = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            begin = package.split(".")[: 1 - node.level or None] if node.level else []
-            names |= {".".join([*begin, *([node.module] if node.module else []), alias.name]) for alias in node.names}
     paths = set()
-    for first, *parts in (name.split(".") for name in names):
+    for level, name in _read(source)[1]:
+        begin = package.split(".")[: 1 - level or None] if level else []
+        first, *parts = [*begin, *name.split(".")]
         if first in ("analyses", "suite", "poet"):
             folders = [root.joinpath(first, *parts[:depth]) for depth in range(len(parts) + 1)]
             # The last part may be a name in the module that the part before it names.
@@ -89,21 +84,27 @@ def _substance(path: Path, packages: tuple[str, ...]) -> str:
     content = path.read_bytes()
     if path.name == "requirements.lock":
         return "\n".join(line for line in content.decode().splitlines() if re.match(rf"({'|'.join(packages)})==", line))
-    return _said(content) if path.suffix == ".py" else hashlib.sha256(content).hexdigest()
+    return _read(content)[0] if path.suffix == ".py" else hashlib.sha256(content).hexdigest()
 
 
 @functools.cache
-def _said(source: bytes) -> str:
-    """A Python source without docstrings, comments and calls of :data:`CHECKS`. Cached: many digests share a file, and parsing is slow."""
+def _read(source: bytes) -> tuple[str, set[tuple[int, str]]]:
+    """A Python source without docstrings, comments and calls of :data:`CHECKS`, and each name that it imports, with its number of leading dots.
+
+    One cached function for both: many digests share a file, and parsing is slow.
+    """
     tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    names = {(0, alias.name) for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {(node.level, f"{node.module}.{alias.name}" if node.module else alias.name) for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == CHECKS.removesuffix(".py").replace("/", ".")]
     checks = {alias.name for node in imports for alias in node.names if alias.asname is None}
     checks -= set(_bound(tree, but=imports)) if checks else set()  # a name that the file also binds otherwise may be no check
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             body = node.body if ast.get_docstring(node) is None else node.body[1:]
             node.body = [line for line in body if line not in imports and not _is_check(line, checks)] or [ast.Pass()]
-    return ast.unparse(tree)
+    return ast.unparse(tree), names
 
 
 def _bound(tree: ast.Module, but: list[ast.ImportFrom]) -> Iterator[str]:

@@ -45,7 +45,7 @@ def _parts(suite: Suite, artifact: str) -> dict[str, Artifact]:
 
 def needed(suite: Suite, artifact: str) -> dict[str, RunSpec | FinetuningSpec]:
     """The runs and finetuning runs that an artifact rests on, by name: its own, and those of the artifacts that it is built from."""
-    return {spec.name: spec for part in _parts(suite, artifact).values() for spec in part.specs(suite.scale)}
+    return {spec.name: spec for name in _parts(suite, artifact) for spec in suite.asked[name]}
 
 
 def evidence(suite: Suite, artifact: str) -> int:

@@ -81,7 +81,7 @@ def _order(plan: Plan, unit: str) -> str:
                 "claims in all": claims,
             }
         )
-    free = [name for name, found in plan.suite.artifacts.items() if found.in_all and not found.reads and not found.specs(plan.suite.scale)]
+    free = [name for name, found in plan.suite.artifacts.items() if found.in_all and not found.reads and not plan.suite.asked[name]]
     text = f"Artifacts in the order in which to run them. {RULE}\n\n" + tabulate(table, "keys", "plain", disable_numparse=True)
     return text + (f"\n\nWithout any training: {', '.join(free)}." if free and len(plan.needs) > 1 else "")
 

@@ -119,7 +119,7 @@ def _parts(suite: Suite, recorded: dict[str, RecordedRun], there: set[str]) -> t
 def _part(suite: Suite, name: str, there: set[str]) -> Scale | None:
     """The scale with those of its models, or else of its seeds, that lack none of an artifact's runs. None if none is left, or the artifact needs another."""
     artifact, scale = suite.artifacts[name], suite.scale
-    specs = {spec.name: spec for spec in artifact.specs(scale)}
+    specs = {spec.name: spec for spec in suite.asked[name]}
     lacking = [spec for run, spec in specs.items() if run not in there]
     if not lacking:
         return scale
@@ -134,7 +134,7 @@ def _part(suite: Suite, name: str, there: set[str]) -> Scale | None:
 
 def _missing(suite: Suite, name: str, recorded: dict[str, RecordedRun], there: set[str]) -> str:
     """Which runs of an artifact are missing."""
-    specs = {spec.name for spec in suite.artifacts[name].specs(suite.scale)}
+    specs = {spec.name for spec in suite.asked[name]}
     missing = sorted(specs - there)
     why = "recorded with another spec" if missing[0] in recorded else "not recorded"
     return f"{len(missing)} of its {len(specs)} runs are missing, such as {missing[0]}, which is {why}"
