@@ -205,3 +205,17 @@ def test_a_diverged_run_is_drawn_as_far_as_it_came(probed):
     FIGURES[14].build(context)
     frame = pd.read_csv(context.results / "figure2.csv").set_index(["map", "quantity", "side", "matrix"])
     assert frame.diverged["Cayley-Neumann", "final cosine", "R", "q"] == 1
+
+
+def test_cosines_that_only_follow_the_schedule_are_said_in_the_caption(probed):
+    def following(spec, probe, steps):
+        cosines = 0.6 + 0.4 * drift(steps, spec)[0]
+        return {name: values if probe == "orthogonality" else np.stack((cosines,) * 3, -1) for name, values in measure(spec, probe, steps).items()}
+
+    said = "count no three phases"
+    for rotations, follows in ((measure, False), (following, True)):
+        context = probed(FIGURES[2], rotations, history)
+        FIGURES[2].build(context)
+        found = figure2.table(context)
+        lengths = found[(found["map"] == "Cayley-Neumann") & (found.quantity == "length of phase II")].measured
+        assert (lengths == 0).all() == follows == (said in (context.results / "figures/figure2.txt").read_text())
