@@ -135,7 +135,15 @@ def _numbers(mini: Path) -> dict[str, str]:
         control: [float(line["gain"]) for line in controls if (line["control"], line["own_rate"], line["quantity"]) == (control, "yes", PERPLEXITY)]
         for control in ("AdamW, two rates", "POET FS b=1/2", "POET BS b=256")
     }
+    at_cost = {
+        f"equal-{cost}-{name}": f"{float(line['measured']):.1f} ± {float(line['std']):.1f}"
+        for line in controls
+        for cost in ("time", "operations")
+        for name, row in (("fs", "POET FS b=1/2"), ("bs", "POET BS b=256"))
+        if line["control"].endswith(f" of {row}") and line["quantity"].endswith(f" {cost}")
+    }
     return {
+        **at_cost,
         "counts-equal": f"{counted.count('yes')} of {len(counted)}",
         "orders-not-judged": f"{sum(line['result'] == 'not at this scale' for line in orders)} of {len(orders)}",
         "errata-confirmed": f"{wrong.total()} of {len(errata)}",
