@@ -45,10 +45,14 @@ def divided(spec: RunSpec, resources: dict[str, Any]) -> int:
 
 def kind(spec: RunSpec) -> str:
     """A key that is equal for runs that cost the same: without seed, learning rates, probes and name."""
-    rates = get_method(spec.method).learning_rates
-    parameters = {name: value for name, value in sorted(spec.parameters.items()) if name not in rates}
-    shape = (spec.model, spec.batch_rows, spec.accumulation, spec.steps, spec.precision, spec.method, parameters)
+    shape = (spec.model, spec.batch_rows, spec.accumulation, spec.steps, spec.precision, spec.method, setting(spec))
     return json.dumps([*shape, spec.to_dict()["architecture"]])
+
+
+def setting(spec: RunSpec) -> str:
+    """A key that is equal for runs with the same parameters of their method, learning rates apart."""
+    rates = get_method(spec.method).learning_rates
+    return json.dumps({name: value for name, value in sorted(spec.parameters.items()) if name not in rates})
 
 
 def costs(scale: Scale, runs: Iterable[RunSpec]) -> dict[str, Cost]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from poet.finetuning.spec import FinetuningSpec
 from poet.training.spec import RunSpec
-from suite.plan.kinds import Cost, kind
+from suite.plan.kinds import Cost, kind, setting
 from suite.scale import Scale
 
 #: A model's and a method's name.
@@ -49,14 +49,14 @@ class Rate:
 class Rates:
     """What finished runs measured, for planned ones.
 
-    A run stands for its kind, and for its method on its model. The fastest one counts, as slower ones may have shared their cores with other work.
-    A planned run takes the rate of its kind, else of its method on its model, else on another model, else the median of other methods, else a share of the
+    The fastest run of a kind counts, as slower ones may have shared their cores with other work, and so does that of a method's setting. A planned run takes the
+    rate of its kind, else the median over the settings of its method on its model, else on another model, else the median of other methods, else a share of the
     device's peak. Operations of finetuning runs are not counted: finished runs of a model, task and method give their time.
     """
 
     def __init__(self, scale: Scale, planned: Iterable[RunSpec], costs: dict[str, Cost], device: str) -> None:
         self._scale, self._device = scale, device
-        self._fastest: dict[str | Trained, float] = {}
+        self._fastest: dict[str | Trained, dict[str, float]] = defaultdict(dict)  # of each setting
         self._finetuning: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         self._per_token: dict[str | Trained, list[float]] = defaultdict(list)  # operations for each token
         for spec in planned:
@@ -73,17 +73,19 @@ class Rates:
         elif speed := cost["tokens_per_second"]:
             for key in {kind(spec), (spec.model, spec.method)} & self._per_token.keys():
                 rate = speed / provenance.get("devices", 1) * statistics.fmean(self._per_token[key])
-                self._fastest[key] = max(rate, self._fastest.get(key, 0.0))
+                fastest = self._fastest[key]
+                fastest[setting(spec)] = max(rate, fastest.get(setting(spec), 0.0))
 
     def of(self, spec: RunSpec) -> Rate:
         """The rate of a run."""
-        if rate := self._fastest.get(kind(spec)):
+        rates = {key: statistics.median(fastest.values()) for key, fastest in self._fastest.items()}
+        if rate := rates.get(kind(spec)):
             return Rate(rate, "measured: runs of its kind")
         for model in (spec.model, *reversed(self._scale.models)):
-            if rate := self._fastest.get((model, spec.method)):
+            if rate := rates.get((model, spec.method)):
                 return Rate(rate, f"measured: runs of {spec.method} on {model}")
-        if self._fastest:
-            return Rate(statistics.median(rate for key, rate in self._fastest.items() if isinstance(key, tuple)), "measured: runs of other methods")
+        if rates:
+            return Rate(statistics.median(rate for key, rate in rates.items() if isinstance(key, tuple)), "measured: runs of other methods")
         peak = DEVICES[self._device].peak[spec.precision]
         return Rate(MFU * peak, f"at an MFU of {MFU:g} (assumed; {self._device}: {peak:.3g} FLOP/s at its peak in {spec.precision})")
 

@@ -112,9 +112,9 @@ def test_runs_are_a_measurement_of_their_kind_and_of_their_method():
     per_token = 10**9 / 512
     assert rates.of(small).per_second == pytest.approx(6e4 * per_token)  # the fastest
     assert rates.of(poet).per_second == pytest.approx(2e4 * per_token) and rates.of(poet).source == "measured: runs of its kind"
-    assert rates.of(other).per_second == pytest.approx(3e4 * per_token) and rates.of(other).source == "measured: runs of poet on 60m"
+    assert rates.of(other).per_second == pytest.approx(2.5e4 * per_token) and rates.of(other).source == "measured: runs of poet on 60m"  # the median of two settings
     assert rates.of(large).per_second == rates.of(small).per_second  # as many operations a second
-    assert rates.of(lora).per_second == pytest.approx(4.5e4 * per_token) and rates.of(lora).source.endswith("of other methods")
+    assert rates.of(lora).per_second == pytest.approx(4.25e4 * per_token) and rates.of(lora).source.endswith("of other methods")
     # So a run takes as long as its tokens did.
     assert 10**9 * small.steps / rates.of(small).per_second == pytest.approx(small.tokens / 6e4)
 
