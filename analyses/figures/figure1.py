@@ -87,10 +87,10 @@ def build(context: Context) -> None:
         draw(axis, steps_of(context), shown(context, row)[0])
         axis.set(title=f"{ROWS[row]}, {model_label(context.scale, model(context.scale))}", xlabel="step")
     axes[0].set(ylabel="singular value", ylim=(0, None))
-    axes[0].legend(title="thin lines: values between", loc="upper left")
-    figure.tight_layout()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="upper center", ncol=3, frameon=False)
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.28 / figure.get_figheight()))
     matrix = f"{LABELS[PROJECTION]} projection of block {block}"
-    note = f"Matrix: {matrix}. {about_runs(context)} {drawn_seed(context)}"
+    note = f"Matrix: {matrix}. Thin lines: values in between. {about_runs(context)} {drawn_seed(context)}"
     save_figure(figure, pd.concat(frames.values()), context, ARTIFACT, note)
 
 
