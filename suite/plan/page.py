@@ -118,7 +118,7 @@ def _disk(plan: Plan) -> str:
     there = " (there already)" if (plan.suite.dataset / "meta.json").exists() else ""
     return (
         f"Disk: prepared data {format_size(data.prepared_bytes)}{there}, from {format_size(data.source_bytes)} that are read and {_number(data.core_hours)} "
-        f"core-hours of tokenizing; the longest run goes through it {data.passes:.2f} times. Checkpoints (two of a run, and a third "
+        f"core-hours of tokenizing; the longest run goes through it about {data.passes:.1f} times. Checkpoints (two of a run, and a third "
         f"while it is written): {format_size(max(checkpoints, default=0))} for the largest run, {format_size(sum(checkpoints))} were all that are left trained at "
         f"once. Kept weights and records: {format_size(sum(run.kept_bytes for run in plan.left))}."
     )
