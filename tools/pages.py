@@ -88,6 +88,8 @@ def _parts(root: Path) -> dict[str, str]:
         **{f"night-{name}": _numbers_of(kept / "night" / f"{name}.md") for name in ("table2", "controls", "table5", "table6")},
         **_paired(read_runs(archive_path("night", root))),
         "night-rotations": _claims_beside(kept, ("figure2", "figure11", "figure13", "figure14")),
+        "night-spectra": _claims_beside(kept, ("figure1", "figure6", "figure7", "figure17", "figure20")),
+        "night-orthogonality": _claims_beside(kept, ("figure10", "figure23", "figure25")),
         "ladder-full": gap("poet-fs-1_2", "adamw"),
         "ladder-full-130m": gap("poet-fs-1_2", "adamw", model="130m"),
         "ladder-full-two-rates": gap("poet-fs-1_2", "adamw-two-rates"),
