@@ -71,7 +71,7 @@ class RecordedNumbers:
                         workshop.train(scale.name, MODEL, line["variant"], seed, self.data, results)
                     line |= self._columns(results, line)
             except UserError as error:
-                return {"caught_by_check": f"{STOPS}: {error}"}
+                return {"caught_by_check": f"{STOPS}: {str(error).replace(folder, 'results')}"}  # as a user would read it
             pd.DataFrame(lines).to_csv(results / TABLE, index=False, lineterminator="\n")
             found = compare(self.recorded, results, self._tables)
             names = [pair.row for pair in pairs("table2", lines, lines) if pair.fresh in trained]

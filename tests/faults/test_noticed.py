@@ -83,10 +83,13 @@ def test_a_run_that_diverges_and_a_count_that_is_another_are_noticed(numbers, wo
 
 
 def test_a_run_that_stops_is_said(numbers, workshop):
-    def stop(row, seed):
-        raise UserError("RuntimeError: no such block")
+    made = workshop(None)
 
-    assert numbers.noticed(workshop(stop), ROWS) == {"caught_by_check": "a run stops: RuntimeError: no such block"}
+    def train(scale, model, row, seed, data, results):
+        raise UserError(f"{results}/runs/record.json: no such block")
+
+    made.train = train
+    assert numbers.noticed(made, ROWS) == {"caught_by_check": "a run stops: results/runs/record.json: no such block"}
 
 
 def test_what_is_missing_is_said_in_a_sentence(suite, numbers, tmp_path):
